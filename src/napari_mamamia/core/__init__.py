@@ -1,0 +1,1 @@
+"""Domain types and words: numpy and the standard library only."""

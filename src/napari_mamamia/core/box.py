@@ -1,0 +1,89 @@
+"""`Box`: an axis-aligned block of voxels, half-open like a Python slice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Box"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Voxels ``start <= index < stop`` along (z, y, x); empty when any extent is 0.
+
+    Examples
+    --------
+    >>> Box((0, 2, 2), (1, 5, 4)).shape
+    (1, 3, 2)
+    """
+
+    start: tuple[int, int, int]
+    stop: tuple[int, int, int]
+
+    def __post_init__(self) -> None:
+        if any(a < 0 or b < a for a, b in zip(self.start, self.stop, strict=True)):
+            raise ValueError(f"a box needs 0 <= start <= stop, got {self.start} to {self.stop}")
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return the box that holds no voxel."""
+        return cls((0, 0, 0), (0, 0, 0))
+
+    @classmethod
+    def whole(cls, shape: Sequence[int]) -> Self:
+        """Return the box of a whole (z, y, x) array of `shape`."""
+        z, y, x = shape
+        return cls((0, 0, 0), (int(z), int(y), int(x)))
+
+    @classmethod
+    def around(cls, array: NDArray[Any]) -> Self:
+        """Return the smallest box that holds every non-zero voxel of a (z, y, x) array."""
+        start, stop = [], []
+        for axis in range(3):
+            others = tuple(a for a in range(3) if a != axis)
+            hit = np.flatnonzero(np.any(array, axis=others))
+            if hit.size == 0:
+                return cls.empty()
+            start.append(int(hit[0]))
+            stop.append(int(hit[-1]) + 1)
+        return cls((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Extents along (z, y, x) in voxels."""
+        (z0, y0, x0), (z1, y1, x1) = self.start, self.stop
+        return (z1 - z0, y1 - y0, x1 - x0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the box holds no voxel."""
+        return 0 in self.shape
+
+    @property
+    def slices(self) -> tuple[slice, slice, slice]:
+        """Index that takes the box out of a (z, y, x) array."""
+        z, y, x = (slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
+        return (z, y, x)
+
+    @property
+    def centre(self) -> tuple[float, float, float]:
+        """Middle of the box in voxel coordinates (z, y, x); a voxel's centre is its index."""
+        z, y, x = ((a + b - 1) / 2 for a, b in zip(self.start, self.stop, strict=True))
+        return (z, y, x)
+
+    def union(self, other: "Box") -> "Box":
+        """Return the smallest box that holds both; an empty box adds nothing."""
+        if self.is_empty or other.is_empty:
+            return other if self.is_empty else self
+        z0, y0, x0 = (min(a, b) for a, b in zip(self.start, other.start, strict=True))
+        z1, y1, x1 = (max(a, b) for a, b in zip(self.stop, other.stop, strict=True))
+        return Box((z0, y0, x0), (z1, y1, x1))
+
+    def grown(self, voxels: Sequence[int], shape: Sequence[int]) -> "Box":
+        """Return the box enlarged by `voxels` (z, y, x) each way, cut to an array of `shape`."""
+        z0, y0, x0 = (max(a - v, 0) for a, v in zip(self.start, voxels, strict=True))
+        z1, y1, x1 = (min(b + v, n) for b, v, n in zip(self.stop, voxels, shape, strict=True))
+        return Box((z0, y0, x0), (z1, y1, x1))

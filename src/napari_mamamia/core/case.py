@@ -1,0 +1,180 @@
+"""`Case`, `Phase`, `Mask`, `LabelMap`: records of arrays on a `Grid`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import Provenance
+
+__all__ = ["Case", "LabelMap", "Mask", "Phase", "foreground"]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One time point of a case; phase 0 is pre-contrast, phase k the k-th after.
+
+    `time_s` is seconds since the start of phase 0, None where unknown. `source` is the file it was
+    read from, None for a phase made in memory. `loaded` says whether its part of the case's array
+    is filled.
+    """
+
+    index: int
+    time_s: float | None = None
+    source: Path | None = None
+    loaded: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One patient's one DCE-MRI exam.
+
+    Parameters
+    ----------
+    case_id
+        Unique in its data set; also the stem of file names.
+    grid
+        The grid that all phases share.
+    signal
+        ``(phase, z, y, x)``, in the files' integer type, or float32 where the file scales its
+        values. While a case is opening, the planes of phases that are not `loaded` are still zero.
+    phases
+        One record for each index of `signal`'s first axis, in order of index.
+    warnings
+        Plain sentences about what is unusual, such as a sheared affine; shown to the user.
+
+    Raises
+    ------
+    CaseError
+        If shape, phases or grid contradict each other.
+    """
+
+    case_id: str
+    grid: Grid
+    signal: NDArray[Any]
+    phases: tuple[Phase, ...]
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:
+            raise CaseError(
+                f"{self.case_id}: the signal has shape {self.signal.shape}, expected "
+                f"(phase, {', '.join(map(str, self.grid.shape))})"
+            )
+        if [phase.index for phase in self.phases] != list(range(self.signal.shape[0])):
+            raise CaseError(f"{self.case_id}: phases must be numbered 0, 1, 2, ... in order")
+
+    @property
+    def times_s(self) -> tuple[float | None, ...]:
+        """Seconds since the start of phase 0, one for each phase; None where unknown."""
+        return tuple(phase.time_s for phase in self.phases)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether every phase has been read."""
+        return all(phase.loaded for phase in self.phases)
+
+    def require_phases(self, at_least: int) -> None:
+        """Raise `CaseError` unless the case has `at_least` phases, all of them read."""
+        if len(self.phases) < at_least:
+            raise CaseError(
+                f"{self.case_id} has {len(self.phases)} phase(s), this needs at least {at_least}: "
+                "add the missing phases to the data set"
+            )
+        if not self.is_loaded:
+            raise CaseError(f"{self.case_id} is still opening: wait until all phases are read")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """A yes-or-no volume on a grid: `array` is bool ``(z, y, x)`` and read-only."""
+
+    grid: Grid
+    array: NDArray[np.bool_]
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        if self.array.dtype != np.bool_:
+            raise TypeError(f"a mask is bool, got {self.array.dtype}")
+        if self.array.shape != self.grid.shape:
+            raise GridMismatchError(
+                f"the mask has shape {self.array.shape}, its grid has {self.grid.shape} (z, y, x)"
+            )
+        view = self.array.view()
+        view.setflags(write=False)
+        object.__setattr__(self, "array", view)
+
+    @property
+    def volume_mm3(self) -> float:
+        """Number of voxels times the volume of one, in mm3."""
+        return int(np.count_nonzero(self.array)) * self.grid.voxel_volume_mm3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelMap:
+    """The raw values of a mask file, kept as the block that is not zero.
+
+    `crop` holds the values inside `box`, in the file's type; every voxel outside is 0. For an
+    all-zero file the box is empty. A profile or the user says which values are foreground.
+    """
+
+    grid: Grid
+    box: Box
+    crop: NDArray[Any]
+    source: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.crop.shape != self.box.shape:
+            raise ValueError(f"crop {self.crop.shape} and box {self.box.shape} differ")
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The distinct non-zero values, ascending."""
+        found = np.unique(self.crop)
+        return tuple(float(v) for v in found if v != 0)
+
+    def cut(self, box: Box) -> NDArray[Any]:
+        """Return the values inside any `box` of the grid, as a new array of the box's shape."""
+        out: NDArray[Any] = np.zeros(box.shape, dtype=self.crop.dtype)
+        start = tuple(max(a, b) for a, b in zip(self.box.start, box.start, strict=True))
+        stop = tuple(min(a, b) for a, b in zip(self.box.stop, box.stop, strict=True))
+        if all(a < b for a, b in zip(start, stop, strict=True)):
+            there = tuple(
+                slice(a - o, b - o) for a, b, o in zip(start, stop, box.start, strict=True)
+            )
+            here = tuple(
+                slice(a - o, b - o) for a, b, o in zip(start, stop, self.box.start, strict=True)
+            )
+            out[there] = self.crop[here]
+        return out
+
+    def dense(self) -> NDArray[Any]:
+        """Return the whole ``(z, y, x)`` array of values."""
+        return self.cut(Box.whole(self.grid.shape))
+
+    def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
+        """Return the voxels equal to `value`, or all foreground ones.
+
+        Without `value`, foreground is any value above 0; of a floating-point file (a soft mask),
+        any value of at least 0.5. NaN is background.
+        """
+        array = np.zeros(self.grid.shape, dtype=np.bool_)
+        array[self.box.slices] = foreground(self.crop, value)
+        return Mask(self.grid, array, provenance)
+
+
+def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.bool_]:
+    """Return where `values` are `label`; without it, above 0 (at least 0.5 in floating point)."""
+    if label is not None:
+        chosen: NDArray[np.bool_] = values == label
+        return chosen
+    if np.issubdtype(values.dtype, np.floating):
+        soft: NDArray[np.bool_] = values >= 0.5
+        return soft
+    hard: NDArray[np.bool_] = values > 0
+    return hard

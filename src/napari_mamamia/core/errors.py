@@ -1,0 +1,55 @@
+"""The error tree. A message says what was expected, what came, and what to do."""
+
+__all__ = [
+    "CaseError",
+    "FormatError",
+    "GridMismatchError",
+    "MamamiaError",
+    "MissingExtraError",
+    "ModelError",
+    "SaveConflictError",
+    "SaveError",
+]
+
+
+class MamamiaError(Exception):
+    """Base of every error that this software raises on purpose."""
+
+
+class CaseError(MamamiaError, ValueError):
+    """A case is incomplete or contradicts itself: missing phase, unequal shapes, unknown id."""
+
+
+class GridMismatchError(MamamiaError, ValueError):
+    """Two arrays that should share a grid do not."""
+
+
+class FormatError(MamamiaError, ValueError):
+    """A file or folder is not what its name promises, or is damaged."""
+
+
+class ModelError(MamamiaError, RuntimeError):
+    """A model cannot be used, or could not segment this case."""
+
+
+class MissingExtraError(MamamiaError, ImportError):
+    """An optional package is not installed; the message names the pip command."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the package {package}, which is not installed: "
+            f'run  pip install "napari-mamamia[{extra}]"'
+        )
+        self.package = package
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        return type(self), (self.package, self.extra)
+
+
+class SaveConflictError(MamamiaError, FileExistsError):
+    """The target exists already, or two targets fit; nothing was written."""
+
+
+class SaveError(MamamiaError, OSError):
+    """Writing failed (disk full, read-only, verification); an existing file is untouched."""

@@ -1,0 +1,272 @@
+"""`Grid`: where voxels lie in the patient. The only code that converts axes or compares grids.
+
+Arrays are ``(z, y, x)``; an affine is the file's, voxel (x, y, z) to RAS mm. Orientation codes name
+the direction each axis runs *towards* (nibabel's convention): ``"LAS"`` means that x runs to the
+patient's left, y to anterior, z to superior.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_mamamia.core.errors import GridMismatchError
+
+__all__ = ["SAME_PLACE_VOXELS", "DisplayFrame", "Grid", "Plane", "require_same_grid"]
+
+SAME_PLACE_VOXELS: Final = 0.05
+"""Two grids are the same when no corner of the volume is farther apart than this share of the
+smallest spacing. Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over
+a 350 mm field of view), far below what an eye or a metric could notice."""
+
+_SHEAR_COSINE: Final = 1e-3
+_OBLIQUE_COSINE: Final = 1e-3
+_THICKER: Final = 1.05
+
+_POSITIVE: Final = "RAS"
+_NEGATIVE: Final = "LPI"
+
+Plane = str
+"""``"axial"``, ``"sagittal"`` or ``"coronal"``."""
+
+# Directions that displayed (slice, row, column) axes run towards: radiological convention,
+# the patient's right on the screen's left. Rows run down the screen.
+_DISPLAY_CODES: Final[dict[Plane, str]] = {"axial": "SPL", "sagittal": "LIP", "coronal": "PIL"}
+_PLANE_OF_NORMAL: Final[dict[int, Plane]] = {0: "sagittal", 1: "coronal", 2: "axial"}
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayFrame:
+    """A permutation and flip of (z, y, x) arrays for the screen; always a view, never a copy.
+
+    `order` names, for each displayed axis (slice, row, column), the array axis it shows; `flips`
+    says which displayed axes run against the array. Leading axes (phase) are left alone.
+    """
+
+    plane: Plane
+    order: tuple[int, int, int]
+    flips: tuple[bool, bool, bool]
+
+    def to_display(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the view of ``(..., z, y, x)`` as ``(..., slice, row, column)``."""
+        lead = array.ndim - 3
+        moved = array.transpose(*range(lead), *(lead + axis for axis in self.order))
+        shown: NDArray[Any] = moved[self._steps()]
+        return shown
+
+    def from_display(self, shown: NDArray[Any]) -> NDArray[Any]:
+        """Return the view of ``(..., slice, row, column)`` as ``(..., z, y, x)``."""
+        lead = shown.ndim - 3
+        back = np.argsort(self.order)
+        shown = shown[self._steps()]
+        return shown.transpose(*range(lead), *(lead + int(a) for a in back))
+
+    def point_to_display(
+        self, index: Sequence[float], shape: Sequence[int]
+    ) -> tuple[float, float, float]:
+        """Return where voxel `index` (z, y, x) of an array of `shape` (z, y, x) is shown."""
+        s, r, c = (
+            shape[axis] - 1 - index[axis] if flip else index[axis]
+            for axis, flip in zip(self.order, self.flips, strict=True)
+        )
+        return (s, r, c)
+
+    def point_from_display(
+        self, shown: Sequence[float], shape: Sequence[int]
+    ) -> tuple[float, float, float]:
+        """Return the voxel (z, y, x) of an array of `shape` (z, y, x) that is shown at `shown`."""
+        index = [0.0, 0.0, 0.0]
+        for place, axis, flip in zip(shown, self.order, self.flips, strict=True):
+            index[axis] = shape[axis] - 1 - place if flip else place
+        return (index[0], index[1], index[2])
+
+    def per_axis(self, values: Sequence[float]) -> tuple[float, float, float]:
+        """Return `values` along (z, y, x), such as a spacing, in displayed order."""
+        s, r, c = (values[axis] for axis in self.order)
+        return (s, r, c)
+
+    def _steps(self) -> Any:
+        return (..., *(slice(None, None, -1 if flip else 1) for flip in self.flips))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Shape and place of a volume.
+
+    Parameters
+    ----------
+    shape
+        Voxels along (z, y, x), each at least 1.
+    affine
+        4x4, voxel (x, y, z) to RAS mm, as the file has it. Kept as read-only float64.
+    nifti_header
+        The first bytes of the NIfTI file the grid came from (348, or 540 for NIfTI-2), so that a
+        mask on this grid can be written with the same geometry byte for byte. Not compared.
+
+    Raises
+    ------
+    ValueError
+        If the affine is not 4x4, not finite, or does not span space.
+
+    Examples
+    --------
+    >>> grid = Grid((2, 3, 4), np.diag([-0.7, 0.7, 2.0, 1.0]))
+    >>> grid.spacing_mm, grid.orientation
+    ((2.0, 0.7, 0.7), 'LAS')
+    """
+
+    shape: tuple[int, int, int]
+    affine: NDArray[np.float64]
+    nifti_header: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = tuple(int(n) for n in self.shape)
+        if len(shape) != 3 or min(shape) < 1:
+            raise ValueError(f"a grid needs three extents of at least 1 (z, y, x), got {shape}")
+        affine = np.array(self.affine, dtype=np.float64)
+        if affine.shape != (4, 4) or not np.isfinite(affine).all():
+            raise ValueError("an affine must be a finite 4x4 matrix")
+        if abs(np.linalg.det(affine[:3, :3])) < 1e-12:
+            raise ValueError("the affine is singular: some axis has no length or no own direction")
+        affine.setflags(write=False)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "affine", affine)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return self.shape == other.shape and bool(np.array_equal(self.affine, other.affine))
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.affine.tobytes()))
+
+    @property
+    def matrix_mm(self) -> NDArray[np.float64]:
+        """3x3, (z, y, x) index steps as columns to RAS mm; carries shear and obliqueness."""
+        return self.affine[:3, 2::-1]
+
+    @property
+    def spacing_mm(self) -> tuple[float, float, float]:
+        """Distance in mm between voxel centres along (z, y, x)."""
+        z, y, x = np.linalg.norm(self.matrix_mm, axis=0)
+        return (float(z), float(y), float(x))
+
+    @property
+    def voxel_volume_mm3(self) -> float:
+        """Volume of one voxel in mm3, ``|det|`` of the affine's 3x3 part."""
+        return float(abs(np.linalg.det(self.affine[:3, :3])))
+
+    @property
+    def orientation(self) -> str:
+        """Three letters for (x, y, z), each the patient direction the axis runs towards."""
+        signs, worlds = self._anatomical_axes()
+        return "".join(
+            (_POSITIVE if signs[axis] > 0 else _NEGATIVE)[worlds[axis]] for axis in (2, 1, 0)
+        )
+
+    @property
+    def is_sheared(self) -> bool:
+        """Whether the axes are not at right angles (cosine above 0.001)."""
+        directions = self.matrix_mm / np.array(self.spacing_mm)
+        cosines = np.abs(directions.T @ directions)[np.triu_indices(3, 1)]
+        return bool(np.any(cosines > _SHEAR_COSINE))
+
+    @property
+    def is_oblique(self) -> bool:
+        """Whether some axis leaves the anatomical axes (cosine to another axis above 0.001)."""
+        directions = np.abs(self.matrix_mm / np.array(self.spacing_mm))
+        return bool(np.any(np.sort(directions, axis=0)[1] > _OBLIQUE_COSINE))
+
+    @property
+    def acquisition_plane(self) -> Plane:
+        """Plane of the slices: across the axis with clearly largest spacing, else the third.
+
+        Both the slice-thickness rule and the file's order can be wrong after resampling; then only
+        the default view differs, never a number.
+        """
+        _, worlds = self._anatomical_axes()
+        return _PLANE_OF_NORMAL[worlds[self._slice_axis()]]
+
+    def display_frame(self, plane: Plane | None = None) -> DisplayFrame:
+        """Return the upright view in `plane` (default: the acquisition plane).
+
+        Axial has anterior up and the patient's right on the screen's left, slices run to superior;
+        sagittal has superior up and anterior left, slices run to the patient's left; coronal has
+        superior up and the patient's right on the screen's left, slices run to posterior.
+        """
+        plane = self.acquisition_plane if plane is None else plane
+        signs, worlds = self._anatomical_axes()
+        order, flips = [], []
+        for code in _DISPLAY_CODES[plane]:
+            positive = code in _POSITIVE
+            world = (_POSITIVE if positive else _NEGATIVE).index(code)
+            axis = worlds.index(world)
+            order.append(axis)
+            flips.append((signs[axis] > 0) != positive)
+        return DisplayFrame(plane, (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))
+
+    def to_world_mm(self, index: ArrayLike) -> NDArray[np.float64]:
+        """Return RAS mm of voxel coordinates (..., 3) in (z, y, x)."""
+        points = np.asarray(index, dtype=np.float64)
+        world: NDArray[np.float64] = points @ self.matrix_mm.T + self.affine[:3, 3]
+        return world
+
+    def to_voxel(self, world_mm: ArrayLike) -> NDArray[np.float64]:
+        """Return voxel coordinates (z, y, x) of RAS mm points (..., 3)."""
+        points = np.asarray(world_mm, dtype=np.float64) - self.affine[:3, 3]
+        voxel: NDArray[np.float64] = points @ np.linalg.inv(self.matrix_mm).T
+        return voxel
+
+    def farthest_corner_mm(self, other: "Grid") -> float:
+        """Return how far in mm the corners of this volume lie apart under the two affines."""
+        corners = np.array(list(product(*((0, n - 1) for n in self.shape))))
+        apart = self.to_world_mm(corners) - other.to_world_mm(corners)
+        return float(np.linalg.norm(apart, axis=1).max())
+
+    def is_same_place(self, other: "Grid") -> bool:
+        """Whether shapes are equal and affines agree within `SAME_PLACE_VOXELS`."""
+        if self.shape != other.shape:
+            return False
+        return self.farthest_corner_mm(other) <= SAME_PLACE_VOXELS * min(self.spacing_mm)
+
+    def _slice_axis(self) -> int:
+        spacing = self.spacing_mm
+        thickest = int(np.argmax(spacing))
+        others = max(s for axis, s in enumerate(spacing) if axis != thickest)
+        return thickest if spacing[thickest] > _THICKER * others else 0
+
+    def _anatomical_axes(self) -> tuple[list[int], list[int]]:
+        """Return, for array axes (z, y, x), the sign along and the index of the closest RAS axis.
+
+        The polar rotation of the direction matrix (its closest orthogonal matrix) is assigned
+        greedily, largest cosine first, so that each anatomical axis is used once.
+        """
+        u, _, vt = np.linalg.svd(self.matrix_mm / np.array(self.spacing_mm))
+        rotation = u @ vt
+        strength = np.abs(rotation)
+        signs, worlds = [0, 0, 0], [0, 0, 0]
+        for _ in range(3):
+            world, axis = np.unravel_index(int(np.argmax(strength)), (3, 3))
+            signs[axis] = 1 if rotation[world, axis] > 0 else -1
+            worlds[axis] = int(world)
+            strength[world, :] = -1.0
+            strength[:, axis] = -1.0
+        return signs, worlds
+
+
+def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") -> None:
+    """Raise `GridMismatchError` unless `a` and `b` are one place; nothing resamples silently."""
+    if a.shape != b.shape:
+        raise GridMismatchError(
+            f"{name_a} has shape {a.shape} (z, y, x), {name_b} has shape {b.shape}: "
+            "they must share one grid; export one of them again on the other's grid"
+        )
+    if not a.is_same_place(b):
+        raise GridMismatchError(
+            f"{name_a} and {name_b} have equal shape {a.shape} but lie up to "
+            f"{a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} and {b.orientation}): "
+            "one of them has another affine; export it again from the image's own header"
+        )

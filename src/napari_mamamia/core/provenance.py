@@ -1,0 +1,60 @@
+"""Who or what made a mask, from which input, with which version and settings."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.metadata import version
+from typing import TypeAlias
+
+__all__ = ["InputFile", "Maker", "Provenance", "Setting", "now_utc", "software_version"]
+
+Setting: TypeAlias = bool | int | float | str | None
+
+
+class Maker(StrEnum):
+    """What kind of source made a mask."""
+
+    REFERENCE = "reference"
+    MODEL = "model"
+    READER = "reader"
+    PHANTOM = "phantom"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that a mask was made from, by name (never a full path) and SHA-256."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The history of one mask.
+
+    `name` is the model's or the reader's; `parameters` are (name, value) pairs in the order shown;
+    `seconds` is the computing or editing time (None if not measured); `started_from` names the mask
+    that a reader edited ("" for none); `created` is an ISO 8601 time in UTC; `note` is shown to the
+    user as it is, such as "kinetic threshold, not a trained model".
+    """
+
+    case_id: str
+    maker: Maker
+    name: str
+    inputs: tuple[InputFile, ...] = ()
+    parameters: tuple[tuple[str, Setting], ...] = ()
+    seconds: float | None = None
+    started_from: str = ""
+    note: str = ""
+    created: str = field(default_factory=lambda: now_utc())
+    software: str = field(default_factory=lambda: software_version())
+
+
+def now_utc() -> str:
+    """Return the present time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def software_version() -> str:
+    """Return this software's name and version, as provenance and reports carry it."""
+    return f"napari-mamamia {version('napari-mamamia')}"

@@ -1,0 +1,46 @@
+"""`VolumeHeader`: what a volume file says of itself, whatever its format."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.grid import Grid
+
+__all__ = ["VolumeHeader"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VolumeHeader:
+    """Shape, type and place of one volume file, or of one DICOM series.
+
+    `stored` is the type of the values in the file; `slope` and `intercept` turn them into the
+    quantity (1 and 0 where the file says nothing). `n_volumes` counts a fourth axis. `warnings`
+    are plain sentences, each naming what is unusual and what was assumed.
+    """
+
+    path: Path
+    grid: Grid
+    stored: np.dtype[np.generic]
+    slope: float = 1.0
+    intercept: float = 0.0
+    n_volumes: int = 1
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether stored values must be scaled to give the quantity."""
+        return (self.slope, self.intercept) != (1.0, 0.0)
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Type in memory: the stored one in native byte order; float32 where values are scaled."""
+        return np.dtype(np.float32) if self.is_scaled else self.stored.newbyteorder("=")
+
+    def scaled(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Return stored values as the quantity, in `dtype`."""
+        if not self.is_scaled:
+            return stored.astype(self.dtype, copy=False)
+        return (stored.astype(np.float64) * self.slope + self.intercept).astype(np.float32)

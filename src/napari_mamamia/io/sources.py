@@ -1,0 +1,82 @@
+"""Where a case's files are: records that layouts find and readers open. No file is touched here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+from napari_mamamia.core.errors import CaseError
+
+__all__ = ["CaseFiles", "DataSet", "LayoutKind", "PhaseSource"]
+
+
+class LayoutKind(StrEnum):
+    """The folder conventions that are recognised."""
+
+    MAMA_MIA = "MAMA-MIA"
+    NNUNET_RAW = "nnU-Net raw"
+    CASE_FOLDER = "folder of one case"
+    SINGLE_FILE = "single file"
+    DICOM = "DICOM folder"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSource:
+    """The file or files of one phase.
+
+    One NIfTI or NRRD file, of which `volume` is the index along a fourth axis; or the DICOM files
+    of one series in slice order. `time_s` is set where the files themselves say it.
+    """
+
+    files: tuple[Path, ...]
+    volume: int = 0
+    time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFiles:
+    """What a data set holds of one case.
+
+    `phases` are in order of time. `reference` is the expert mask, `automatic` the data set's own
+    automatic one. `info` is the MAMA-MIA patient JSON. `problems` are plain sentences that say why
+    the case cannot be opened as it is, such as "phase 1 is missing".
+    """
+
+    case_id: str
+    phases: tuple[PhaseSource, ...]
+    reference: Path | None = None
+    automatic: Path | None = None
+    info: Path | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A folder (or file) of cases that follows one layout. It is only ever read."""
+
+    root: Path
+    kind: LayoutKind
+    cases: tuple[CaseFiles, ...]
+    clinical: Path | None = None
+    splits: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.root.name
+
+    def by_id(self) -> Mapping[str, CaseFiles]:
+        """Return the cases by id."""
+        return MappingProxyType({case.case_id: case for case in self.cases})
+
+    def case(self, case_id: str) -> CaseFiles:
+        """Return one case, or raise `CaseError` that names close matches."""
+        found = self.by_id().get(case_id)
+        if found is None:
+            known = ", ".join(case.case_id for case in self.cases[:5])
+            raise CaseError(
+                f"no case {case_id!r} in {self.root}: it holds {len(self.cases)} case(s), "
+                f"the first are {known}; check the spelling"
+            )
+        return found

@@ -1,0 +1,1 @@
+"""Contrast kinetics per voxel: subtraction, enhancement, washout, curve types."""

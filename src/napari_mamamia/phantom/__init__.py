@@ -1,0 +1,1 @@
+"""Procedural breast DCE-MRI cases with known truth."""

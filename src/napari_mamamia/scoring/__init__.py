@@ -1,0 +1,1 @@
+"""From masks to case scores under a named profile."""

@@ -1,0 +1,1 @@
+"""Segmenters: from a case to a prediction."""

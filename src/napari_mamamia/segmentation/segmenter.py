@@ -1,0 +1,90 @@
+"""The `Segmenter` protocol: one adapter for each kind of model."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.provenance import Setting
+
+__all__ = ["BoxPrompt", "Candidate", "Click", "Prediction", "Prompt", "Segmenter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """A voxel (z, y, x) that lies in the tumour."""
+
+    voxel: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPrompt:
+    """A box that holds the tumour; nothing outside it is searched."""
+
+    box: Box
+
+
+Prompt = Click | BoxPrompt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One region that may be the tumour.
+
+    `crop` is bool and of `box`'s shape. `score` orders candidates and has no unit. `reasons` are
+    plain sentences with numbers and units that say why it was ranked so.
+    """
+
+    rank: int
+    box: Box
+    crop: NDArray[np.bool_]
+    volume_mm3: float
+    score: float
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """A segmenter's answer for one case.
+
+    `mask` is the best candidate's, on the case's own grid, and may be empty. `candidates` are
+    ranked from 1. `parameters` go into the provenance; `notes` are shown to the user.
+    """
+
+    case_id: str
+    mask: Mask
+    candidates: tuple[Candidate, ...] = ()
+    parameters: tuple[tuple[str, Setting], ...] = ()
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class Segmenter(Protocol):
+    """Anything that turns a case into a prediction.
+
+    `name` is used for folders and files; `title` is shown; `note` must stand wherever a result is
+    shown.
+    """
+
+    @property
+    def name(self) -> str:
+        """Short name, fit for a folder."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Name shown to people."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result must know, in one line."""
+        ...
+
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+        """Return a job that segments `case`; it raises `CaseError` or `ModelError`."""
+        ...
