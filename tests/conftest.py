@@ -1,8 +1,12 @@
 """Fixtures that several rooms share."""
 
 import os
+from io import StringIO
 from pathlib import Path
 
+import nibabel as nib
+import numpy as np
+import pandas as pd
 import pytest
 
 REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -10,7 +14,7 @@ REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] /
 
 @pytest.fixture
 def real_data():
-    """Return a function from a folder name to its path, skipping where the real files are absent."""
+    """Return a function from a folder name to its path; skips where the files are absent."""
 
     def find(name: str) -> Path:
         folder = REAL_DATA / name
@@ -27,3 +31,49 @@ def own_preferences(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("preferences")
     monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(folder))
     return folder
+
+
+# A small data set made with nibabel, not with our own writer: three cases of a body with one blob
+# that enhances. The voxels of the blob are the reference.
+BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
+SHAPE = (8, 32, 48)
+AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])
+TIMES_S = (0.0, 90.0, 180.0, 420.0)
+
+
+def _phase(index: int, rng: np.random.Generator) -> np.ndarray:
+    volume = rng.normal(20, 3, SHAPE)
+    volume[:, 4:, 6:42] += 180
+    if index:
+        volume[BLOB] += (0, 260, 240, 190)[index]
+    return np.clip(volume, 0, None).astype(np.int16)
+
+
+def write_nifti(path: Path, array_zyx: np.ndarray, affine: np.ndarray = AFFINE) -> Path:
+    """Write an array with nibabel, sform and qform set, units mm."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = nib.Nifti1Image(array_zyx.transpose(), affine)
+    image.header.set_xyzt_units("mm", "sec")
+    image.set_sform(affine, code=1)
+    image.set_qform(affine, code=1)
+    nib.save(image, path)
+    return path
+
+
+@pytest.fixture
+def small_data_set(tmp_path):
+    """Return the folder of three cases A_1, A_2, B_1 in the MAMA-MIA layout."""
+    root = tmp_path / "my data set"
+    rng = np.random.default_rng(7)
+    reference = np.zeros(SHAPE, dtype=np.uint8)
+    reference[BLOB] = 1
+    rows = ["patient_id,age,menopause,breast_density,acquisition_times"]
+    for case_id in ("A_1", "A_2", "B_1"):
+        for k in range(4):
+            write_nifti(root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz", _phase(k, rng))
+        write_nifti(root / "segmentations" / "expert" / f"{case_id}.nii.gz", reference)
+        rows.append(f'{case_id},51,post,b,"[0, 90, 180, 420]"')
+    pd.read_csv(StringIO("\n".join(rows))).to_excel(
+        root / "clinical_and_imaging_info.xlsx", index=False
+    )
+    return root

@@ -40,16 +40,27 @@ class Box:
 
     @classmethod
     def around(cls, array: NDArray[Any]) -> Self:
-        """Return the smallest box that holds every non-zero voxel of a (z, y, x) array."""
-        start, stop = [], []
-        for axis in range(3):
-            others = tuple(a for a in range(3) if a != axis)
-            hit = np.flatnonzero(np.any(array, axis=others))
-            if hit.size == 0:
-                return cls.empty()
-            start.append(int(hit[0]))
-            stop.append(int(hit[-1]) + 1)
-        return cls((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+        """Return the smallest box that holds every non-zero voxel of a (z, y, x) array.
+
+        Memory is read once: planes of the axis with the longest stride are asked one by one from
+        both ends, and only those between are looked at along the other two axes.
+        """
+        slow, *_ = axes = sorted(range(3), key=lambda axis: 0)
+        planes = array.transpose(axes)
+        first, stop = 0, len(planes)
+        while first < stop and not planes[first].any():
+            first += 1
+        if first == stop:
+            return cls.empty()
+        while not planes[stop - 1].any():
+            stop -= 1
+        ends = {slow: (first, stop)}
+        shadow = np.any(planes[first:stop], axis=0)
+        for place, axis in enumerate(axes[1:]):
+            hit = np.flatnonzero(np.any(shadow, axis=1 - place))
+            ends[axis] = (int(hit[0]), int(hit[-1]) + 1)
+        (z0, z1), (y0, y1), (x0, x1) = (ends[axis] for axis in range(3))
+        return cls((z0, y0, x0), (z1, y1, x1))
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -18,6 +18,7 @@ class Maker(StrEnum):
     MODEL = "model"
     READER = "reader"
     PHANTOM = "phantom"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

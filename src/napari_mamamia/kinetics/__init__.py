@@ -1,1 +1,1 @@
-"""Contrast kinetics per voxel: subtraction, enhancement, washout, curve types."""
+"""Kinetics: contrast-curve maps, classes and the choice of phases, on plain arrays."""

@@ -1,1 +1,35 @@
 """Procedural breast DCE-MRI cases with known truth."""
+
+from napari_mamamia.phantom.benchmark import benchmark_phantom
+from napari_mamamia.phantom.data_set import write_data_set
+from napari_mamamia.phantom.phantom_case import (
+    Phantom,
+    TissueCurve,
+    make_phantom,
+    make_phantom_job,
+)
+from napari_mamamia.phantom.spec import (
+    Breasts,
+    CurveType,
+    PhantomSpec,
+    Side,
+    TumourKind,
+    TumourSpec,
+)
+from napari_mamamia.phantom.tissue import Tissue
+
+__all__ = [
+    "Breasts",
+    "CurveType",
+    "Phantom",
+    "PhantomSpec",
+    "Side",
+    "Tissue",
+    "TissueCurve",
+    "TumourKind",
+    "TumourSpec",
+    "benchmark_phantom",
+    "make_phantom",
+    "make_phantom_job",
+    "write_data_set",
+]

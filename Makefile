@@ -1,0 +1,62 @@
+# `make demo` and `make test` do all their own set-up, on a bare Debian/Ubuntu machine and on one that
+# is set up already. `make help` lists the rest.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
+CLEAN_ENV := env -u QT_QPA_PLATFORM
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types contracts bench pictures clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict, score and export 12 phantom cases
+	$(BIN)/mamamia demo --out demo $(if $(wildcard demo/run.json),--resume)
+	$(if $(DISPLAYED),$(BIN)/mamamia view demo/dataset,@echo "No display here: the window was not opened.")
+
+test: $(VENV)/test.done ## run every test, the real window under Xvfb included
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q
+
+check: lint types contracts test ## linters, types, import contracts and tests
+
+lint: $(VENV)/test.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/test.done
+	$(BIN)/mypy
+
+contracts: $(VENV)/test.done
+	$(BIN)/lint-imports
+
+bench: $(VENV)/test.done ## timings against peers, each in one run
+	for file in benchmarks/*.py; do $(CLEAN_ENV) $(BIN)/python $$file || exit 1; done
+
+pictures: $(VENV)/test.done ## take the pictures of the README again, under Xvfb
+	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
+
+clean: ## remove the virtual environment and the demo
+	rm -rf $(VENV) demo
+
+$(VENV)/python.done:
+	bash .ci/system-libraries python
+	bash .ci/make-venv $(VENV)
+	touch $@
+
+$(VENV)/base.done: $(VENV)/python.done pyproject.toml constraints.txt
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
+	bash .ci/system-libraries window
+	$(PIP) -e '.[pyqt6]'
+	touch $@
+
+$(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
+	bash .ci/system-libraries window screen
+	$(PIP) -e '.[pyqt6,dicom,test,lint,bench]'
+	touch $@ $(VENV)/base.done $(VENV)/window.done

@@ -1,0 +1,149 @@
+"""Bootstrap of cohort numbers, 1000 x 574, against a pandas groupby loop; ``--check`` exits 1.
+
+Run: python benchmarks/bootstrap.py [--check] [--rounds N]
+The loop resamples the rows of a table and works out the same numbers group by group; one round
+times some of its resamples and scales them to 1000. Ours and the loop take turns in one process;
+printed are medians over the rounds. The loop's numbers must equal ours, resample by resample.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
+from napari_mamamia.scoring.group_rules import rules_of
+from napari_mamamia.scoring.groups import Grouping, group_cases
+from napari_mamamia.scoring.performance import SegmentationScores
+from napari_mamamia.scoring.response_cohort import bootstrap_response
+from napari_mamamia.scoring.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.segmentation_cohort import bootstrap_segmentation
+
+N_CASES = 574
+N_RESAMPLES = 1000
+LOOPED = 10
+"""Resamples of the pandas loop that one round times."""
+LIMITS = {"task 1": 50.0, "task 2": 500.0}
+RULES = rules_of("clinical")
+
+
+def make_cohort(rng: np.random.Generator) -> Cohort:
+    statuses = tuple(MenopausalStatus)
+    return Cohort(
+        tuple(
+            CaseRecord(
+                f"C{number}",
+                age=float(rng.integers(25, 85)),
+                menopausal_status=statuses[rng.integers(3)],
+                breast_density="abcd"[rng.integers(4)],
+                pcr=bool(rng.random() < 0.3),
+            )
+            for number in range(N_CASES)
+        )
+    )
+
+
+def table_of(groupings: tuple[Grouping, ...], **columns: np.ndarray) -> pd.DataFrame:
+    groups = {g.variable: np.array(g.labels)[g.codes] for g in groupings}
+    return pd.DataFrame({**groups, **columns})
+
+
+def loop_task1(table: pd.DataFrame, draws: np.ndarray, variables: list[str]) -> np.ndarray:
+    found = []
+    for chosen in draws:
+        own = table.iloc[chosen]
+        performance = (own["dsc"].mean() + 1 - own["norm_hd"].mean()) / 2
+        fairness = []
+        for variable in variables:
+            means = [
+                (group["dsc"].mean(), group["norm_hd"].mean()) for _, group in own.groupby(variable)
+            ]
+            gaps = [max(column) - min(column) for column in zip(*means, strict=True)]
+            fairness.append(1 - sum(gaps) / 2)
+        found.append((performance + sum(fairness) / len(fairness)) / 2)
+    return np.array(found)
+
+
+def rates(own: pd.DataFrame) -> tuple[float, float]:
+    label, said = own["label"], own["predicted"]
+    hits, misses = ((label == 1) & (said == 1)).sum(), ((label == 1) & (said == 0)).sum()
+    alarms, rest = ((label == 0) & (said == 1)).sum(), ((label == 0) & (said == 0)).sum()
+    return hits / (hits + misses), alarms / (alarms + rest)
+
+
+def loop_task2(table: pd.DataFrame, draws: np.ndarray, variables: list[str]) -> np.ndarray:
+    found = []
+    for chosen in draws:
+        own = table.iloc[chosen]
+        tpr, fpr = rates(own)
+        disparities = []
+        for variable in variables:
+            both = [rates(group) for _, group in own.groupby(variable)]
+            disparities.append(sum(max(c) - min(c) for c in zip(*both, strict=True)))
+        fairness = 1 - min(sum(disparities) / len(disparities), 1)
+        found.append(((tpr + 1 - fpr) / 2 + fairness) / 2)
+    return np.array(found)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def compare(
+    name: str,
+    ours: Callable[[], np.ndarray],
+    loop: Callable[[np.ndarray], np.ndarray],
+    rounds: int,
+) -> bool:
+    draws = np.random.default_rng(42).integers(0, N_CASES, (N_RESAMPLES, N_CASES))[:LOOPED]
+    difference = float(np.abs(ours()[:LOOPED] - loop(draws)).max())
+    pairs = [(seconds(ours), seconds(lambda: loop(draws))) for _ in range(rounds)]
+    fast = statistics.median(pair[0] for pair in pairs)
+    slow = statistics.median(pair[1] for pair in pairs) * N_RESAMPLES / LOOPED
+    factor = statistics.median(b * N_RESAMPLES / LOOPED / a for a, b in pairs)
+    print(
+        f"{name}: {fast * 1000:.1f} ms, pandas loop {slow:.2f} s, {factor:.0f} x "
+        f"(limit {LIMITS[name]:.0f} x), largest difference {difference:.1e}"
+    )
+    return factor >= LIMITS[name] and difference < 1e-12
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="exit 1 below a limit")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    cohort = make_cohort(rng)
+    ids = tuple(record.case_id for record in cohort.records)
+    groupings = group_cases(ids, cohort, RULES)
+    variables = [grouping.variable for grouping in groupings]
+    scores = SegmentationScores(ids, rng.random(N_CASES), rng.random(N_CASES))
+    rows = zip(ids, rng.integers(0, 2, N_CASES), rng.random(N_CASES), strict=True)
+    predictions = ResponsePredictions.of(rows, cohort)
+    table1 = table_of(groupings, dsc=scores.dsc, norm_hd=scores.norm_hd)
+    table2 = table_of(groupings, label=predictions.label, predicted=predictions.predicted)
+    good = [
+        compare(
+            "task 1",
+            lambda: bootstrap_segmentation(scores, groupings, 0.5).replicates[:, -1],
+            lambda draws: loop_task1(table1, draws, variables),
+            options.rounds,
+        ),
+        compare(
+            "task 2",
+            lambda: bootstrap_response(predictions, groupings, RULES, 0.5).replicates[:, -1],
+            lambda draws: loop_task2(table2, draws, variables),
+            options.rounds,
+        ),
+    ]
+    return int(options.check and not all(good))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

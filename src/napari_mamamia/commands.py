@@ -1,0 +1,248 @@
+"""What napari.yaml names: readers, the mask writer, sample data, pages and menu commands.
+
+Nothing of Qt is imported before a window asks for it.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.layout import find_data_set, recognise
+from napari_mamamia.io.sources import CaseFiles, LayoutKind
+from napari_mamamia.io.volumes import VOLUME_SUFFIXES, read_header, read_volume, write_mask
+from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
+from napari_mamamia.services.open_case import load_case, load_mask
+from napari_mamamia.services.show_case import display_range, looks_like_mask, uint8_mask
+
+if TYPE_CHECKING:
+    from napari_mamamia.core.case import Case
+    from napari_mamamia.widgets.dock import MamamiaDock
+    from napari_mamamia.widgets.layers import LayerTuple
+
+__all__ = [
+    "cases_page",
+    "edit_page",
+    "export_page",
+    "get_reader",
+    "predict_now",
+    "predict_page",
+    "sample_axial",
+    "sample_sagittal",
+    "score_now",
+    "score_page",
+    "write_labels",
+]
+
+# ------------------------------------------------------------------------ readers
+
+
+def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
+    """Return a reader for a data set, a case or a volume; None at once for anything else."""
+    if isinstance(path, list):
+        return None
+    kind = recognise(Path(path))
+    if kind is None:
+        return None
+    return _read_file if kind is LayoutKind.SINGLE_FILE else _read_folder
+
+
+def _read_folder(path: str | list[str]) -> list[Any]:
+    """Open a data set in the dock; without a window, return the layers of its first case."""
+    from napari_mamamia.widgets.napari_adapter import current_viewer
+    from napari_mamamia.widgets.place import show_dock
+
+    root = Path(path[0] if isinstance(path, list) else path)
+    viewer = current_viewer()
+    if viewer is not None:
+        show_dock(viewer, "Cases").open_data_set(root)
+        return [(None,)]
+    return _layers_of(find_data_set(root).cases[0])
+
+
+def _read_file(path: str | list[str]) -> list[Any]:
+    """Return one volume as an image or a mask, a 4-D file as the phases of a case.
+
+    A whole-number volume with few distinct values is taken for a mask.
+    """
+    file = Path(path[0] if isinstance(path, list) else path)
+    header = read_header(file)
+    if header.n_volumes == 1 and header.dtype.kind in "iu":
+        _, volume = read_volume(file)
+        if looks_like_mask(volume):
+            return [_mask_tuple(file, header.grid, volume)]
+    return _layers_of(find_data_set(file).cases[0])
+
+
+def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
+    case = run_job(load_case(files))
+    layers = [_case_tuple(case)]
+    if files.reference is not None:
+        layers.append(_role_tuple(case, "reference", uint8_mask(load_mask(files.reference, case))))
+    return layers
+
+
+def _case_tuple(case: "Case") -> "LayerTuple":
+    from napari_mamamia.widgets.layers import case_layer
+
+    return case_layer(case, display_range(case.signal[min(1, len(case.phases) - 1)]))
+
+
+def _role_tuple(case: "Case", role: str, buffer: NDArray[np.uint8]) -> "LayerTuple":
+    from napari_mamamia.widgets.layers import Role, mask_layer, tag_for
+
+    return mask_layer(tag_for(case, Role(role)), buffer)
+
+
+def _mask_tuple(file: Path, grid: Grid, volume: NDArray[Any]) -> "LayerTuple":
+    from napari_mamamia.widgets.layers import label_file_layer
+
+    return label_file_layer(file.name, grid, volume)
+
+
+# ------------------------------------------------------------------------- writer
+
+
+def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[str]:
+    """Write a labels layer as a mask: every value above 0 is 1.
+
+    A layer of a case is written on the case's own grid. Any other 3-D layer gets a grid from its
+    scale and affine, with napari's world read as mm towards superior, anterior and right; napari
+    has asked before an existing file is replaced.
+
+    Raises
+    ------
+    FormatError
+        If the layer is not 3-D, or the suffix is not .nii.gz, .nii or .nrrd.
+    SaveError
+        If writing fails; an existing file is unchanged.
+    """
+    target = Path(path)
+    if not target.name.lower().endswith(VOLUME_SUFFIXES):
+        raise FormatError(
+            f"expected a name that ends in {', '.join(VOLUME_SUFFIXES)}, got {target.name}: "
+            "choose another name"
+        )
+    array, grid = _array_and_grid(data, attributes)
+    write_mask(Mask(grid, np.asarray(array) > 0), target, overwrite=True)
+    return [str(target)]
+
+
+def _array_and_grid(data: Any, attributes: Mapping[str, Any]) -> tuple[NDArray[Any], Grid]:
+    from napari.layers import Labels
+
+    from napari_mamamia.widgets.layers import array_of, tag_of
+
+    layer = Labels(np.asarray(data), metadata=attributes.get("metadata", {}), **_place(attributes))
+    tag = tag_of(layer)
+    if tag is not None:
+        return array_of(layer), tag.grid
+    if layer.ndim != 3:
+        raise FormatError(
+            f"expected a 3-D labels layer, got {layer.ndim} dimensions {layer.data.shape}: choose "
+            "a mask of one volume"
+        )
+    return layer.data, Grid(layer.data.shape, _affine_of(layer))
+
+
+def _place(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("scale", "translate", "rotate", "shear", "affine")
+    return {name: attributes[name] for name in names if name in attributes}
+
+
+def _affine_of(layer: Any) -> NDArray[np.float64]:
+    """Return voxel (x, y, z) to world (x, y, z) of a 3-D layer, whose own order is (z, y, x)."""
+    origin = np.array(layer.data_to_world((0.0, 0.0, 0.0)))
+    steps = [np.array(layer.data_to_world(step)) - origin for step in np.eye(3)]
+    affine = np.eye(4)
+    affine[:3, :3] = np.column_stack(steps)[::-1, ::-1]
+    affine[:3, 3] = origin[::-1]
+    return affine
+
+
+# -------------------------------------------------------------------- sample data
+
+
+def sample_axial() -> "list[LayerTuple]":
+    """Return a phantom case in axial slices, with its reference mask."""
+    return _sample(PhantomSpec(case_id="PHANTOM_AXIAL", seed=7))
+
+
+def sample_sagittal() -> "list[LayerTuple]":
+    """Return a phantom case in sagittal slices, with its reference mask."""
+    return _sample(
+        PhantomSpec(
+            case_id="PHANTOM_SAGITTAL",
+            seed=11,
+            shape=(64, 110, 110),
+            spacing_mm=(3.0, 2.0, 2.0),
+            orientation="PSR",
+            tumours=(TumourSpec(longest_mm=26.0),),
+        )
+    )
+
+
+def _sample(spec: PhantomSpec) -> "list[LayerTuple]":
+    phantom = make_phantom(spec)
+    buffer = phantom.reference.array.astype(np.uint8)
+    return [_case_tuple(phantom.case), _role_tuple(phantom.case, "reference", buffer)]
+
+
+# --------------------------------------------------------------- pages and commands
+
+
+def cases_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Cases."""
+    return _page("Cases")
+
+
+def predict_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Predict."""
+    return _page("Predict")
+
+
+def edit_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Edit."""
+    return _page("Edit")
+
+
+def score_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Score."""
+    return _page("Score")
+
+
+def export_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Export."""
+    return _page("Export")
+
+
+def predict_now() -> None:
+    """Show the page Predict and start, if a case is open."""
+    _show("Predict").predict()
+
+
+def score_now() -> None:
+    """Show the page Score, which scores what is on screen."""
+    _show("Score")
+
+
+def _page(name: str) -> "MamamiaDock":
+    from napari_mamamia.widgets.place import page_for_menu
+
+    return page_for_menu(name)
+
+
+def _show(name: str) -> "MamamiaDock":
+    from napari_mamamia.widgets.napari_adapter import current_viewer
+    from napari_mamamia.widgets.place import show_dock
+
+    viewer = current_viewer()
+    if viewer is None:
+        raise MamamiaError("this command needs napari's window: open one first")
+    return show_dock(viewer, name)

@@ -1,0 +1,44 @@
+"""Names in folders: listed without hidden ones, and ordered as people count."""
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+
+__all__ = ["list_names", "natural_key"]
+
+_DIGITS: Final = re.compile(r"(\d+)")
+
+
+def natural_key(text: str) -> tuple[tuple[str, int, str], ...]:
+    """Return a sort key under which PH_2 stands before PH_10.
+
+    Examples
+    --------
+    >>> sorted(["PH_10", "PH_2", "AB_3"], key=natural_key)
+    ['AB_3', 'PH_2', 'PH_10']
+    """
+    parts = _DIGITS.split(text)
+    return tuple(
+        ("", int(part), part) if odd % 2 else (part.casefold(), 0, part)
+        for odd, part in enumerate(parts)
+    )
+
+
+def list_names(folder: Path) -> list[str]:
+    """Return the names in a folder, in no order, without hidden ones (a leading dot).
+
+    Raises
+    ------
+    FormatError
+        If the folder is missing or cannot be read.
+    """
+    try:
+        return [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
+    except OSError as error:
+        raise FormatError(
+            f"expected a readable folder at {folder}, but {error.strerror or error}: "
+            "check the path and that you may read it"
+        ) from error

@@ -1,0 +1,124 @@
+"""Small JSON files that lie beside images: MAMA-MIA's patient info, and ``times.json``."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import FormatError
+
+__all__ = ["TIMES_FILE", "PatientInfo", "read_patient_info", "read_times_file"]
+
+TIMES_FILE: Final = "times.json"
+"""Acquisition times in the data set's root, our own convention: ``{"case_id": "REAL_001",
+"times_s": [0, 82.15, 147.87]}``, or a list of such objects; further keys are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatientInfo:
+    """What a MAMA-MIA ``patient_info_files/<id>.json`` says; None where it does not.
+
+    `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
+    is the block of the (z, y, x) array that holds the breast with the primary lesion.
+    """
+
+    acquisition_times_s: tuple[float, ...] | None = None
+    breast_box: Box | None = None
+
+
+def read_patient_info(path: Path) -> PatientInfo:
+    """Return acquisition times and breast box of one patient JSON.
+
+    Keys that are missing, null or of another form give None. The file's ``x_min`` to ``z_max``
+    count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x), with an open upper
+    end: its "x" is our z.
+    Source: MAMA-MIA challenge, sample submission, which cuts
+    ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of ``GetArrayFromImage``.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read or is not a JSON object.
+    """
+    content = _read_json(path)
+    if not isinstance(content, dict):
+        raise FormatError(
+            f"expected a JSON object in {path}, got {type(content).__name__}: "
+            "export the patient info again"
+        )
+    times = _times(_below(content, "imaging_data").get("acquisition_times"))
+    return PatientInfo(times, _box(_below(_below(content, "primary_lesion"), "breast_coordinates")))
+
+
+def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
+    """Return seconds since the start of phase 0 by case id; empty where it is another's file.
+
+    A JSON file without the key ``times_s`` is not ours and gives nothing.
+
+    Raises
+    ------
+    FormatError
+        If the file is not JSON, or an entry lacks its ``case_id`` or has times that do not ascend.
+    """
+    content = _read_json(path)
+    entries = content if isinstance(content, list) else [content]
+    found: dict[str, tuple[float, ...]] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or "times_s" not in entry:
+            continue
+        times = _times(entry["times_s"])
+        case_id = entry.get("case_id")
+        if times is None or not isinstance(case_id, str):
+            raise FormatError(
+                f'expected {{"case_id": "...", "times_s": [0, 90, ...]}} with ascending seconds in '
+                f"{path}, got {str(entry)[:80]}: correct the entry or remove the file"
+            )
+        found[case_id] = times
+    return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(
+            f"expected JSON in {path}, but it cannot be read ({error}): replace or remove the file"
+        ) from error
+
+
+def _below(content: dict[str, Any], key: str) -> dict[str, Any]:
+    value = content.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _times(value: object) -> tuple[float, ...] | None:
+    """Return ascending seconds, shifted so that the first is 0."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if not isinstance(value, list) or not value or not all(_is_number(v) for v in value):
+        return None
+    times = tuple(float(v) - float(value[0]) for v in value)
+    ascending = all(a < b for a, b in pairwise(times))
+    return times if ascending else None
+
+
+def _box(coordinates: dict[str, Any]) -> Box | None:
+    low = [coordinates.get(f"{axis}_min") for axis in "xyz"]
+    high = [coordinates.get(f"{axis}_max") for axis in "xyz"]
+    if not all(_is_number(v) for v in (*low, *high)):
+        return None
+    start, stop = ([int(v) for v in side if v is not None] for side in (low, high))
+    if any(a < 0 or b < a for a, b in zip(start, stop, strict=True)):
+        return None
+    return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,193 @@
+"""What is remembered between sessions: the reader's name, and where each data set's work lies."""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.layout import recognise
+from napari_mamamia.io.phase_files import file_stem
+from napari_mamamia.io.save import write_text_atomically
+from napari_mamamia.io.sources import LayoutKind
+
+__all__ = [
+    "Preferences",
+    "load_preferences",
+    "preferences_path",
+    "remember_recent",
+    "remember_workspace",
+    "save_preferences",
+    "workspace_for",
+]
+
+_log = logging.getLogger(__name__)
+
+_APP: Final = "napari-mamamia"
+_FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
+_MOST_RECENT: Final = 10
+_KIND_OF: Final = {
+    **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
+    **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.NNUNET_RAW),
+}
+"""The layouts by their folders' names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What the software remembers of its user.
+
+    `reader` is None until it was asked; `workspaces` pairs a data set's root with the workspace
+    that was chosen for it; `recent` are data sets, the latest first.
+    """
+
+    reader: str | None = None
+    workspaces: tuple[tuple[Path, Path], ...] = ()
+    recent: tuple[Path, ...] = ()
+
+
+def preferences_path() -> Path:
+    """Return the preferences file; its folder is ``MAMAMIA_CONFIG_DIR`` where that is set."""
+    folder = os.environ.get(_FOLDER_VARIABLE)
+    return Path(folder or platformdirs.user_config_dir(_APP, appauthor=False)) / "preferences.json"
+
+
+def load_preferences() -> Preferences:
+    """Return what was saved; defaults where nothing was.
+
+    A file that is damaged gives defaults too and is kept beside as ``preferences.json.bad``.
+    """
+    path = preferences_path()
+    try:
+        return _from_json(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Preferences()
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        _log.warning("preferences could not be read and were set aside: %s", error)
+        _set_aside(path)
+        return Preferences()
+
+
+def save_preferences(preferences: Preferences) -> None:
+    """Write `preferences`, replacing what was saved before.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    content = {
+        "reader": preferences.reader,
+        "workspaces": [
+            {"data_set": str(data_set), "workspace": str(workspace)}
+            for data_set, workspace in preferences.workspaces
+        ],
+        "recent": [str(path) for path in preferences.recent],
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_text_atomically(preferences_path(), text, overwrite=True)
+
+
+def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path) -> Preferences:
+    """Return preferences in which `data_set` has `workspace`.
+
+    Raises
+    ------
+    CaseError
+        If the workspace would lie in the data set, which is never written to.
+    """
+    data_set, workspace = _absolute(data_set), _absolute(workspace)
+    if workspace == data_set or data_set in workspace.parents:
+        raise CaseError(
+            f"expected a workspace outside the data set {data_set}, got {workspace}: "
+            "choose another folder, such as the one beside it"
+        )
+    others = tuple(pair for pair in preferences.workspaces if pair[0] != data_set)
+    return replace(preferences, workspaces=((data_set, workspace), *others))
+
+
+def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
+    """Return preferences with `data_set` as the latest of at most ten."""
+    data_set = _absolute(data_set)
+    others = (path for path in preferences.recent if path != data_set)
+    return replace(preferences, recent=(data_set, *others)[:_MOST_RECENT])
+
+
+def workspace_for(data_set: Path, preferences: Preferences) -> Path:
+    """Return the workspace folder of a data set (its root folder or file); nothing is made.
+
+    The one that was chosen before; else ``<name>-workspace`` beside the data set; where that
+    place cannot be written to, ``napari-mamamia/<name>-<code>-workspace`` in the user's documents,
+    where the code tells apart data sets of one name. A file or folder inside a data set shares
+    that data set's workspace place.
+    """
+    data_set = _absolute(data_set)
+    chosen = dict(preferences.workspaces).get(data_set)
+    if chosen is not None:
+        return chosen
+    whole = _outermost(data_set)
+    name = file_stem(data_set.name) or data_set.name or "data"
+    beside = whole.parent / f"{name}-workspace"
+    if _is_writable(beside if beside.is_dir() else beside.parent):
+        return beside
+    code = hashlib.sha256(os.fsencode(data_set)).hexdigest()[:6]
+    return Path(platformdirs.user_documents_dir()) / _APP / f"{name}-{code}-workspace"
+
+
+def _outermost(path: Path) -> Path:
+    """Return the data set that `path` lies in, or `path` itself."""
+    for parent in list(path.parents)[:4]:
+        kind = _KIND_OF.get(path.relative_to(parent).parts[0])
+        if kind is not None and recognise(parent) is kind:
+            return parent
+    return path
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether a file can be made in a folder; permissions alone do not tell on every system."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
+
+
+def _from_json(content: Any) -> Preferences:
+    """Return preferences from parsed JSON; ValueError or TypeError where it has another form."""
+    if not isinstance(content, dict):
+        raise TypeError(f"expected a JSON object, got {type(content).__name__}")
+    reader = content.get("reader")
+    if reader is not None and not isinstance(reader, str):
+        raise TypeError(f"expected the reader's name, got {reader!r}")
+    workspaces = _entries(content, "workspaces")
+    if not all(isinstance(pair, dict) for pair in workspaces):
+        raise TypeError("expected objects in 'workspaces'")
+    return Preferences(
+        reader,
+        tuple((Path(pair.get("data_set")), Path(pair.get("workspace"))) for pair in workspaces),
+        tuple(Path(path) for path in _entries(content, "recent")),
+    )
+
+
+def _entries(content: dict[str, Any], key: str) -> list[Any]:
+    entries = content.get(key, [])
+    if not isinstance(entries, list):
+        raise TypeError(f"expected a list under {key!r}, got {type(entries).__name__}")
+    return entries
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.replace(path.with_name(f"{path.name}.bad"))
+    except OSError as error:
+        _log.warning("damaged preferences could not be set aside: %s", error)

@@ -1,0 +1,146 @@
+"""Score tables and summaries, written and read back without loss."""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.save import write_text_atomically
+
+__all__ = ["read_case_scores", "write_case_scores", "write_json"]
+
+_COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
+_TEXTS: Final = frozenset({"case_id", "status", "profile", "warning", "reason"})
+_LINE_END: Final = "\n"
+
+
+def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
+    """Write one row for each case; the columns are the fields of `CaseScore`, in its order.
+
+    Numbers have as many digits as it takes to read back the same; nan and infinite values are
+    empty cells.
+
+    Raises
+    ------
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    lines = [",".join(_COLUMNS)]
+    lines += [",".join(_cell(getattr(row, name)) for name in _COLUMNS) for row in rows]
+    write_text_atomically(path, _LINE_END.join([*lines, ""]), overwrite=overwrite)
+
+
+def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
+    """Return the rows of a score table; empty cells are nan, further columns are passed over.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, lacks a column, or a cell is not what its column holds; names
+        file, line and column.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            table = csv.DictReader(stream, strict=True)
+            missing = [name for name in _COLUMNS if name not in (table.fieldnames or ())]
+            if missing:
+                raise FormatError(
+                    f"expected the columns of a score table in {path}, but "
+                    f"{', '.join(missing)} are missing: score the cases again"
+                )
+            return tuple(_score(row, path, table.line_num) for row in table)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(
+            f"expected a score table in {path}, but it cannot be read ({error}): "
+            "score the cases again"
+        ) from error
+
+
+def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
+    """Write dataclasses, mappings, sequences and plain values as JSON.
+
+    nan and infinite numbers become null, enum members their values, paths and mapping keys text,
+    numpy scalars and arrays plain numbers and lists.
+
+    Raises
+    ------
+    TypeError
+        If `content` holds anything else.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text_atomically(path, text + _LINE_END, overwrite=overwrite)
+
+
+def _cell(value: str | float) -> str:
+    """Return one CSV cell; texts that hold a separator, quote or line end are quoted."""
+    if isinstance(value, str):
+        quoted = any(mark in value for mark in ',"\r\n') or value != value.strip()
+        return '"' + value.replace('"', '""') + '"' if quoted else str(value)
+    return repr(float(value)) if math.isfinite(value) else ""
+
+
+def _score(row: Mapping[str, str | None], path: Path, line: int) -> CaseScore:
+    values: dict[str, Any] = {}
+    for name in _COLUMNS:
+        cell = row[name]
+        try:
+            values[name] = _value(name, cell)
+        except ValueError as error:
+            raise FormatError(
+                f"expected {'a status' if name == 'status' else 'a number or an empty cell'} in "
+                f"column {name} of {path}, line {line}, got {cell!r}: score the cases again"
+            ) from error
+    return CaseScore(**values)
+
+
+def _value(name: str, cell: str | None) -> str | float:
+    if cell is None:
+        raise ValueError("the row is too short")
+    if name == "status":
+        return ScoreStatus(cell)
+    if name in _TEXTS:
+        return cell
+    return float(cell) if cell else math.nan
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` as JSON types only."""
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    return _plain_container(value)
+
+
+def _plain_container(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [_plain(item) for item in value]
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+
+
+def _key(key: Any) -> str:
+    return str(key.value if isinstance(key, Enum) else key)

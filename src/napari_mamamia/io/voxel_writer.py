@@ -1,0 +1,171 @@
+"""Voxels to a file: block by block, verified by re-reading, whole or not at all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from isal import isal_zlib
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.blocks import BLOCK_BYTES, BlockGzip, PlainBlocks
+from napari_mamamia.io.headers import VolumeHeader
+from napari_mamamia.io.save import saving
+
+__all__ = ["VolumeContent", "save_volume", "stored_type"]
+
+_BUFFER_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VolumeContent:
+    """What goes into a volume file.
+
+    `array` is ``(z, y, x)`` or ``(n, z, y, x)``; its values are written as `stored`, which differs
+    from the array's type in byte order at most (bool becomes uint8). `plain` comes first and is
+    never compressed; `header` comes next, compressed with the voxels where `is_gzip`.
+    """
+
+    plain: bytes
+    header: bytes
+    array: NDArray[Any]
+    stored: np.dtype[Any]
+    is_gzip: bool
+
+
+def stored_type(array: NDArray[Any], byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
+    """Return the file type of `array`: its own in `byte_order`; uint8 for bool.
+
+    Raises
+    ------
+    ValueError
+        If the array is not bool, integer, float32 or float64.
+    """
+    if array.dtype.kind == "b":
+        return np.dtype(np.uint8)
+    if array.dtype.kind not in "iuf" or not array.dtype.itemsize <= 8 or array.dtype == np.float16:
+        raise ValueError(f"a volume is bool, integer, float32 or float64, got {array.dtype}")
+    return array.dtype.newbyteorder(byte_order)
+
+
+def save_volume(
+    content: VolumeContent,
+    target: Path,
+    grid: Grid,
+    read_header: Callable[[Path], VolumeHeader],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write `content` to `target`, read it back, compare, and only then give it its name.
+
+    Compressed blocks are inflated and compared with the voxels while they are written; then the
+    file's checksum is compared with that of the bytes written, and its header with what it must
+    say.
+
+    Parameters
+    ----------
+    content
+        What to write.
+    target
+        Where to; an existing file survives every failure.
+    grid
+        Shape and affine that the file must have when read back, exactly.
+    read_header
+        Reads the header of the finished file.
+    overwrite
+        Whether an existing file is replaced.
+
+    Raises
+    ------
+    SaveConflictError
+        If `target` exists and `overwrite` is off.
+    SaveError
+        If writing fails, or the file read back differs; the message says in what.
+    """
+    with saving(target, overwrite=overwrite) as temporary:
+        try:
+            written = _write(content, temporary)
+            read = read_header(temporary)
+        except ValueError as error:
+            raise _differs(target, str(error)) from error
+        if _checksum_of(temporary) != written:
+            raise _differs(target, "the bytes on the disk are not those written")
+        for what, wanted, got in _facts(content, grid, read):
+            if wanted != got:
+                raise _differs(target, f"{what} is {got}, expected {wanted}")
+
+
+def _write(content: VolumeContent, path: Path) -> int:
+    """Write the file and return the CRC-32 of what was written."""
+    checksum = 0
+    with path.open("wb", buffering=_BUFFER_BYTES) as file:
+
+        def write(data: bytes) -> None:
+            nonlocal checksum
+            file.write(data)
+            checksum = isal_zlib.crc32(data, checksum)
+
+        write(content.plain)
+        blocks = BlockGzip(write) if content.is_gzip else PlainBlocks(write)
+        if content.header:
+            blocks.add(content.header)
+        _add_planes(blocks, content)
+        blocks.close()
+    return checksum
+
+
+def _checksum_of(path: Path) -> int:
+    checksum = 0
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_BUFFER_BYTES):
+            checksum = isal_zlib.crc32(data, checksum)
+    return checksum
+
+
+def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> None:
+    """Add the voxels; planes and blocks of zeros take the short way."""
+    step = BLOCK_BYTES // content.stored.itemsize
+    for plane in _planes(content.array):
+        if _is_zero(plane):
+            blocks.add_zeros(plane.nbytes)
+            continue
+        for start in range(0, plane.size, step):
+            part = plane[start : start + step]
+            if _is_zero(part):
+                blocks.add_zeros(part.nbytes)
+            else:
+                blocks.add(part.astype(content.stored, copy=False).tobytes())
+
+
+def _is_zero(values: NDArray[Any]) -> bool:
+    """Return whether all bytes are 0; as bool, numpy looks at many at once and stops early."""
+    return not values.view(np.bool_).any()
+
+
+def _planes(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the planes of all volumes, each flat and contiguous."""
+    for volume in array if array.ndim == 4 else (array,):
+        for plane in volume:
+            yield np.ascontiguousarray(plane).reshape(-1)
+
+
+def _facts(
+    content: VolumeContent, grid: Grid, read: VolumeHeader
+) -> Iterator[tuple[str, object, object]]:
+    """Yield what must agree: its name, what was written, what was read."""
+    n_volumes = content.array.shape[0] if content.array.ndim == 4 else 1
+    yield "the shape (z, y, x)", grid.shape, read.grid.shape
+    yield "the number of volumes", n_volumes, read.n_volumes
+    yield "the affine", grid.affine.tolist(), read.grid.affine.tolist()
+    yield "the voxel type", content.stored, read.stored
+    yield "scaling", False, read.is_scaled
+
+
+def _differs(target: Path, what: str) -> SaveError:
+    return SaveError(
+        f"expected {target} to read back as it was written, but {what}: save again, on another "
+        "disk if this repeats; an existing file is unchanged"
+    )

@@ -1,0 +1,57 @@
+"""The contrast curve of a region: mean signal of each phase, and its enhancement."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["curve_enhancement", "region_curve"]
+
+
+def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the mean signal of every phase over the voxels of `mask`.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    mask
+        bool ``(z, y, x)``.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64 ``(phase,)``, in the signal's unit. Voxels that are not finite in every phase are
+        left out, so that all phases speak of the same voxels; NaN where none is left.
+
+    Raises
+    ------
+    ValueError
+        If mask and phases differ in shape.
+    """
+    if mask.shape != signal.shape[1:]:
+        raise ValueError(f"the mask has shape {mask.shape}, the phases have {signal.shape[1:]}")
+    values = signal[:, mask].astype(np.float64)
+    values = values[:, np.isfinite(values).all(axis=0)]
+    if values.shape[1] == 0:
+        return np.full(signal.shape[0], np.nan)
+    mean: NDArray[np.float64] = values.mean(axis=1)
+    return mean
+
+
+def curve_enhancement(curve: NDArray[np.float64], eps: float = 0.0) -> NDArray[np.float64]:
+    """Return the PE of a curve against its first point, in percent.
+
+    This is the PE of the mean signals, which weighs bright voxels more than the mean of the PE of
+    single voxels does, and which a few dark noisy voxels cannot inflate. NaN throughout where the
+    first point is not above `eps`.
+
+    Examples
+    --------
+    >>> curve_enhancement(np.array([200.0, 500.0, 450.0]))
+    array([  0., 150., 125.])
+    """
+    if not curve[0] > eps:
+        return np.full(curve.shape, np.nan)
+    enhancement: NDArray[np.float64] = 100.0 * (curve - curve[0]) / curve[0]
+    return enhancement

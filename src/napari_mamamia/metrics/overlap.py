@@ -1,0 +1,44 @@
+"""How much of two masks coincides: Dice and intersection over union."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.metrics.crop import joint_crop
+
+__all__ = ["dice", "iou"]
+
+
+def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
+    """Return twice the shared voxels over the sum of both, 0 to 1; nan if both masks are empty.
+
+    Both are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`.
+    Source: L. R. Dice, Ecology 26 (1945) 297.
+
+    Examples
+    --------
+    >>> a = np.array([[[True, True, False]]])
+    >>> b = np.array([[[False, True, False]]])
+    >>> dice(a, b) == 2 / 3
+    True
+    """
+    shared, together = _counts(reference, prediction)
+    return 2 * shared / together if together else float("nan")
+
+
+def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
+    """Return the shared voxels over those of either mask, 0 to 1; nan if both masks are empty.
+
+    Arguments and errors are those of `dice`.
+    Source: P. Jaccard, New Phytologist 11 (1912) 37.
+    """
+    shared, together = _counts(reference, prediction)
+    return shared / (together - shared) if together else float("nan")
+
+
+def _counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the number of shared voxels and the sum of both masks' voxels."""
+    if reference.dtype != np.bool_ or prediction.dtype != np.bool_:
+        raise TypeError(f"masks are bool, got {reference.dtype} and {prediction.dtype}")
+    reference, prediction = joint_crop(reference, prediction)
+    shared = int(np.count_nonzero(reference & prediction))
+    return shared, int(np.count_nonzero(reference)) + int(np.count_nonzero(prediction))

@@ -1,0 +1,87 @@
+"""The scanner: field of view, coil, noise."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.phantom.anatomy import Body
+from napari_mamamia.phantom.points import Points
+from napari_mamamia.phantom.shapes import Array
+from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
+from napari_mamamia.phantom.streams import Part, stream
+from napari_mamamia.phantom.texture import Field, make_field
+
+__all__ = ["coil", "coil_field", "field_of_view", "rician"]
+
+_POSITIVE: Final = "RAS"
+_ONE_BREAST_MM: Final = 230.0
+_BEFORE_NIPPLE_MM: Final = 14.0
+_COIL_DEPTH_MM: Final = 95.0
+_USUAL_BIAS_PERCENT: Final = 12.0
+
+
+def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
+    """Return the grid of `spec`, its affine rounded to float32 as files store it.
+
+    Without `field_centre_mm`, the field ends before the nipples and is centred on both breasts, or
+    on the primary tumour's where it is narrower than 230 mm from left to right.
+    """
+    matrix = np.zeros((3, 3))
+    extent_mm = [0.0, 0.0, 0.0]
+    for axis_xyz, letter in enumerate(spec.orientation):
+        world = AXIS_OF[letter]
+        step = spec.spacing_mm[2 - axis_xyz]
+        matrix[world, axis_xyz] = step if letter in _POSITIVE else -step
+        extent_mm[world] = step * spec.shape[2 - axis_xyz]
+    centre = spec.field_centre_mm or _framed(spec, body, extent_mm)
+    middle_xyz = (np.array(spec.shape[::-1]) - 1) / 2
+    affine = np.eye(4)
+    affine[:3, :3] = matrix
+    affine[:3, 3] = np.array(centre) - matrix @ middle_xyz
+    return Grid(spec.shape, affine.astype(np.float32).astype(np.float64))
+
+
+def _framed(spec: PhantomSpec, body: Body, extent_mm: list[float]) -> tuple[float, float, float]:
+    front = max(breast.nipple_mm[1] for breast in body.breasts) + _BEFORE_NIPPLE_MM
+    across = 0.0
+    if extent_mm[0] < _ONE_BREAST_MM:
+        shown = body.breast(spec.tumours[0].side) if spec.tumours else body.breasts[0]
+        across = shown.centre_mm[0]
+    return (across, front - extent_mm[1] / 2, 0.0)
+
+
+def coil_field(spec: PhantomSpec) -> Field:
+    """Return the random part of the coil's unevenness, structures about 12 cm wide."""
+    return make_field(stream(spec.seed, Part.BIAS), 60.0)
+
+
+def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
+    """Return the factor by which the coil weighs signal; fixed to the scanner, not the patient.
+
+    It varies smoothly by `bias_percent` and falls towards the back, to one half 95 mm behind the
+    chest's front at the usual 12 %. Our choice, after the look of breast coils.
+    """
+    if spec.bias_percent == 0:
+        return np.ones((1, 1, 1), np.float32)
+    behind = np.clip(np.float32(body.chest.front_mm) - points.y_mm, 0, None)
+    fall = 1 / (1 + (behind / np.float32(_COIL_DEPTH_MM)) ** 2)
+    fall = fall ** np.float32(spec.bias_percent / _USUAL_BIAS_PERCENT)
+    smooth = 1 + np.float32(spec.bias_percent / 100) * uneven.at(points)
+    factor: Array = fall * np.clip(smooth, np.float32(0.2), None)
+    return factor
+
+
+def rician(
+    signal: NDArray[np.float32], sigma: float, rngs: tuple[np.random.Generator, np.random.Generator]
+) -> NDArray[np.float32]:
+    """Return the magnitude of `signal` with Gaussian noise `sigma` in both channels.
+
+    Source: Gudbjartsson 1995, MRM 34:910.
+    """
+    real, imaginary = (rng.standard_normal(signal.shape, dtype=np.float32) for rng in rngs)
+    real *= np.float32(sigma)
+    real += signal
+    imaginary *= np.float32(sigma)
+    return np.sqrt(real * real + imaginary * imaginary)

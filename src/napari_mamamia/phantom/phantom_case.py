@@ -1,0 +1,165 @@
+"""`make_phantom`: one case with its truth, from a spec."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case, Mask, Phase
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.phantom.acquisition import field_of_view
+from napari_mamamia.phantom.render import Curves, draw_curves, draw_patient
+from napari_mamamia.phantom.scene import Scene, add_noise, render_scene
+from napari_mamamia.phantom.spec import PhantomSpec
+from napari_mamamia.phantom.tissue import Tissue
+
+__all__ = ["Phantom", "TissueCurve", "make_phantom", "make_phantom_job", "phantom_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class TissueCurve:
+    """Mean enhancement of one tissue in percent over phase 0, one value for each phase.
+
+    `tumour` is the number of the tumour from 1, None for other tissues.
+    """
+
+    tissue: Tissue
+    enhancement_percent: tuple[float, ...]
+    tumour: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phantom:
+    """A case and all that is known to be true of it.
+
+    Parameters
+    ----------
+    case
+        Signal int16 ``(phase, z, y, x)``, never negative, with noise and motion.
+    reference
+        Every tumour, dead cores included: the voxels whose centre lies inside at phase 1.
+    tissue
+        uint8 ``(z, y, x)``, values of `Tissue`: what fills at least half of the voxel at phase 1.
+    lesions
+        uint8 ``(z, y, x)``: the number of the tumour from 1, 0 elsewhere.
+    breast
+        Bool ``(z, y, x)``: both breasts from skin to chest muscle.
+    curves
+        Mean enhancement per tissue and per tumour, before noise.
+    record
+        What a clinical table would say; age and the like are None.
+    sigma
+        Standard deviation of the noise in each channel, in signal units.
+    spec
+        What it was made from.
+    """
+
+    case: Case
+    reference: Mask
+    tissue: NDArray[np.uint8]
+    lesions: NDArray[np.uint8]
+    breast: NDArray[np.bool_]
+    curves: tuple[TissueCurve, ...]
+    record: CaseRecord
+    sigma: float
+    spec: PhantomSpec
+
+
+def make_phantom(spec: PhantomSpec) -> Phantom:
+    """Return the phantom of `spec`, made in this thread; see `make_phantom_job`."""
+    return run_job(make_phantom_job(spec))
+
+
+def make_phantom_job(spec: PhantomSpec) -> Job[Phantom]:
+    """Return a job that makes the phantom of `spec`.
+
+    Raises
+    ------
+    CaseError
+        If a tumour does not fit, lies outside the field of view, is not brighter than its surround
+        in phase 1, or cannot have its curve type at these times.
+    """
+    yield Progress(0, 1, f"Drawing {spec.case_id}")
+    curves = draw_curves(spec)
+    yield Progress(0, 1, f"Drawing {spec.case_id}")
+    patient = draw_patient(spec)
+    grid = field_of_view(spec, patient.body)
+    scene = yield from render_scene(spec, patient, curves, grid)
+    yield from add_noise(spec, scene)
+    return phantom_of(spec, grid, curves, scene)
+
+
+def phantom_of(spec: PhantomSpec, grid: Grid, curves: Curves, scene: Scene) -> Phantom:
+    """Return a finished scene as a phantom; its truth arrays become read-only."""
+    for array in (scene.tissue, scene.lesions, scene.breast):
+        array.setflags(write=False)
+    return Phantom(
+        case=_case(spec, grid, scene.signal),
+        reference=Mask(grid, scene.lesions > 0, _provenance(spec)),
+        tissue=scene.tissue,
+        lesions=scene.lesions,
+        breast=scene.breast,
+        curves=_enhancements(curves),
+        record=_record(spec),
+        sigma=scene.sigma,
+        spec=spec,
+    )
+
+
+def _case(spec: PhantomSpec, grid: Grid, signal: NDArray[Any]) -> Case:
+    phases = tuple(Phase(index, time_s) for index, time_s in enumerate(spec.times_s))
+    return Case(spec.case_id, grid, signal, phases)
+
+
+def _enhancements(curves: Curves) -> tuple[TissueCurve, ...]:
+    rows = []
+    for tissue, signal in curves.tissues.items():
+        if tissue not in (Tissue.AIR, Tissue.TUMOUR):
+            rows.append(TissueCurve(tissue, _percent(signal)))
+    for number, signal in enumerate(curves.tumours, start=1):
+        rows.append(TissueCurve(Tissue.TUMOUR, _percent(signal), number))
+    return tuple(rows)
+
+
+def _percent(signal: NDArray[np.float32]) -> tuple[float, ...]:
+    return tuple(100 * (float(value) / float(signal[0]) - 1) for value in signal)
+
+
+def _provenance(spec: PhantomSpec) -> Provenance:
+    return Provenance(
+        spec.case_id,
+        Maker.PHANTOM,
+        "phantom",
+        parameters=(("seed", spec.seed), ("tumours", len(spec.tumours))),
+        note="known truth of a procedural phantom, not a patient",
+    )
+
+
+def _record(spec: PhantomSpec) -> CaseRecord:
+    """Return the technical columns under the names of the MAMA-MIA clinical table."""
+    z, y, x = spec.shape
+    sides = {tumour.side for tumour in spec.tumours}
+    other: dict[str, str | float | bool | None] = {
+        "bilateral_breast_cancer": int(len(sides) == 2),
+        "multifocal_cancer": int(len(spec.tumours) > len(sides)),
+        "num_phases": spec.n_phases,
+        "fat_suppressed": int(spec.fat_suppressed),
+        "field_strength": spec.field_strength_t,
+        "image_rows": y,
+        "image_columns": x,
+        "num_slices": z,
+        "pixel_spacing": f"[{spec.spacing_mm[1]:g}, {spec.spacing_mm[2]:g}]",
+        "slice_thickness": spec.spacing_mm[0],
+    }
+    return CaseRecord(
+        spec.case_id,
+        breast_density=spec.breast_density,
+        dataset="PHANTOM",
+        acquisition_times_s=spec.times_s,
+        other=MappingProxyType(other),
+    )

@@ -1,0 +1,220 @@
+"""Noise-free signal, tissue labels and truth masks of a patient, a block of slices at a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.phantom.anatomy import SKIN_MM, Body, Depths, draw_body
+from napari_mamamia.phantom.canvas import Canvas, Look
+from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_kinetics
+from napari_mamamia.phantom.fat import FatSuppression, suppress_fat
+from napari_mamamia.phantom.parenchyma import Parenchyma, grow_parenchyma
+from napari_mamamia.phantom.points import Points
+from napari_mamamia.phantom.shapes import ellipsoid, filled, smoothstep
+from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
+from napari_mamamia.phantom.streams import Part, stream
+from napari_mamamia.phantom.tissue import Tissue
+from napari_mamamia.phantom.torso import paint_torso
+from napari_mamamia.phantom.tumours import Tumour, grow_tumours
+from napari_mamamia.phantom.vessels import Tube, feeding_tube, lay_vessels
+
+__all__ = ["Block", "Curves", "Patient", "draw_curves", "draw_patient", "render_block"]
+
+_BACKGROUND_KEP_PER_MIN: Final = 0.08
+"""Our choice: background enhancement goes on rising through the usual phases."""
+
+_NIPPLE_ENHANCEMENT: Final = 2.2
+"""How much more a nipple enhances than skin. Our choice: nipples enhance early and strongly."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Patient:
+    """All that a grid samples: body, glandular tissue, vessels, tumours, and where fat shines."""
+
+    body: Body
+    parenchyma: Parenchyma
+    tubes: tuple[Tube, ...]
+    tumours: tuple[Tumour, ...]
+    suppression: FatSuppression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Mean signal per phase in scanner units, of each tissue and of each tumour."""
+
+    tissues: Mapping[Tissue, NDArray[np.float32]]
+    tumours: tuple[NDArray[np.float32], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """A rendered block.
+
+    `signal` is float32 (phase, z, y, x) without noise, `tissue` holds labels, `breast` is true
+    inside the breasts, `lesions` numbers the tumours from 1.
+    """
+
+    signal: NDArray[np.float32]
+    tissue: NDArray[np.uint8]
+    breast: NDArray[np.bool_]
+    lesions: NDArray[np.uint8]
+
+
+def draw_patient(spec: PhantomSpec) -> Patient:
+    """Return the patient of `spec`; the grid has no influence.
+
+    Raises
+    ------
+    CaseError
+        If a tumour does not fit into its breast.
+    """
+    body = draw_body(spec)
+    parenchyma = grow_parenchyma(spec, body)
+    tumours = grow_tumours(spec, body, parenchyma)
+    feeding = [
+        feeding_tube(
+            body,
+            body.breast(tumour.spec.side),
+            tumour.centre_mm,
+            stream(spec.seed, Part.VESSELS, 100 + index),
+        )
+        for index, tumour in enumerate(tumours)
+    ]
+    return Patient(
+        body, parenchyma, (*lay_vessels(spec, body), *feeding), tumours, suppress_fat(spec, body)
+    )
+
+
+def draw_curves(spec: PhantomSpec) -> Curves:
+    """Return the mean signal of every tissue and tumour, scaled to `fibroglandular_signal`.
+
+    Raises
+    ------
+    CaseError
+        If a tumour's curve type cannot be had at the phases' times.
+    """
+    scan = Scan.of(spec)
+    tissues = {tissue: curve_of(tissue, scan) for tissue in Tissue}
+    _, tissues[Tissue.FIBROGLANDULAR] = fit_height(
+        Tissue.FIBROGLANDULAR, scan, spec.background_enhancement_percent, _BACKGROUND_KEP_PER_MIN
+    )
+    unit = spec.fibroglandular_signal / tissues[Tissue.FIBROGLANDULAR][0]
+    tumours = [
+        fit_kinetics(Tissue.TUMOUR, scan, one.early_enhancement_percent, one.curve)[1]
+        for one in spec.tumours
+    ]
+    return Curves(
+        {tissue: (unit * curve).astype(np.float32) for tissue, curve in tissues.items()},
+        tuple((unit * curve).astype(np.float32) for curve in tumours),
+    )
+
+
+def render_block(patient: Patient, curves: Curves, spec: PhantomSpec, points: Points) -> Block:
+    """Return the block at `points`, each phase where the patient then was.
+
+    Labels and truth belong to phase 1, at which nobody has moved.
+    """
+    voxel_mm = float(np.prod(spec.spacing_mm) ** (1 / 3))
+    signal = np.empty((spec.n_phases, *points.shape), np.float32)
+    truth = None
+    for shift_mm, phases in _groups(spec).items():
+        moved = points.moved(shift_mm)
+        fat_left = patient.suppression.fat_left(moved)
+        canvas = Canvas.blank(moved, phases, curves.tissues, fat_left, voxel_mm)
+        depths = _paint_all(canvas, patient, curves)
+        signal[list(phases)] = canvas.signal
+        if 1 in phases:
+            lesions = _lesions(patient, moved)
+            truth = Block(signal, canvas.tissue, _breasts(patient, moved, depths), lesions)
+    if truth is None:
+        raise CaseError(f"{spec.case_id}: phase 1 is missing: it carries the truth")
+    return truth
+
+
+def _groups(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ...]]:
+    """Return the phases that share one place of the patient."""
+    groups: dict[tuple[float, float, float], tuple[int, ...]] = {}
+    for phase in range(spec.n_phases):
+        shift = spec.shift_mm(phase)
+        groups[shift] = (*groups.get(shift, ()), phase)
+    return groups
+
+
+def _paint_all(canvas: Canvas, patient: Patient, curves: Curves) -> Depths:
+    depths = patient.body.depths(canvas.points)
+    canvas.paint(Tissue.SKIN, filled(depths.skin, canvas.voxel_mm))
+    texture = Look(1 + np.float32(0.04) * patient.parenchyma.coarse.at(canvas.points))
+    inner = filled(depths.skin + np.float32(SKIN_MM), canvas.voxel_mm)
+    canvas.paint(Tissue.FAT, inner, look=texture)
+    _paint_breasts(canvas, patient, depths)
+    paint_torso(canvas, patient.body, depths)
+    for tube in patient.tubes:
+        _paint_tube(canvas, tube)
+    for tumour, curve in zip(patient.tumours, curves.tumours, strict=True):
+        _paint_tumour(canvas, tumour, curve)
+    return depths
+
+
+def _paint_breasts(canvas: Canvas, patient: Patient, depths: Depths) -> None:
+    parenchyma = patient.parenchyma
+    for breast in patient.body.breasts:
+        window = canvas.points.window(breast.bounds_mm)
+        if window is None:
+            continue
+        points, near = canvas.points.block(window), depths.block(window)
+        region = patient.body.in_breast(breast, points, near)
+        inside = smoothstep(-region, 0, 4)
+        grain = parenchyma.grain(points)
+        look = Look(grain.brightness, parenchyma.enhancement(points))
+        sheets = inside * parenchyma.ligaments(points, near)
+        canvas.paint(Tissue.FIBROGLANDULAR, sheets, window)
+        share = inside * parenchyma.share(breast, points, near, grain)
+        canvas.paint(Tissue.FIBROGLANDULAR, share, window, look)
+        nipple = filled(ellipsoid(points, breast.nipple_mm, (5.0, 7.0, 5.0)), canvas.voxel_mm)
+        canvas.paint(Tissue.SKIN, nipple, window, Look(enhancement=np.float32(_NIPPLE_ENHANCEMENT)))
+
+
+def _paint_tube(canvas: Canvas, tube: Tube) -> None:
+    if canvas.points.window(tube.bounds_mm) is None:
+        return
+    for piece in tube.pieces():
+        window = canvas.points.window(piece.bounds_mm)
+        if window is None:
+            continue
+        distance, radius_mm = piece.distance(canvas.points.block(window))
+        thin = min(1.0, 2 * radius_mm / canvas.voxel_mm)
+        share = np.float32(thin) * filled(distance, canvas.voxel_mm)
+        canvas.paint(Tissue.VESSEL, share, window)
+
+
+def _paint_tumour(canvas: Canvas, tumour: Tumour, curve: NDArray[np.float32]) -> None:
+    window = canvas.points.window(tumour.bounds_mm)
+    if window is None:
+        return
+    points = canvas.points.block(window)
+    distance = tumour.distance(points)
+    look = Look(enhancement=tumour.enhancement(points))
+    canvas.paint(Tissue.TUMOUR, filled(distance, canvas.voxel_mm), window, look, curve)
+    if tumour.spec.kind == TumourKind.RIM:
+        core = filled(tumour.core_distance(distance), canvas.voxel_mm)
+        canvas.paint(Tissue.TUMOUR_CORE, core, window)
+
+
+def _lesions(patient: Patient, points: Points) -> NDArray[np.uint8]:
+    lesions = np.zeros(points.shape, np.uint8)
+    for number, tumour in enumerate(patient.tumours, start=1):
+        window = points.window(tumour.bounds_mm)
+        if window is not None:
+            lesions[window][tumour.distance(points.block(window)) < 0] = number
+    return lesions
+
+
+def _breasts(patient: Patient, points: Points, depths: Depths) -> NDArray[np.bool_]:
+    inside = np.zeros(points.shape, np.bool_)
+    for breast in patient.body.breasts:
+        inside |= patient.body.in_breast(breast, points, depths) < 0
+    return inside

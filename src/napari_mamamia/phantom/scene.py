@@ -1,0 +1,88 @@
+"""Filling the arrays of a phantom: first the signal without noise and the truth, then noise."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.phantom.acquisition import coil, coil_field, rician
+from napari_mamamia.phantom.contrast import noise_sigma
+from napari_mamamia.phantom.points import Points
+from napari_mamamia.phantom.render import Curves, Patient, render_block
+from napari_mamamia.phantom.spec import PhantomSpec
+from napari_mamamia.phantom.streams import Part, stream
+
+__all__ = ["Scene", "add_noise", "render_scene", "whole_numbers"]
+
+_VOXELS_AT_ONCE: Final = 160_000
+"""Voxels between two reports of progress: about 0.1 s of work."""
+
+_TOTAL: Final = 1000
+_DRAWN: Final = 800
+
+
+@dataclass(slots=True)
+class Scene:
+    """The arrays of a phantom while it is made; as in `Phantom`, `signal` first without noise."""
+
+    signal: NDArray[np.int16]
+    tissue: NDArray[np.uint8]
+    lesions: NDArray[np.uint8]
+    breast: NDArray[np.bool_]
+    sigma: float = 0.0
+
+
+def _slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
+    planes = max(1, at_once // (spec.shape[1] * spec.shape[2]))
+    return [slice(z, min(z + planes, spec.shape[0])) for z in range(0, spec.shape[0], planes)]
+
+
+def render_scene(
+    spec: PhantomSpec, patient: Patient, curves: Curves, grid: Grid
+) -> Generator[Progress, None, Scene]:
+    """Fill the arrays without noise, rounded to the file's type, and find the noise."""
+    scene = Scene(
+        np.empty((spec.n_phases, *spec.shape), np.int16),
+        np.empty(spec.shape, np.uint8),
+        np.empty(spec.shape, np.uint8),
+        np.empty(spec.shape, np.bool_),
+    )
+    uneven = coil_field(spec)
+    places = len({spec.shift_mm(phase) for phase in range(spec.n_phases)})
+    slabs = _slabs(spec, _VOXELS_AT_ONCE // places)
+    everywhere = Points.of(grid)
+    for done, slab in enumerate(slabs):
+        yield Progress(_DRAWN * done // len(slabs), _TOTAL, f"Drawing {spec.case_id}")
+        points = everywhere.block((slab, slice(None), slice(None)))
+        block = render_block(patient, curves, spec, points)
+        weight = coil(spec, patient.body, uneven, points)
+        scene.signal[:, slab] = whole_numbers(block.signal * weight)
+        scene.tissue[slab], scene.lesions[slab] = block.tissue, block.lesions
+        scene.breast[slab] = block.breast
+    scene.sigma = noise_sigma(scene.signal[1], scene.lesions == 1, scene.tissue, spec)
+    return scene
+
+
+def add_noise(spec: PhantomSpec, scene: Scene) -> Generator[Progress, None, None]:
+    """Replace the signal by its noisy magnitude; each channel of each phase has its own stream."""
+    channels = [
+        (stream(spec.seed, Part.NOISE, 2 * phase), stream(spec.seed, Part.NOISE, 2 * phase + 1))
+        for phase in range(spec.n_phases)
+    ]
+    slabs = _slabs(spec, _VOXELS_AT_ONCE)
+    for done, slab in enumerate(slabs):
+        share = _DRAWN + (_TOTAL - _DRAWN) * done // len(slabs)
+        yield Progress(share, _TOTAL, f"Adding noise to {spec.case_id}")
+        for phase, rngs in enumerate(channels):
+            clean = scene.signal[phase, slab].astype(np.float32)
+            scene.signal[phase, slab] = whole_numbers(rician(clean, scene.sigma, rngs))
+    yield Progress(_TOTAL, _TOTAL, f"Made {spec.case_id}")
+
+
+def whole_numbers(signal: NDArray[np.float32]) -> NDArray[np.int16]:
+    """Return `signal` rounded and cut to what int16 holds from 0 up."""
+    return np.clip(np.rint(signal), 0, np.iinfo(np.int16).max).astype(np.int16)

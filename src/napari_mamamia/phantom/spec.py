@@ -1,0 +1,262 @@
+"""`PhantomSpec`: every knob of a procedural breast DCE-MRI case, checked."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from math import isfinite
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+
+__all__ = ["AXIS_OF", "Breasts", "CurveType", "PhantomSpec", "Side", "TumourKind", "TumourSpec"]
+
+AXIS_OF: Final = {"R": 0, "L": 0, "A": 1, "P": 1, "S": 2, "I": 2}
+"""Which RAS axis a letter of an orientation lies along."""
+
+
+def _in_range(name: str, value: float, low: float, high: float) -> None:
+    if not (isfinite(value) and low <= value <= high):
+        raise CaseError(f"{name} must lie in {low:g} to {high:g}, got {value:g}: choose another")
+
+
+class Side(StrEnum):
+    """Side of the patient."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+
+class Breasts(StrEnum):
+    """Which breasts the patient has; `LEFT` or `RIGHT` alone is the state after a mastectomy."""
+
+    BOTH = "both"
+    LEFT = "left"
+    RIGHT = "right"
+
+
+class TumourKind(StrEnum):
+    """Form of a tumour: mass, mass with an enhancing rim and a dead core, or non-mass clumps."""
+
+    MASS = "mass"
+    RIM = "rim"
+    NON_MASS = "non_mass"
+
+
+class CurveType(StrEnum):
+    """Delayed course of the signal from the early to the last phase.
+
+    Persistent rises by more than 10 %, plateau stays within 10 %, washout falls by more than 10 %.
+    Source: Partridge 2014, AJR 202, Fig. 2.
+    """
+
+    PERSISTENT = "persistent"
+    PLATEAU = "plateau"
+    WASHOUT = "washout"
+
+
+@dataclass(frozen=True, slots=True)
+class TumourSpec:
+    """One tumour.
+
+    Parameters
+    ----------
+    longest_mm
+        Longest axis before the surface is roughened, 3 to 60.
+    kind, curve
+        Form, and course of its enhancement.
+    side
+        Side of the patient.
+    early_enhancement_percent
+        Mean enhancement over the signal before contrast at the early phase, 20 to 300.
+    axis_ratios
+        Second and third axis as shares of the longest, each above 0.2 and at most 1.
+    roughness
+        0 for a smooth ellipsoid, 1 for a strongly lobed surface. Non-mass tumours take it for
+        their outline; their clumps are always there.
+    spicules
+        Number of thin rays that leave the surface, 0 to 60.
+    centre_mm
+        RAS mm of the centre; None lets the seed place it inside the breast.
+
+    Raises
+    ------
+    CaseError
+        If a value is out of range.
+    """
+
+    longest_mm: float = 22.0
+    kind: TumourKind = TumourKind.MASS
+    curve: CurveType = CurveType.WASHOUT
+    side: Side = Side.LEFT
+    early_enhancement_percent: float = 150.0
+    axis_ratios: tuple[float, float] = (0.85, 0.7)
+    roughness: float = 0.5
+    spicules: int = 0
+    centre_mm: tuple[float, float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _in_range("longest_mm of a tumour", self.longest_mm, 3.0, 60.0)
+        _in_range("early_enhancement_percent of a tumour", self.early_enhancement_percent, 20, 300)
+        for ratio in self.axis_ratios:
+            _in_range("axis_ratios of a tumour", ratio, 0.2, 1.0)
+        _in_range("roughness of a tumour", self.roughness, 0.0, 1.0)
+        _in_range("spicules of a tumour", self.spicules, 0, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class PhantomSpec:
+    """All that a phantom depends on: the same spec gives the same arrays, bit for bit.
+
+    The anatomy follows from `seed` and the anatomical knobs alone, in RAS mm; the grid only samples
+    it. So the same patient can be seen axial or sagittal, coarse or fine.
+
+    Parameters
+    ----------
+    case_id, seed
+        Name, and the source of everything random (0 or more).
+    shape, spacing_mm
+        Voxels and their distance along (z, y, x) of the array.
+    orientation
+        Where x, y and z of the file run towards, such as "LAS" or "PSR"; any of the 48.
+    field_centre_mm
+        RAS mm of the middle of the field of view; None frames the breasts.
+    times_s
+        Start of each phase in seconds since phase 0, ascending from 0; 3 to 12 phases.
+    bolus_arrival_s
+        When contrast arrives in the aorta, after phase 0 and before phase 1.
+    tumours
+        None to five; the first is the primary tumour, which sets the noise.
+    breasts
+        Which breasts there are.
+    breast_density
+        BI-RADS "a" (almost all fat) to "d" (extremely dense).
+    background_enhancement_percent
+        Mean early enhancement of fibroglandular tissue, 0 to 80.
+    fat_suppressed
+        Whether the signal of fat is suppressed.
+    fat_suppression_failure_mm
+        Radius of the regions where suppression fails; 0 for none.
+    contrast_to_noise
+        CNR of the primary tumour in phase 1, as `contrast.noise_sigma` defines it; 0.5 to 200.
+    bias_percent
+        Smooth unevenness of the receive coil: one standard deviation inside the breasts. The coil's
+        fall-off towards the back grows with it. 0 for an even image.
+    motion_mm
+        How far the patient has moved at each phase, (right, anterior, superior) in mm; empty for no
+        motion. Phase 1 must be (0, 0, 0): the reference is drawn on it.
+    field_strength_t
+        1.5 or 3.0.
+    fibroglandular_signal
+        Signal of unenhanced fibroglandular tissue in scanner units, 40 to 4000.
+
+    Raises
+    ------
+    CaseError
+        If a value is out of range or two contradict each other.
+    """
+
+    case_id: str = "PHANTOM_001"
+    seed: int = 0
+    shape: tuple[int, int, int] = (48, 100, 156)
+    spacing_mm: tuple[float, float, float] = (3.0, 2.0, 2.0)
+    orientation: str = "LAS"
+    field_centre_mm: tuple[float, float, float] | None = None
+    times_s: tuple[float, ...] = (0.0, 120.0, 240.0, 360.0, 480.0)
+    bolus_arrival_s: float = 25.0
+    tumours: tuple[TumourSpec, ...] = (TumourSpec(),)
+    breasts: Breasts = Breasts.BOTH
+    breast_density: str = "b"
+    background_enhancement_percent: float = 20.0
+    fat_suppressed: bool = True
+    fat_suppression_failure_mm: float = 0.0
+    contrast_to_noise: float = 8.0
+    bias_percent: float = 12.0
+    motion_mm: tuple[tuple[float, float, float], ...] = ()
+    field_strength_t: float = 1.5
+    fibroglandular_signal: float = 150.0
+
+    def __post_init__(self) -> None:
+        if not self.case_id or set(self.case_id) & set("/\\ \t\n"):
+            raise CaseError(
+                f"a case id is a name without blanks and slashes, got {self.case_id!r}: rename it"
+            )
+        _in_range("seed", self.seed, 0, 2**63)
+        _check_grid(self)
+        _check_times(self)
+        _check_patient(self)
+        _check_image(self)
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases, the one before contrast included."""
+        return len(self.times_s)
+
+    def shift_mm(self, phase: int) -> tuple[float, float, float]:
+        """Return how far (right, anterior, superior) the patient has moved at `phase`."""
+        return self.motion_mm[phase] if self.motion_mm else (0.0, 0.0, 0.0)
+
+
+def _check_grid(spec: PhantomSpec) -> None:
+    if len(spec.shape) != 3 or min(spec.shape) < 1:
+        raise CaseError(f"shape needs three extents of at least 1 (z, y, x), got {spec.shape}")
+    for spacing in spec.spacing_mm:
+        _in_range("spacing_mm", spacing, 0.2, 12.0)
+    if len(spec.spacing_mm) != 3:
+        raise CaseError(f"spacing_mm needs three values (z, y, x), got {spec.spacing_mm}")
+    axes = sorted(AXIS_OF.get(letter, -1) for letter in spec.orientation)
+    if axes != [0, 1, 2]:
+        raise CaseError(
+            "orientation needs one letter each of R/L, A/P and S/I, such as LAS or PSR, "
+            f"got {spec.orientation!r}: use capital letters in the order x, y, z"
+        )
+
+
+def _check_times(spec: PhantomSpec) -> None:
+    times = spec.times_s
+    if not 3 <= len(times) <= 12:
+        raise CaseError(f"times_s needs 3 to 12 phases, got {len(times)}: add or drop some")
+    if times[0] != 0 or any(b <= a for a, b in pairwise(times)) or not isfinite(times[-1]):
+        raise CaseError(f"times_s must ascend from 0, got {times}: sort them")
+    if not 0 < spec.bolus_arrival_s < times[1]:
+        raise CaseError(
+            f"bolus_arrival_s must lie between phase 0 and phase 1 (0 to {times[1]:g} s), "
+            f"got {spec.bolus_arrival_s:g}: choose another"
+        )
+    if spec.motion_mm and len(spec.motion_mm) != len(times):
+        raise CaseError(
+            f"motion_mm needs one shift for each of {len(times)} phases, got "
+            f"{len(spec.motion_mm)}: give one each, or none at all"
+        )
+    if any(spec.shift_mm(1)):
+        raise CaseError(
+            f"motion_mm of phase 1 must be (0, 0, 0), got {spec.shift_mm(1)}: the reference is "
+            "drawn on phase 1, so move the other phases against it"
+        )
+
+
+def _check_patient(spec: PhantomSpec) -> None:
+    if len(spec.tumours) > 5:
+        raise CaseError(f"a phantom has at most 5 tumours, got {len(spec.tumours)}: drop some")
+    there = {Side(spec.breasts.value)} if spec.breasts != Breasts.BOTH else set(Side)
+    for tumour in spec.tumours:
+        if tumour.side not in there:
+            raise CaseError(
+                f"a tumour on the {tumour.side} needs a {tumour.side} breast, but breasts is "
+                f"{spec.breasts.value!r}: change one of them"
+            )
+    if spec.breast_density not in ("a", "b", "c", "d"):
+        raise CaseError(f'breast_density is "a" to "d", got {spec.breast_density!r}: choose one')
+    _in_range("background_enhancement_percent", spec.background_enhancement_percent, 0, 80)
+
+
+def _check_image(spec: PhantomSpec) -> None:
+    _in_range("contrast_to_noise", spec.contrast_to_noise, 0.5, 200)
+    _in_range("bias_percent", spec.bias_percent, 0, 50)
+    _in_range("fat_suppression_failure_mm", spec.fat_suppression_failure_mm, 0, 80)
+    _in_range("fibroglandular_signal", spec.fibroglandular_signal, 40, 4000)
+    if spec.field_strength_t not in (1.5, 3.0):
+        raise CaseError(f"field_strength_t is 1.5 or 3.0, got {spec.field_strength_t:g}")
+    if spec.fat_suppression_failure_mm and not spec.fat_suppressed:
+        raise CaseError(
+            "fat_suppression_failure_mm needs fat_suppressed: set it to 0, or suppress fat"
+        )

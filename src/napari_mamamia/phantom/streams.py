@@ -1,0 +1,35 @@
+"""Independent random streams, one for each part of a phantom."""
+
+from enum import IntEnum
+
+import numpy as np
+
+__all__ = ["Part", "stream"]
+
+
+class Part(IntEnum):
+    """Parts that draw their own random numbers, so that changing one does not shift the others."""
+
+    BODY = 0
+    SURFACE = 1
+    PARENCHYMA = 2
+    ENHANCEMENT = 3
+    VESSELS = 4
+    TUMOUR_PLACE = 5
+    TUMOUR_SHAPE = 6
+    FAT_SUPPRESSION = 7
+    BIAS = 8
+    NOISE = 9
+    PATIENT = 10
+    CASE = 11
+    AUTOMATIC_MASK = 12
+
+
+def stream(seed: int, part: Part, index: int = 0) -> np.random.Generator:
+    """Return the random generator of one part of the phantom with this `seed`.
+
+    `index` tells several of a kind apart, such as tumours or phases. It is the child that
+    ``SeedSequence(seed).spawn`` would give at (part, index).
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(int(part), index))
+    return np.random.Generator(np.random.PCG64(sequence))

@@ -1,0 +1,88 @@
+"""How far predicted probabilities can be believed: Brier score, reliability bins, ECE."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Calibration", "ReliabilityBin", "brier_score", "calibration"]
+
+N_BINS: Final = 10
+"""Quantile bins of the reliability diagram; fewer where scores are tied."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Cases with a score above `low` up to and with `high` (the first bin: `low` too).
+
+    `mean_score` is what the model says, `response_rate` what happened, both 0 to 1.
+    """
+
+    low: float
+    high: float
+    n: int
+    mean_score: float
+    response_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The Brier score, the expected calibration error and the bins it is made of, over n cases."""
+
+    brier: float
+    ece: float
+    bins: tuple[ReliabilityBin, ...]
+    n: int
+
+
+def calibration(
+    label: NDArray[np.float64], score: NDArray[np.float64], n_bins: int = N_BINS
+) -> Calibration:
+    """Return Brier score, ECE and reliability bins of scores 0 to 1 against labels 0 and 1.
+
+    Both are (n,) without nan. The edges of the bins are quantiles of the scores, linearly
+    interpolated; equal edges are merged, so equal scores share a bin and no bin is empty. ECE is
+    the mean over cases of |mean score - response rate| of their bin. Without cases: nan, no bins.
+    Source: arXiv 2603.01250v2 (quantile bins); C. Guo et al., ICML 2017, Eq. 3 (ECE).
+    """
+    if n_bins < 1:
+        raise ValueError(f"a reliability diagram has 1 bin or more, got {n_bins}")
+    if not len(score):
+        return Calibration(float("nan"), float("nan"), (), 0)
+    bins = _bins(label, score, n_bins)
+    apart = sum(bin_.n * abs(bin_.mean_score - bin_.response_rate) for bin_ in bins)
+    return Calibration(brier_score(label, score), apart / len(score), bins, len(score))
+
+
+def brier_score(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
+    """Return the mean squared distance of score and label, 0 (best) to 1; nan without cases.
+
+    Source: G. W. Brier, Monthly Weather Review 78 (1950) 1, for two classes, counted once.
+
+    Examples
+    --------
+    >>> brier_score(np.array([1, 0]), np.array([0.5, 0.5]))
+    0.25
+    """
+    return float(((score - label) ** 2).mean()) if len(score) else float("nan")
+
+
+def _bins(
+    label: NDArray[np.float64], score: NDArray[np.float64], n_bins: int
+) -> tuple[ReliabilityBin, ...]:
+    edges = np.unique(np.quantile(score, np.linspace(0, 1, n_bins + 1)))
+    codes = np.searchsorted(edges[1:-1], score, side="left")
+    found = []
+    for code in np.unique(codes):
+        inside = codes == code
+        found.append(
+            ReliabilityBin(
+                float(edges[code]),
+                float(edges[min(code + 1, len(edges) - 1)]),
+                int(inside.sum()),
+                float(score[inside].mean()),
+                float(label[inside].mean()),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,175 @@
+"""How each profile draws groups of cases and what it does with small, empty and odd ones."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from typing import Final
+
+from napari_mamamia.core.cohort import MenopausalStatus
+
+__all__ = [
+    "GROUP_RULES",
+    "AgeGroup",
+    "EmptyGroups",
+    "GroupRules",
+    "MissingLabel",
+    "UndefinedRate",
+    "rules_of",
+]
+
+
+class EmptyGroups(StrEnum):
+    """What a group without any case does to a disparity."""
+
+    LEFT_OUT = "left_out"
+    AS_SCRIPTS = "as_scripts"
+    """Task 1: an empty first group makes the disparity undefined, a later one is left out. Task 2:
+    an empty group counts with TPR 0 and FPR 0."""
+
+
+class UndefinedRate(StrEnum):
+    """What the TPR of a group without responders, or FPR without non-responders, does."""
+
+    LEFT_OUT = "left_out"
+    ZERO = "zero"
+    """It counts as 0; so does the TPR of a group in which all labels and predictions are 1."""
+
+
+class MissingLabel(StrEnum):
+    """What becomes of a prediction for a case whose pCR is not known."""
+
+    LEFT_OUT = "left_out"
+    NO_RESPONSE = "no_response"
+    """It counts as a non-responder in balanced accuracy, and is left out of the groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgeGroup:
+    """Ages between `low` and `high` years; the ends belong to it if `has_low`, `has_high`."""
+
+    label: str
+    low: float
+    high: float
+    has_low: bool
+    has_high: bool
+
+    def holds(self, age: float) -> bool:
+        """Return whether an age in years lies in the group; nan lies in none."""
+        above = self.low < age or (self.has_low and age == self.low)
+        below = age < self.high or (self.has_high and age == self.high)
+        return above and below
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """The points of a profile that concern the cohort, not the single case.
+
+    `profile` is the name of the `Profile` that these rules belong to. `peri_is` and
+    `missing_menopause_is` name the group of such cases, None leaves them unassigned.
+    `disparity_limit` is the largest mean equalised-odds disparity that counts (None: no limit).
+    Groups under `min_group_size` cases are flagged, never dropped. `version` rises with each
+    change of a number.
+    """
+
+    profile: str
+    version: int
+    source: str
+    age_groups: tuple[AgeGroup, ...]
+    menopause_groups: tuple[str, ...]
+    peri_is: str | None
+    missing_menopause_is: str | None
+    empty_age_groups: EmptyGroups
+    undefined_rate: UndefinedRate
+    missing_label: MissingLabel
+    disparity_limit: float | None
+    min_group_size: int
+    density_groups: tuple[str, ...] = ("a", "b", "c", "d")
+    weight_of_fairness: float = 0.5
+
+    def age_group(self, age: float) -> str | None:
+        """Return the label of the group that holds an age in years, None if none does."""
+        return next((group.label for group in self.age_groups if group.holds(age)), None)
+
+    def menopause_group(self, status: MenopausalStatus | None) -> str | None:
+        """Return the group of a menopausal status (None: missing), None if it has none."""
+        if status is None:
+            return self.missing_menopause_is
+        return self.peri_is if status is MenopausalStatus.PERI else status.value
+
+
+_AGES_OF_SCRIPTS: Final = (
+    AgeGroup("0-40", 0, 40, has_low=False, has_high=True),
+    AgeGroup("41-50", 40, 50, has_low=False, has_high=True),
+    AgeGroup("51-60", 50, 60, has_low=False, has_high=True),
+    AgeGroup("61-70", 60, 70, has_low=False, has_high=True),
+    AgeGroup("71+", 70, 100, has_low=False, has_high=True),
+)
+
+_AGES_OF_PAPER: Final = (
+    AgeGroup("<40", -inf, 40, has_low=False, has_high=False),
+    AgeGroup("41-50", 41, 50, has_low=True, has_high=True),
+    AgeGroup("51-60", 51, 60, has_low=True, has_high=True),
+    AgeGroup("61-70", 61, 70, has_low=True, has_high=True),
+    AgeGroup(">71", 71, inf, has_low=False, has_high=False),
+)
+
+GROUP_RULES: Final = (
+    GroupRules(
+        profile="clinical",
+        version=1,
+        source="our default: the scripts' age groups; what is undefined stays undefined",
+        age_groups=_AGES_OF_SCRIPTS,
+        menopause_groups=("pre", "post"),
+        peri_is="pre",
+        missing_menopause_is=None,
+        empty_age_groups=EmptyGroups.LEFT_OUT,
+        undefined_rate=UndefinedRate.LEFT_OUT,
+        missing_label=MissingLabel.LEFT_OUT,
+        disparity_limit=1.0,
+        min_group_size=10,
+    ),
+    GroupRules(
+        profile="official-code",
+        version=1,
+        source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
+        age_groups=_AGES_OF_SCRIPTS,
+        menopause_groups=("pre", "post", "unknown"),
+        peri_is="pre",
+        missing_menopause_is="unknown",
+        empty_age_groups=EmptyGroups.AS_SCRIPTS,
+        undefined_rate=UndefinedRate.ZERO,
+        missing_label=MissingLabel.NO_RESPONSE,
+        disparity_limit=1.0,
+        min_group_size=0,
+    ),
+    GroupRules(
+        profile="paper",
+        version=1,
+        source="what the challenge's paper says: arXiv 2603.01250v2, Eq. 1 to 3a",
+        age_groups=_AGES_OF_PAPER,
+        menopause_groups=("pre", "post"),
+        peri_is=None,
+        missing_menopause_is=None,
+        empty_age_groups=EmptyGroups.LEFT_OUT,
+        undefined_rate=UndefinedRate.LEFT_OUT,
+        missing_label=MissingLabel.LEFT_OUT,
+        disparity_limit=None,
+        min_group_size=0,
+    ),
+)
+"""The rules of every profile, the default first."""
+
+
+def rules_of(profile: str) -> GroupRules:
+    """Return the rules of the profile of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists them.
+    """
+    for rules in GROUP_RULES:
+        if rules.profile == profile:
+            return rules
+    known = ", ".join(rules.profile for rules in GROUP_RULES)
+    raise ValueError(f"there is no profile named {profile!r}; choose one of {known}")

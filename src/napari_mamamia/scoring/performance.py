@@ -1,0 +1,133 @@
+"""Performance of a segmentation model: mean Dice and mean normalised Hausdorff distance."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Performance",
+    "SegmentationScores",
+    "performance_of",
+    "ratio",
+    "segmentation_performance",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentationScores:
+    """The two scored numbers of n cases, nan where one is undefined.
+
+    `dsc` (n,) float64, 0 to 1; `norm_hd` (n,) float64, 0 (best) upwards and above 1 where the
+    profile does not cut it. Which definitions these are is the profile's.
+    """
+
+    case_ids: tuple[str, ...]
+    dsc: NDArray[np.float64]
+    norm_hd: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, highest in (("dsc", 1.0), ("norm_hd", np.inf)):
+            column = np.array(getattr(self, name), dtype=np.float64)
+            _check_column(name, column, self.case_ids, highest)
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        if len(set(self.case_ids)) < len(self.case_ids):
+            twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
+            raise ValueError(f"one score for each case was expected, got case {twice} twice")
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, float, float]]) -> "SegmentationScores":
+        """Return the scores of rows of case id, dsc and norm_hd.
+
+        Raises
+        ------
+        ValueError
+            If a case comes twice, a Dice lies outside 0 to 1, or a distance is negative or
+            infinite.
+        """
+        rows = tuple(rows)
+        numbers = np.array([row[1:] for row in rows], dtype=np.float64).reshape(-1, 2)
+        return cls(tuple(row[0] for row in rows), numbers[:, 0], numbers[:, 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """Means over the cases whose value is defined, and (mean DSC + 1 - mean NormHD)/2.
+
+    `n_dsc` and `n_norm_hd` are how many cases each mean is over, `excluded` the ids of the cases
+    that are missing in one or both. `reason` says why `value` is nan ("" otherwise).
+    """
+
+    value: float
+    mean_dsc: float
+    mean_norm_hd: float
+    n_cases: int
+    n_dsc: int
+    n_norm_hd: int
+    excluded: tuple[str, ...]
+    reason: str = ""
+
+
+def segmentation_performance(scores: SegmentationScores) -> Performance:
+    """Return the performance of a model over its cases.
+
+    Source: arXiv 2603.01250v2, Task 1; without cases everything is nan.
+    """
+    has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
+    mean_dsc, mean_norm_hd = _mean(scores.dsc[has_dsc]), _mean(scores.norm_hd[has_norm_hd])
+    excluded = np.flatnonzero(~(has_dsc & has_norm_hd))
+    undefined = not (has_dsc.any() and has_norm_hd.any())
+    return Performance(
+        float(performance_of(mean_dsc, mean_norm_hd)),
+        mean_dsc,
+        mean_norm_hd,
+        len(scores.case_ids),
+        int(has_dsc.sum()),
+        int(has_norm_hd.sum()),
+        tuple(scores.case_ids[place] for place in excluded),
+        f"none of the {len(scores.case_ids)} cases has a defined score" if undefined else "",
+    )
+
+
+def performance_of(mean_dsc: Any, mean_norm_hd: Any) -> Any:
+    """Return (mean DSC + 1 - mean NormHD)/2, at most 1; of floats or of arrays of one shape.
+
+    Source: arXiv 2603.01250v2, Task 1.
+
+    Examples
+    --------
+    >>> round(performance_of(0.7360, 0.0949), 5)
+    0.82055
+    """
+    return (mean_dsc + 1 - mean_norm_hd) / 2
+
+
+def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+    """Return part / whole of two arrays, nan where the whole is 0."""
+    shares = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
+    np.divide(part, whole, out=shares, where=whole != 0)
+    return shares
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _check_column(
+    name: str, column: NDArray[np.float64], case_ids: tuple[str, ...], highest: float
+) -> None:
+    if column.shape != (len(case_ids),):
+        raise ValueError(
+            f"{len(case_ids)} cases need as many values of {name}, got an array of shape "
+            f"{column.shape}"
+        )
+    wrong = np.flatnonzero((column < 0) | (column > highest) | np.isinf(column))
+    if wrong.size:
+        bounds = "from 0 to 1" if highest == 1 else "0 or above and finite"
+        raise ValueError(
+            f"{name} must be {bounds} (nan: undefined), got {column[wrong[0]]:g} for case "
+            f"{case_ids[wrong[0]]}: correct the table"
+        )

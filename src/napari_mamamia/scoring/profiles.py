@@ -1,0 +1,191 @@
+"""Profiles: the named, versioned sets of definitions that a score is computed under."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isnan
+from typing import Final
+
+__all__ = [
+    "CLINICAL",
+    "OFFICIAL_CODE",
+    "PAPER",
+    "PROFILES",
+    "Distance",
+    "Emptiness",
+    "EmptinessOf",
+    "Foreground",
+    "GridRule",
+    "MissingPrediction",
+    "Profile",
+    "profile_named",
+]
+
+
+class Foreground(StrEnum):
+    """Which values of a mask file are foreground."""
+
+    CHOSEN_LABEL = "chosen_label"
+    """The label that the user chose; else any value above 0, in soft masks at least 0.5."""
+    ONE = "one"
+    """The value 1 only: 255 or 2 is background."""
+    UINT8 = "uint8"
+    """What is not 0 after conversion to uint8: 0.6 becomes 0, -1 becomes 255, 256 becomes 0. Other
+    labels stay apart, so that the border between two labels is contour."""
+
+
+class Distance(StrEnum):
+    """The column of `CaseScore` that NormHD is made from; `metric(distance)` has its unit."""
+
+    HAUSDORFF95_MM = "hausdorff95_mm"
+    HAUSDORFF95_VOXELS = "hausdorff95_voxels"
+    HAUSDORFF_MM = "hausdorff_mm"
+
+
+class EmptinessOf(StrEnum):
+    """What must be missing for a mask to count as empty in NormHD."""
+
+    MASK = "mask"
+    CONTOUR = "contour"
+    """Of the contour in voxels: a mask that fills the image has none."""
+
+
+class Emptiness(StrEnum):
+    """How many of the two masks are empty."""
+
+    NEITHER = "neither"
+    ONE = "one"
+    BOTH = "both"
+
+
+class GridRule(StrEnum):
+    """When two masks may be compared voxel by voxel."""
+
+    SAME_PLACE = "same_place"
+    """Equal shape, and affines that agree (`Grid.is_same_place`)."""
+    SAME_SHAPE = "same_shape"
+    """Equal shape; differing affines are only warned of."""
+
+
+class MissingPrediction(StrEnum):
+    """What becomes of a case without a prediction file."""
+
+    SCORED_AS_EMPTY = "scored_as_empty"
+    NOT_SCORED = "not_scored"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Everything that a per-case score depends on besides the two masks.
+
+    `overlap_foreground` is for Dice and IoU, `distance_foreground` for distances and volumes.
+    NormHD is the column `distance` over `divisor` (in that column's unit), cut to `norm_hd_limit`
+    (None: not cut). `overlap_both_empty` is Dice and IoU of two empty masks (of one, both are 0 by
+    their formulas). None means undefined: left out of means and counted. `version` rises with each
+    change of a number. `source` names where the definitions come from.
+    """
+
+    name: str
+    version: int
+    source: str
+    grid_rule: GridRule
+    overlap_foreground: Foreground
+    distance_foreground: Foreground
+    distance: Distance
+    divisor: float
+    norm_hd_limit: float | None
+    emptiness_of: EmptinessOf
+    overlap_both_empty: float | None
+    norm_hd_both_empty: float | None
+    norm_hd_one_empty: float
+    missing_prediction: MissingPrediction
+
+    def norm_hd(self, distance: float, emptiness: Emptiness) -> float:
+        """Return the normalised distance of a case, 0 (best) upwards; nan where undefined.
+
+        `distance` is the value of the column `distance`; it counts only where neither mask is
+        empty, which is asked of `emptiness_of`.
+        """
+        if emptiness is Emptiness.BOTH:
+            return _or_nan(self.norm_hd_both_empty)
+        if emptiness is Emptiness.ONE:
+            return self.norm_hd_one_empty
+        normed = distance / self.divisor
+        return normed if self.norm_hd_limit is None else min(normed, self.norm_hd_limit)
+
+    def overlap(self, value: float) -> float:
+        """Return Dice or IoU, with `overlap_both_empty` in the place of nan."""
+        return _or_nan(self.overlap_both_empty) if isnan(value) else value
+
+
+OFFICIAL_CODE: Final = Profile(
+    name="official-code",
+    version=1,
+    source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
+    grid_rule=GridRule.SAME_SHAPE,
+    overlap_foreground=Foreground.ONE,
+    distance_foreground=Foreground.UINT8,
+    distance=Distance.HAUSDORFF95_VOXELS,
+    divisor=150.0,
+    norm_hd_limit=None,
+    emptiness_of=EmptinessOf.CONTOUR,
+    overlap_both_empty=0.0,
+    norm_hd_both_empty=0.0,
+    norm_hd_one_empty=1.0,
+    missing_prediction=MissingPrediction.NOT_SCORED,
+)
+
+PAPER: Final = Profile(
+    name="paper",
+    version=1,
+    source="what the challenge's paper says: arXiv 2603.01250v2",
+    grid_rule=GridRule.SAME_PLACE,
+    overlap_foreground=Foreground.ONE,
+    distance_foreground=Foreground.ONE,
+    distance=Distance.HAUSDORFF_MM,
+    divisor=150.0,
+    norm_hd_limit=1.0,
+    emptiness_of=EmptinessOf.MASK,
+    overlap_both_empty=0.0,
+    norm_hd_both_empty=1.0,
+    norm_hd_one_empty=1.0,
+    missing_prediction=MissingPrediction.SCORED_AS_EMPTY,
+)
+
+CLINICAL: Final = Profile(
+    name="clinical",
+    version=1,
+    source="our default: HD95 in mm, undefined stays undefined; divisor and limit as in the paper",
+    grid_rule=GridRule.SAME_PLACE,
+    overlap_foreground=Foreground.CHOSEN_LABEL,
+    distance_foreground=Foreground.CHOSEN_LABEL,
+    distance=Distance.HAUSDORFF95_MM,
+    divisor=150.0,
+    norm_hd_limit=1.0,
+    emptiness_of=EmptinessOf.MASK,
+    overlap_both_empty=None,
+    norm_hd_both_empty=None,
+    norm_hd_one_empty=1.0,
+    missing_prediction=MissingPrediction.SCORED_AS_EMPTY,
+)
+
+PROFILES: Final = (CLINICAL, OFFICIAL_CODE, PAPER)
+"""Every profile, the default first."""
+
+
+def profile_named(name: str) -> Profile:
+    """Return the profile of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists them.
+    """
+    for profile in PROFILES:
+        if profile.name == name:
+            return profile
+    known = ", ".join(profile.name for profile in PROFILES)
+    raise ValueError(f"there is no profile named {name!r}; choose one of {known}")
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,200 @@
+"""Ranking models: the ranking score, its variants, and the ranks as fairness weighs more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+__all__ = [
+    "Adaptive",
+    "Composite",
+    "Evidence",
+    "Gated",
+    "ModelScore",
+    "Sweep",
+    "WeightedMean",
+    "ranking_score",
+    "ranks",
+    "sweep_weights",
+]
+
+DEFAULT_WEIGHT: Final = 0.5
+"""Weight of fairness. Source: arXiv 2603.01250v2, Eq. 1."""
+
+_ALIKE: Final = 10
+"""Scores that agree to so many decimals share a rank: they differ by rounding only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScore:
+    """What a model is ranked by.
+
+    `performance_low` is the lower end of the performance's interval, nan where none was made.
+    """
+
+    name: str
+    performance: float
+    fairness: float
+    performance_low: float = float("nan")
+
+
+class Composite(Protocol):
+    """A way to make one score of performance and fairness."""
+
+    name: ClassVar[str]
+
+    def score(self, model: ModelScore, weight: float) -> float:
+        """Return the score at a weight of fairness, 0 (performance only) to 1."""
+        ...
+
+
+def ranking_score(performance: Any, fairness: Any, weight: float = DEFAULT_WEIGHT) -> Any:
+    """Return (1 - weight) performance + weight fairness, of floats or arrays of one shape.
+
+    `weight` is the weight of fairness. At 0 the result is the performance alone and at 1 the
+    fairness alone, even where the other one is nan. Source: arXiv 2603.01250v2, Eq. 1.
+
+    Examples
+    --------
+    >>> ranking_score(0.75, 0.25, weight=0.25)
+    0.625
+    """
+    _check_weight(weight)
+    if weight == 0:
+        return performance
+    return fairness if weight == 1 else (1 - weight) * performance + weight * fairness
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedMean:
+    """The challenge's own ranking score."""
+
+    name: ClassVar[str] = "weighted mean"
+
+    def score(self, model: ModelScore, weight: float) -> float:
+        """Return `ranking_score`."""
+        return float(ranking_score(model.performance, model.fairness, weight))
+
+
+class Evidence(StrEnum):
+    """Which number of a model must lie above the threshold of a gate."""
+
+    PERFORMANCE = "performance"
+    LOWER_BOUND = "lower_bound"
+    """The lower end of the interval of its performance: it is better beyond chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """Performance-gated: fairness counts only where `evidence` lies above `threshold`, else 0.
+
+    The threshold is a chosen performance, chance (0.5 for balanced accuracy), or the upper end of
+    the baseline's interval. The paper asks for such a score without a formula; this one is ours.
+    """
+
+    name: ClassVar[str] = "performance-gated"
+    threshold: float
+    evidence: Evidence = Evidence.PERFORMANCE
+
+    def is_open(self, model: ModelScore) -> bool:
+        """Return whether the model's fairness counts; nan is not above any threshold."""
+        by_interval = self.evidence is Evidence.LOWER_BOUND
+        return (model.performance_low if by_interval else model.performance) > self.threshold
+
+    def score(self, model: ModelScore, weight: float) -> float:
+        """Return `ranking_score`, with fairness 0 where the gate is closed."""
+        fairness = model.fairness if self.is_open(model) else 0.0
+        return float(ranking_score(model.performance, fairness, weight))
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Adaptive weighting: the weight of fairness grows with the performance.
+
+    It is 0 up to performance `start`, the full weight from `full` on, and linear between. The
+    paper asks for such a score without a formula; this one is ours.
+    """
+
+    name: ClassVar[str] = "adaptive weighting"
+    start: float
+    full: float
+
+    def __post_init__(self) -> None:
+        if not self.start < self.full:
+            raise ValueError(
+                f"adaptive weighting rises from start to full, got start {self.start:g} and full "
+                f"{self.full:g}: choose start below full"
+            )
+
+    def weight(self, model: ModelScore, weight: float) -> float:
+        """Return the weight that fairness has for this model; nan if its performance is nan."""
+        share = (model.performance - self.start) / (self.full - self.start)
+        return weight * float(np.clip(share, 0, 1))
+
+    def score(self, model: ModelScore, weight: float) -> float:
+        """Return `ranking_score` at the model's own weight."""
+        _check_weight(weight)
+        own = self.weight(model, weight)
+        if np.isnan(own):
+            return own
+        return float(ranking_score(model.performance, model.fairness, own))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """Scores and ranks of m models at k weights of fairness.
+
+    `scores` and `ranks` are (m, k) float64, the models in the order of `names`; the first and the
+    last weight are labelled by `ends`.
+    """
+
+    composite: str
+    names: tuple[str, ...]
+    weights: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    ranks: NDArray[np.float64]
+    ends: tuple[str, str] = ("performance only", "fairness only")
+
+
+def sweep_weights(
+    models: Sequence[ModelScore], composite: Composite | None = None, n_weights: int = 101
+) -> Sweep:
+    """Return how models rank as the weight of fairness goes from 0 to 1 in equal steps.
+
+    Without a `composite` it is the challenge's weighted mean. An undefined score has rank nan.
+    """
+    if n_weights < 2:
+        raise ValueError(f"a sweep has both ends, so 2 weights or more; got {n_weights}")
+    composite = composite or WeightedMean()
+    weights = np.linspace(0, 1, n_weights)
+    scores = np.array(
+        [[composite.score(model, float(weight)) for weight in weights] for model in models]
+    ).reshape(len(models), n_weights)
+    names = tuple(model.name for model in models)
+    return Sweep(composite.name, names, weights, scores, ranks(scores))
+
+
+def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ranks along the first axis, 1 for the highest score.
+
+    Equal scores share the better rank (1, 2, 2, 4); nan has rank nan.
+
+    Examples
+    --------
+    >>> ranks(np.array([0.5, 0.9, 0.5, 0.1])).tolist()
+    [2.0, 1.0, 2.0, 4.0]
+    """
+    if not scores.size:
+        return np.zeros(scores.shape)
+    rounded = np.round(scores, _ALIKE)
+    found: NDArray[np.float64] = rankdata(-rounded, method="min", axis=0, nan_policy="omit")
+    return found.astype(np.float64)
+
+
+def _check_weight(weight: float) -> None:
+    if not 0 <= weight <= 1:
+        raise ValueError(f"the weight of fairness lies from 0 to 1, got {weight:g}")

@@ -1,0 +1,78 @@
+"""What a response (pCR) model predicts for each case, and what is known of the case."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import Cohort
+
+__all__ = ["ResponsePredictions"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResponsePredictions:
+    """What a model predicts for n cases, and what is known of them.
+
+    `label` (n,) float64: 1 for pathologic complete response, 0 for none, nan where not known.
+    `predicted` (n,) float64, 0 or 1. `score` (n,) float64: the model's probability of response,
+    0 to 1, nan where it gave none.
+    """
+
+    case_ids: tuple[str, ...]
+    label: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+    score: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("label", "predicted", "score"):
+            column = np.array(getattr(self, name), dtype=np.float64)
+            _check_column(name, column, self.case_ids)
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        if len(set(self.case_ids)) < len(self.case_ids):
+            twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
+            raise ValueError(f"one prediction for each case was expected, got case {twice} twice")
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, float, float]], cohort: Cohort) -> "ResponsePredictions":
+        """Return the predictions of rows of case id, pcr (0 or 1) and score, with their labels."""
+        rows = tuple(rows)
+        records = cohort.by_id()
+        known = [records[row[0]].pcr if row[0] in records else None for row in rows]
+        numbers = np.array([row[1:] for row in rows], dtype=np.float64).reshape(-1, 2)
+        label = np.array([np.nan if pcr is None else float(pcr) for pcr in known])
+        return cls(tuple(row[0] for row in rows), label, numbers[:, 0], numbers[:, 1])
+
+    @property
+    def constant(self) -> str:
+        """Say that all predictions are the same, "" if they are not or there are none."""
+        values = np.unique(self.predicted)
+        if values.size != 1:
+            return ""
+        return (
+            f"all {len(self.case_ids)} predictions are {values[0]:g}, and the challenge refuses "
+            "constant predictions"
+        )
+
+
+def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) -> None:
+    if column.shape != (len(case_ids),):
+        raise ValueError(
+            f"{len(case_ids)} cases need as many values of {name}, got an array of shape "
+            f"{column.shape}"
+        )
+    if name == "score":
+        wrong, expected = (column < 0) | (column > 1), "a probability from 0 to 1, or nan"
+    elif name == "label":
+        wrong, expected = ~(np.isin(column, (0, 1)) | np.isnan(column)), "0, 1 or nan"
+    else:
+        wrong, expected = ~np.isin(column, (0, 1)), "0 or 1"
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"{name} must be {expected}, got {column[place]:g} for case {case_ids[place]}: "
+            "correct the table"
+        )

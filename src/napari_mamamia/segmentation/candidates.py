@@ -1,0 +1,274 @@
+"""Regions that may be the tumour: found at several levels, measured, scored, explained."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.segmentation.enhancement import Enhancement
+from napari_mamamia.segmentation.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.morphology import (
+    Offsets,
+    ball_offsets,
+    closed,
+    dilated,
+    filled,
+    opened,
+)
+
+__all__ = [
+    "Features",
+    "Place",
+    "Region",
+    "Scored",
+    "measured",
+    "reasons",
+    "regions_at",
+    "score",
+    "separate",
+]
+
+_LOOKED_AT: Final = 60  # regions of one level that are measured, those with most enhancement first
+_ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
+_STRONGEST_PERCENT: Final = 300.0  # more early PE than this says nothing more
+_AROUND_MM: Final = (2.0, 6.0)  # the tissue that a region is compared with
+_UNCHANGED: Final = 0.9  # of its volume: a region that keeps more has no strands
+_LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons speak of a vessel
+
+Bools = NDArray[np.bool_]
+Spacing = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """A connected region: `core` is what enhances, `crop` the same with holes filled."""
+
+    box: Box
+    crop: Bools
+    core: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a region lies, as shares of its volume from 0 to 1; of a prompt all are 0."""
+
+    behind_chest: float = 0.0
+    near_skin: float = 0.0
+    at_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a region is like.
+
+    `percent` is the mean early PE of the core, `contrast` how much that is above the mean PE of the
+    tissue 2 to 6 mm around; `ratio` is the core's SER, NaN without a late phase. `compactness` is 1
+    for an ellipsoid with two equal long axes, near 0 for a strand; `long_mm` and `thick_mm` are the
+    longest and the second axis of the ellipsoid of equal moments.
+    """
+
+    volume_mm3: float
+    percent: float
+    contrast: float
+    ratio: float
+    compactness: float
+    long_mm: float
+    thick_mm: float
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A region with its features and what they are worth."""
+
+    value: float
+    region: Region
+    features: Features
+
+
+def regions_at(
+    level_percent: float,
+    found: Enhancement,
+    allowed: Bools,
+    spacing_mm: Spacing,
+    settings: KineticSettings,
+) -> Iterator[Region]:
+    """Yield the 26-connected regions of `allowed` that enhance by at least `level_percent`.
+
+    Thin strands are opened away and gaps closed before, holes filled after; see the settings.
+    At most 60 regions come, those with the largest sum of PE, in that order; after each follow the
+    pieces into which it falls when strands up to `vessel_mm` and twice as thick are opened away.
+    """
+    mask = allowed & (found.percent >= level_percent)
+    mask = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
+    mask = closed(mask, ball_offsets(settings.closing_mm, spacing_mm)) & allowed
+    labels, _ = ndimage.label(mask, structure=_ALL_NEIGHBOURS)
+    hit = labels[mask]
+    if hit.size == 0:
+        return
+    smallest = settings.smallest_mm3 / float(np.prod(spacing_mm))
+    strength = np.bincount(hit, weights=found.percent[mask])
+    strength[np.bincount(hit) < smallest] = 0.0
+    boxes = ndimage.find_objects(labels)
+    for label in np.argsort(-strength, kind="stable")[:_LOOKED_AT]:
+        if strength[label] > 0:
+            where = boxes[label - 1]
+            core = labels[where] == label
+            start, stop = tuple(s.start for s in where), tuple(s.stop for s in where)
+            whole = Region(Box(start, stop), filled(core, most=settings.most_fill), core)
+            yield whole
+            for radius_mm in (settings.vessel_mm / 2, settings.vessel_mm):
+                yield from _pieces(whole, ball_offsets(radius_mm, spacing_mm), smallest)
+
+
+def _pieces(whole: Region, ball: Offsets, smallest: float) -> Iterator[Region]:
+    """Yield what a wide opening leaves of a filled region: a lesion without its vessels."""
+    rest = opened(whole.crop, ball)
+    if np.count_nonzero(rest) > _UNCHANGED * np.count_nonzero(whole.crop):
+        return
+    labels, _ = ndimage.label(rest, structure=_ALL_NEIGHBOURS)
+    sizes = np.bincount(labels.ravel())
+    for label, where in enumerate(ndimage.find_objects(labels), start=1):
+        crop = labels[where] == label
+        core = crop & whole.core[where]
+        if sizes[label] >= smallest and core.any():
+            start = tuple(s.start + o for s, o in zip(where, whole.box.start, strict=True))
+            stop = tuple(s.stop + o for s, o in zip(where, whole.box.start, strict=True))
+            yield Region(Box(start, stop), crop, core)
+
+
+def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Place) -> Features:
+    """Return the features of `region`, whose box indexes the maps of `found`.
+
+    PE and SER are ratios of mean rises, so that dark noisy voxels cannot inflate them. The shape is
+    that of the filled region, from its second moments: an ellipsoid with semi-axes sqrt(5 lambda)
+    has the variances lambda.
+    """
+    inside = region.box.slices
+    early = float(found.rise[inside][region.core].mean())
+    percent = 100 * early / float(found.pre[inside][region.core].mean())
+    ratio = float("nan")
+    if found.late_rise is not None:
+        late = float(found.late_rise[inside][region.core].mean())
+        ratio = early / late if late > 0 else float("inf")
+    contrast = percent - _percent_around(region, found, spacing_mm)
+    volume = int(np.count_nonzero(region.crop)) * float(np.prod(spacing_mm))
+    axes = _semi_axes_mm(region.crop, spacing_mm)
+    solid = volume / (4 / 3 * np.pi * float(np.prod(axes)))
+    compactness = min(solid, 1.0) * axes[1] / axes[0]
+    return Features(volume, percent, contrast, ratio, compactness, 2 * axes[0], 2 * axes[1], place)
+
+
+def score(features: Features, settings: KineticSettings) -> float:
+    """Return how much a region looks like a tumour; a number that only orders candidates.
+
+    sqrt(volume in ml, up to `enough_volume_ml`) x contrast/100 (up to 3) x compactness x
+    (0.5 + SER, SER within 0 to 1.5; 1 without a late phase), times 0.05 behind the chest line, 0.2
+    at the back of the image, 0.4 near the skin. Our choice, after the prototype's
+    sqrt(ml) x PE x extent x (0.5 + SER).
+    """
+    volume = min(features.volume_mm3 / 1000, settings.enough_volume_ml)
+    value: float = min(max(features.contrast, 0.0), _STRONGEST_PERCENT) / 100 * features.compactness
+    value *= math.sqrt(volume)
+    if not np.isnan(features.ratio):
+        value *= 0.5 + min(max(features.ratio, 0.0), 1.5)
+    place = features.place
+    if place.behind_chest > settings.behind_percent / 100:
+        value *= 0.05
+    if place.at_back:
+        value *= 0.2
+    if place.near_skin > 0.5:
+        value *= 0.4
+    return value
+
+
+def separate(
+    ranked: Sequence[Scored], at_most: int, shape: Sequence[int], shared: float = 0.0
+) -> list[Scored]:
+    """Return the first regions that lie apart, in the order of `ranked`.
+
+    Regions of several levels are nested; of each nest only the best-scored one stays. A region is
+    left out if more than the share `shared` of its voxels belongs to regions before it.
+    """
+    taken = np.zeros(tuple(shape), dtype=np.bool_)
+    chosen: list[Scored] = []
+    for item in ranked:
+        if len(chosen) == at_most:
+            break
+        crop = item.region.crop
+        here = taken[item.region.box.slices]
+        if np.count_nonzero(here & crop) <= shared * np.count_nonzero(crop):
+            here |= crop
+            chosen.append(item)
+    return chosen
+
+
+def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[str, ...]:
+    """Return in plain words, with numbers, why a region got its score.
+
+    `when` names the early phase, such as "at 147 s".
+    """
+    said = [f"enhances by {features.percent:.0f} % {when}", *_course(features.ratio)]
+    said.append(f"{features.volume_mm3 / 1000:.2g} ml, {features.long_mm:.0f} mm long")
+    if features.compactness < _LIKELY_VESSEL:
+        said.append(
+            f"elongated or branching like a vessel (compactness {features.compactness:.2f}, "
+            f"{features.thick_mm:.0f} mm thick)"
+        )
+    else:
+        said.append(f"compactness {features.compactness:.2f} (1 is a ball)")
+    return (*said, *_place_reasons(features.place, settings))
+
+
+def _course(ratio: float) -> tuple[str, ...]:
+    if np.isnan(ratio):
+        return ()
+    if np.isinf(ratio):
+        return ("washes out down to the signal before contrast",)
+    if ratio > 1.1:
+        return (f"washes out (SER {ratio:.2f})",)
+    if ratio >= 0.9:
+        return (f"stays level (SER {ratio:.2f})",)
+    return (f"goes on rising (SER {ratio:.2f})",)
+
+
+def _place_reasons(place: Place, settings: KineticSettings) -> Iterator[str]:
+    if place.behind_chest > settings.behind_percent / 100:
+        share = 100 * place.behind_chest
+        yield f"{share:.0f} % of it lies behind the chest line: heart or chest wall?"
+    if place.at_back:
+        yield "touches the back of the image: heart or large vessel?"
+    if place.near_skin > 0.5:
+        yield f"lies within {settings.near_skin_mm:g} mm of the skin layer: skin or nipple?"
+
+
+def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> float:
+    """Return the PE of the mean signals 2 to 6 mm around a region, at least 0; 0 of nothing."""
+    reach = [int(_AROUND_MM[1] / s) + 1 for s in spacing_mm]
+    box = region.box.grown(reach, found.pre.shape)
+    start = [a - b for a, b in zip(region.box.start, box.start, strict=True)]
+    mask = np.zeros(box.shape, dtype=np.bool_)
+    mask[tuple(slice(o, o + n) for o, n in zip(start, region.crop.shape, strict=True))] = (
+        region.crop
+    )
+    near, far = (dilated(mask, ball_offsets(r, spacing_mm)) for r in _AROUND_MM)
+    ring = far & ~near
+    if not ring.any():
+        return 0.0
+    pre = float(found.pre[box.slices][ring].mean())
+    return max(100 * float(found.rise[box.slices][ring].mean()) / pre, 0.0) if pre > 0 else 0.0
+
+
+def _semi_axes_mm(mask: Bools, spacing_mm: Spacing) -> NDArray[np.float64]:
+    """Return the semi-axes in mm, longest first, of the ellipsoid with the mask's moments."""
+    steps = np.array(spacing_mm)
+    points = np.argwhere(mask) * steps
+    points -= points.mean(axis=0)
+    scatter = points.T @ points / len(points) + np.diag(steps**2 / 12)  # a voxel has an extent
+    axes: NDArray[np.float64] = np.sqrt(5 * np.linalg.eigvalsh(scatter)[::-1])
+    return axes

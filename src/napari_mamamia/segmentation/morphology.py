@@ -1,0 +1,108 @@
+"""Opening, closing and filling of masks with balls measured in mm, on grids of any spacing.
+
+A mask is any bool ``(a, b, c)`` array. A ball holds the voxels whose centre lies within its radius,
+so a radius below a spacing does not reach along that axis: thick slices are left alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+__all__ = ["Offsets", "ball_offsets", "closed", "dilated", "eroded", "filled", "opened"]
+
+_SLACK: Final = 1e-6
+
+Offsets = tuple[tuple[int, int, int], ...]
+Bools = NDArray[np.bool_]
+
+
+def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
+    """Return the voxel steps from a centre to every voxel of a ball, the centre left out.
+
+    Examples
+    --------
+    >>> len(ball_offsets(1.0, (1.0, 1.0, 1.0))), len(ball_offsets(1.0, (3.0, 1.0, 1.0)))
+    (6, 4)
+    >>> ball_offsets(0.9, (1.0, 1.0, 1.0))
+    ()
+    """
+    reach = [int(radius_mm / s + _SLACK) for s in spacing_mm]
+    steps = product(*(range(-r, r + 1) for r in reach))
+    inside = []
+    for a, b, c in steps:
+        squared = sum((o * s) ** 2 for o, s in zip((a, b, c), spacing_mm, strict=True))
+        if 0 < squared <= radius_mm**2 * (1 + _SLACK):
+            inside.append((a, b, c))
+    return tuple(inside)
+
+
+def dilated(mask: Bools, offsets: Offsets) -> Bools:
+    """Return every voxel that lies within the ball of a voxel of `mask`."""
+    out = mask.copy()
+    for target, source in _shifts(mask.shape, offsets):
+        out[target] |= mask[source]
+    return out
+
+
+def eroded(mask: Bools, offsets: Offsets) -> Bools:
+    """Return the voxels whose whole ball lies in `mask`; what is beyond the array does not count.
+
+    The edge of an image is where the scan ends, not where the tissue ends, so it erodes nothing.
+    """
+    out = mask.copy()
+    for target, source in _shifts(mask.shape, offsets):
+        out[target] &= mask[source]
+    return out
+
+
+def opened(mask: Bools, offsets: Offsets) -> Bools:
+    """Return `mask` without the parts that the ball does not fit into."""
+    return dilated(eroded(mask, offsets), offsets)
+
+
+def closed(mask: Bools, offsets: Offsets) -> Bools:
+    """Return `mask` with the gaps filled that the ball does not fit into."""
+    if not offsets:
+        return mask.copy()
+    pad = tuple(max(abs(step[axis]) for step in offsets) for axis in range(3))
+    wide = np.pad(mask, [(p, p) for p in pad])
+    shut = eroded(dilated(wide, offsets), offsets)
+    inner = tuple(slice(p, p + n) for p, n in zip(pad, mask.shape, strict=True))
+    return np.ascontiguousarray(shut[inner])
+
+
+def filled(mask: Bools, *, most: float = np.inf) -> Bools:
+    """Return `mask` with its holes filled: closed off in 3-D, or in any plane across an axis.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    most
+        If the result would hold more than `most` times the voxels of `mask`, its holes are taken
+        for surroundings (a ring of skin around a breast) and a copy of `mask` is returned.
+    """
+    full: Bools = ndimage.binary_fill_holes(mask)
+    for axis in range(3):
+        plane = np.zeros((3, 3, 3), dtype=np.bool_)
+        plane[(1, slice(None), slice(None))] = ndimage.generate_binary_structure(2, 1)
+        full |= ndimage.binary_fill_holes(mask, structure=np.moveaxis(plane, 0, axis))
+    if np.count_nonzero(full) > most * np.count_nonzero(mask):
+        return mask.copy()
+    return full
+
+
+def _shifts(
+    shape: tuple[int, ...], offsets: Offsets
+) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """Yield (target, source) slices for each step that stays within an array of `shape`."""
+    for step in offsets:
+        if all(abs(o) < n for o, n in zip(step, shape, strict=True)):
+            yield (
+                tuple(slice(max(-o, 0), n - max(o, 0)) for o, n in zip(step, shape, strict=True)),
+                tuple(slice(max(o, 0), n - max(-o, 0)) for o, n in zip(step, shape, strict=True)),
+            )

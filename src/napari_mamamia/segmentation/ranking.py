@@ -1,0 +1,111 @@
+"""From the maps of a search to outlined candidates, best first."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.candidates import Scored, measured, regions_at, score, separate
+from napari_mamamia.segmentation.delineate import delineate
+from napari_mamamia.segmentation.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.search import Search, place_of
+
+__all__ = ["best_apart", "outlined", "seeds_anywhere", "seeds_at", "seeds_in_box"]
+
+_LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
+"""Multiples of the PE threshold at which regions are sought: a lesion that hangs together with
+glandular tissue or a vessel at the lowest comes apart at a higher one. Our choice."""
+
+_SPARE: Final = 3  # regions outlined beyond those asked for, since outlining may change the order
+_SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
+
+
+def seeds_anywhere(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that finds the regions of the search grid worth outlining, best first."""
+    found = yield from _scored(search, search.percent, search.rise, settings)
+    return _apart(found, search, settings)
+
+
+def seeds_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job as `seeds_anywhere`, that lowers its demands until something is found.
+
+    If nothing passes the thresholds, what rises by half of the strongest PE is taken, however small
+    it is. The list is empty only if nothing in the box enhances.
+    """
+    seeds = yield from seeds_anywhere(search, settings)
+    strongest = float(search.found.percent[search.allowed].max())
+    if seeds or strongest <= 0:
+        return seeds
+    loose = replace(settings, opening_mm=0.0, smallest_mm3=0.0)
+    found = yield from _scored(search, strongest / 2, 0.0, loose)
+    return _apart(found, search, settings)
+
+
+def seeds_at(
+    search: Search, settings: KineticSettings, at: tuple[int, int, int]
+) -> Job[list[Scored]]:
+    """Return a job that finds the regions within reach of a clicked voxel of the patient frame.
+
+    They are ordered by score times (1 - d / `click_reach_mm`) squared, d being the distance in mm
+    from the click to the filled region, 0 within it: speckles next to the click do not win over the
+    rim around it, nor a large region far away over a small one that was hit.
+    """
+    found = yield from _scored(search, search.percent, search.rise, settings)
+    centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
+    near = []
+    for item in found:
+        closeness = 1 - _away_mm(item, centre, search) / settings.click_reach_mm
+        if closeness > 0:
+            near.append(replace(item, value=item.value * closeness**2))
+    near.sort(key=lambda item: -item.value)
+    return _apart(near, search, settings)
+
+
+def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that outlines the regions at full resolution and scores them anew, in order."""
+    done = []
+    for n, seed in enumerate(seeds):
+        yield Progress(n, len(seeds), "Outlining candidates")
+        outline = delineate(search.scan, seed.region, search.factors, search.limit, settings)
+        if outline is not None:
+            place = seed.features.place
+            features = measured(outline.local, outline.found, search.scan.spacing_mm, place)
+            done.append(Scored(score(features, settings), outline.region, features))
+    return done
+
+
+def best_apart(
+    candidates: list[Scored], search: Search, settings: KineticSettings, *, by_score: bool
+) -> list[Scored]:
+    """Return the candidates to show: apart from each other, not too many, not too small."""
+    if by_score:
+        candidates = sorted(candidates, key=lambda item: -item.value)
+    return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
+
+
+def _scored(
+    search: Search, percent: float, rise: float, settings: KineticSettings
+) -> Job[list[Scored]]:
+    allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
+    scored = []
+    for n, step in enumerate(_LEVELS):
+        yield Progress(n, len(_LEVELS), "Looking for regions")
+        found = regions_at(percent * step, search.found, allowed, search.spacing_mm, settings)
+        for region in found:
+            place = place_of(region, search, settings)
+            if place.behind_chest > settings.beyond_percent / 100:
+                continue
+            features = measured(region, search.found, search.spacing_mm, place)
+            scored.append(Scored(score(features, settings), region, features))
+    return sorted(scored, key=lambda item: -item.value)
+
+
+def _apart(found: list[Scored], search: Search, settings: KineticSettings) -> list[Scored]:
+    return separate(found, settings.candidates + _SPARE, search.allowed.shape)
+
+
+def _away_mm(item: Scored, centre: list[int], search: Search) -> float:
+    voxels = np.argwhere(item.region.crop) + item.region.box.start - centre
+    squared = ((voxels * search.spacing_mm) ** 2).sum(axis=1)
+    return float(np.sqrt(squared.min()))

@@ -1,0 +1,51 @@
+"""`Scan`: the phases that the kinetic segmenter uses, as views in the patient frame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+
+__all__ = ["Scan", "Voxel", "moved", "times"]
+
+Voxel = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """Phase 0, the early and the late phase (None where there is none), and their spacing.
+
+    The arrays are views of the case as ``(superior, posterior, left)``, in its own type. `bright`
+    is the 99th percentile of phase 0, by which darkness is judged.
+    """
+
+    pre: NDArray[Any]
+    early: NDArray[Any]
+    late: NDArray[Any] | None
+    spacing_mm: tuple[float, float, float]
+    bright: float = 0.0
+
+    @property
+    def shape(self) -> Voxel:
+        """Voxels along (superior, posterior, left)."""
+        a, b, c = self.pre.shape
+        return (a, b, c)
+
+    def cut(self, box: Box) -> Self:
+        """Return the part of the scan in `box`, again as views."""
+        late = None if self.late is None else self.late[box.slices]
+        return replace(self, pre=self.pre[box.slices], early=self.early[box.slices], late=late)
+
+
+def times(index: Sequence[float], factors: Sequence[int]) -> Voxel:
+    """Return `index` of a pooled grid on the grid that was pooled by `factors`."""
+    a, b, c = (int(i * f) for i, f in zip(index, factors, strict=True))
+    return (a, b, c)
+
+
+def moved(box: Box, by: Sequence[int]) -> Box:
+    """Return `box` with `by` added to its start and stop."""
+    (a, b, c), (d, e, f), (i, j, k) = box.start, box.stop, by
+    return Box((a + i, b + j, c + k), (d + i, e + j, f + k))

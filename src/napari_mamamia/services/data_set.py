@@ -1,0 +1,130 @@
+"""Opening a data set: its cases, the clinical table and the user's workspace for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.clinical import read_clinical
+from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.preferences import load_preferences, workspace_for
+from napari_mamamia.io.sources import CaseFiles, DataSet
+from napari_mamamia.io.workspace import Workspace
+
+__all__ = ["CaseRow", "OpenDataSet", "case_row", "case_rows", "open_data_set"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDataSet:
+    """A data set with what belongs to it; `warnings` are plain sentences for the user."""
+
+    data_set: DataSet
+    workspace: Workspace
+    cohort: Cohort | None = None
+    warnings: tuple[str, ...] = ()
+    _records: Mapping[str, CaseRecord] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = self.cohort.records if self.cohort else ()
+        records = {case_key(record.case_id): record for record in rows}
+        object.__setattr__(self, "_records", MappingProxyType(records))
+
+    def record(self, case_id: str) -> CaseRecord | None:
+        """Return the clinical row of a case in whatever letter case, None where there is none."""
+        return self._records.get(case_key(case_id))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One line of the case table."""
+
+    files: CaseFiles
+    record: CaseRecord | None
+    predictions: tuple[str, ...]
+    refined: tuple[str, ...]
+
+    @property
+    def case_id(self) -> str:
+        """The case's id."""
+        return self.files.case_id
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases found."""
+        return len(self.files.phases)
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the data set holds an expert mask."""
+        return self.files.reference is not None
+
+    @property
+    def status(self) -> str:
+        """One word for the table: what is wrong, or how far the work on this case is."""
+        if self.files.problems:
+            return "problem"
+        if self.refined:
+            return "refined"
+        return "predicted" if self.predictions else "new"
+
+
+def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDataSet]:
+    """Return a job that lists the data set at `path` and reads its clinical table.
+
+    A clinical table that cannot be read is a warning, not a failure. Without `workspace_root` the
+    remembered workspace is used, or the default one (see `io.preferences.workspace_for`).
+
+    Raises
+    ------
+    FormatError
+        If no known layout is found at `path`.
+    """
+    yield Progress(0, 2, "Listing cases")
+    data_set = find_data_set(path)
+    yield Progress(1, 2, "Reading the clinical table")
+    cohort, warnings = _read_cohort(data_set.clinical)
+    root = workspace_root or workspace_for(data_set.root, load_preferences())
+    yield Progress(2, 2, f"{len(data_set.cases)} cases")
+    return OpenDataSet(data_set, Workspace(root), cohort, warnings)
+
+
+def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
+    """Return the case table, one row for each case in the data set's order."""
+    workspace = opened.workspace
+    predictions = {name: workspace.case_ids("prediction", name) for name in workspace.models()}
+    refined = {name: workspace.case_ids("refined", name) for name in workspace.readers()}
+    return tuple(
+        CaseRow(
+            files,
+            opened.record(files.case_id),
+            tuple(name for name, ids in predictions.items() if files.case_id in ids),
+            tuple(name for name, ids in refined.items() if files.case_id in ids),
+        )
+        for files in opened.data_set.cases
+    )
+
+
+def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
+    """Return the row of one case as it is now, after something was saved."""
+    masks = opened.workspace.masks_of(case_id)
+    return CaseRow(
+        opened.data_set.case(case_id),
+        opened.record(case_id),
+        tuple(mask.name for mask in masks if mask.role == "prediction"),
+        tuple(mask.name for mask in masks if mask.role == "refined"),
+    )
+
+
+def _read_cohort(path: Path | None) -> tuple[Cohort | None, tuple[str, ...]]:
+    if path is None:
+        return None, ()
+    try:
+        cohort = read_clinical(path)
+    except MamamiaError as error:
+        return None, (f"the clinical table was not read: {error}",)
+    refused = tuple(f"{path.name}, row {row.row}: {row.reason}" for row in cohort.refused)
+    return cohort, refused

@@ -1,0 +1,73 @@
+"""The whole job on phantom cases: make a data set, predict, score, export."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.io.preferences import load_preferences, remember_workspace, save_preferences
+from napari_mamamia.phantom import write_data_set
+from napari_mamamia.services.data_set import open_data_set
+from napari_mamamia.services.export import export_masks
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.predict import predict_data_set, segmenter_named
+from napari_mamamia.services.score import score_folders
+
+__all__ = ["DemoSummary", "make_demo"]
+
+_CASES = 12
+_SEED = 2026
+_MODEL = "kinetic"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSummary:
+    """Where the demo's parts are, its scores and what failed."""
+
+    data_set: Path
+    workspace: Path
+    export: Path
+    rows: tuple[CaseScore, ...]
+    failures: tuple[CaseFailure, ...]
+
+
+def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummary]:
+    """Return a job that makes ``out/dataset``, ``out/workspace`` and ``out/export``.
+
+    Twelve phantom cases with known truth are predicted by the kinetic segmenter, scored against
+    that truth and exported; the workspace is remembered as that of the data set. With RESUME, a
+    data set and predictions that are there are kept, and so are the masks that a reader refined.
+
+    Raises
+    ------
+    SaveConflictError
+        If `out` holds something else.
+    """
+    parameters = (("cases", _CASES), ("seed", _SEED))
+    claim_folder(out, "demo", parameters, existing)
+    data_set, workspace, export = out / "dataset", out / "workspace", out / "export"
+    if not (data_set / "train_test_splits.csv").exists():
+        yield from write_data_set(data_set, n_cases=_CASES, seed=_SEED)
+    save_preferences(remember_workspace(load_preferences(), data_set, workspace))
+    opened = yield from open_data_set(data_set)
+    predictions = opened.workspace.predictions / _MODEL
+    predicted = yield from predict_data_set(
+        opened, segmenter_named(_MODEL), predictions, existing=_again(predictions, existing)
+    )
+    reference = data_set / "segmentations" / "expert"
+    scores = opened.workspace.scores / _MODEL
+    scored = yield from score_folders(
+        reference, predictions, scores, existing=_again(scores, Existing.OVERWRITE)
+    )
+    exported = yield from export_masks(
+        opened.data_set, predictions, export, existing=_again(export, Existing.OVERWRITE)
+    )
+    yield Progress(1, 1, "Finished")
+    return DemoSummary(
+        data_set, workspace, export, scored.rows, (*predicted.failures, *exported.failures)
+    )
+
+
+def _again(folder: Path, existing: Existing) -> Existing:
+    """Return how to treat a part's folder: a new one is simply taken."""
+    return existing if folder.exists() else Existing.REFUSE

@@ -1,0 +1,183 @@
+"""Opening a case: the phase shown is read first, the others are filled into the same array."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case, LabelMap, Phase
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import require_same_grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.headers import VolumeHeader
+from napari_mamamia.io.patient_info import read_patient_info
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.volumes import (
+    read_labels,
+    read_phase_header,
+    read_phase_into,
+    read_series_into,
+)
+
+__all__ = ["load_case", "load_mask", "load_remaining", "open_case"]
+
+
+def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Job[Case]:
+    """Return a job that checks all headers and reads one phase; `load_remaining` reads the rest.
+
+    The phase read is `first`, or the last one of a shorter case, or phase 0 of a 4-D file.
+
+    Raises
+    ------
+    CaseError
+        If phases are missing, or differ in shape or place.
+    FormatError
+        If a file is damaged.
+    """
+    if files.problems:
+        raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
+    yield Progress(0, 1, "Reading headers")
+    headers = [read_phase_header(source) for source in files.phases]
+    _require_single_volumes(files, headers)
+    _require_one_grid(files, headers)
+    signal = np.zeros((len(headers), *headers[0].grid.shape), dtype=_common_dtype(headers))
+    times, warning = _times(files, record)
+    warnings = dict.fromkeys(text for header in headers for text in header.warnings)
+    index = 0 if _is_series(files) else min(first, len(headers) - 1)
+    phases = tuple(
+        Phase(k, times[k], source.files[0], loaded=False) for k, source in enumerate(files.phases)
+    )
+    case = Case(files.case_id, headers[0].grid, signal, phases, (*warnings, *warning))
+    yield from _read_phase(files, headers[index], signal, index)
+    return _with_loaded(case, {index})
+
+
+def load_remaining(case: Case, files: CaseFiles) -> Job[Case]:
+    """Return a job that fills the phases of `case` that are still unread, in the same array.
+
+    Where a volume is all zero or not finite, the case that is returned says so in its warnings.
+    """
+    waiting = [phase.index for phase in case.phases if not phase.loaded]
+    if waiting and _is_series(files):
+        header = read_phase_header(files.phases[0])
+        yield from read_series_into(files.phases[0].files[0], header, case.signal)
+    else:
+        for index in waiting:
+            header = read_phase_header(files.phases[index])
+            yield from _read_phase(files, header, case.signal, index)
+    return _with_loaded(case, set(waiting))
+
+
+def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Job[Case]:
+    """Return a job that opens a case and reads all of it."""
+    case = yield from open_case(files, record)
+    return (yield from load_remaining(case, files))
+
+
+def load_mask(path: Path, case: Case) -> LabelMap:
+    """Return the label map at `path`, which must lie on the case's grid.
+
+    Raises
+    ------
+    FormatError, GridMismatchError
+    """
+    labels = read_labels(path)
+    require_same_grid(labels.grid, case.grid, str(path), f"case {case.case_id}")
+    return labels
+
+
+def _is_series(files: CaseFiles) -> bool:
+    """Whether all phases lie in one 4-D file, which is best read in one pass."""
+    return len(files.phases) > 1 and len({source.files for source in files.phases}) == 1
+
+
+def _read_phase(
+    files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], index: int
+) -> Job[None]:
+    fits = header.dtype == signal.dtype
+    out = signal[index] if fits else np.empty(header.grid.shape, dtype=header.dtype)
+    for step in read_phase_into(files.phases[index], header, out):
+        yield Progress(step.done, step.total, f"Reading phase {index}")
+    if not fits:
+        signal[index] = out
+
+
+def _require_single_volumes(files: CaseFiles, headers: list[VolumeHeader]) -> None:
+    """Raise `CaseError` if a file of several volumes stands for one phase of several files."""
+    if _is_series(files):
+        return
+    for k, header in enumerate(headers):
+        if header.n_volumes > 1:
+            raise CaseError(
+                f"phase {k} of case {files.case_id} holds {header.n_volumes} volumes, expected one: "
+                f"split it into one file per phase, or open it alone ({header.path})"
+            )
+
+
+def _require_one_grid(files: CaseFiles, headers: list[VolumeHeader]) -> None:
+    if not headers:
+        raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
+    first = headers[0].grid
+    for k, header in enumerate(headers[1:], start=1):
+        if header.grid.shape != first.shape:
+            raise CaseError(
+                f"phase {k} of case {files.case_id} has shape {header.grid.shape} (z, y, x), "
+                f"phase 0 has {first.shape}: re-export the series or drop phase {k} "
+                f"({header.path})"
+            )
+        if not header.grid.is_same_place(first):
+            raise CaseError(
+                f"phase {k} of case {files.case_id} lies up to "
+                f"{header.grid.farthest_corner_mm(first):.2f} mm from phase 0 (other affine): "
+                f"re-export the series or register phase {k} first ({header.path})"
+            )
+
+
+def _common_dtype(headers: list[VolumeHeader]) -> np.dtype[Any]:
+    """Return the type that holds every phase; never wider than float32 for floating point."""
+    dtype = np.result_type(*(header.dtype for header in headers))
+    return np.dtype(np.float32) if np.issubdtype(dtype, np.floating) else dtype
+
+
+def _times(
+    files: CaseFiles, record: CaseRecord | None
+) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
+    """Return the acquisition times, from the files, the clinical table or the patient JSON."""
+    n = len(files.phases)
+    own = tuple(source.time_s for source in files.phases)
+    if all(time is not None for time in own):
+        return own, ()
+    table = record.acquisition_times_s if record else None
+    if table is None and files.info is not None:
+        table = read_patient_info(files.info).acquisition_times_s
+    if table is None:
+        return (None,) * n, ()
+    if len(table) != n:
+        return (None,) * n, (
+            f"{files.case_id} has {n} phases but {len(table)} acquisition times: the times are not "
+            "used; correct the clinical table or the number of phase files",
+        )
+    return table, ()
+
+
+def _with_loaded(case: Case, read: set[int]) -> Case:
+    phases = tuple(
+        Phase(phase.index, phase.time_s, phase.source, phase.loaded or phase.index in read)
+        for phase in case.phases
+    )
+    found = (_oddity(case.signal[index], index) for index in sorted(read))
+    warnings = (*case.warnings, *(text for text in found if text))
+    return Case(case.case_id, case.grid, case.signal, phases, warnings)
+
+
+def _oddity(volume: NDArray[Any], index: int) -> str:
+    """Return what is wrong with the values of one phase, "" if nothing."""
+    if not volume.any():
+        return f"phase {index} holds only zeros: its file was probably not exported completely"
+    if np.issubdtype(volume.dtype, np.floating):
+        bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
+        if bad:
+            return f"phase {index} holds {bad} voxels that are not numbers: they count as unknown"
+    return ""

@@ -1,0 +1,80 @@
+"""Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+
+from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.io.tables import write_json
+
+__all__ = ["Existing", "claim_folder"]
+
+RUN_FILE = "run.json"
+
+
+class Existing(StrEnum):
+    """What to do where the output folder holds something already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    OVERWRITE = "overwrite"
+
+
+def claim_folder(
+    folder: Path, command: str, parameters: tuple[tuple[str, Setting], ...], existing: Existing
+) -> None:
+    """Make `folder` ready for one run and note in ``run.json`` what the run is.
+
+    A new or empty folder is always taken. One that holds something is taken with OVERWRITE (files
+    of the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
+    command and parameters.
+
+    Raises
+    ------
+    SaveConflictError
+        If the folder holds other results.
+    SaveError
+        If it cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise SaveError(
+            f"cannot use {folder} as output folder ({error.strerror}): choose another one"
+        ) from error
+    if not is_empty and existing is Existing.REFUSE:
+        raise SaveConflictError(
+            f"{folder} is not empty: choose a new folder, continue the run that made it with "
+            "--resume, or replace its files with --overwrite"
+        )
+    if not is_empty and existing is Existing.RESUME:
+        _require_same_run(folder, command, parameters)
+    record = {
+        "command": command,
+        "parameters": dict(parameters),
+        "software": software_version(),
+        "started": now_utc(),
+    }
+    write_json(record, folder / RUN_FILE, overwrite=True)
+
+
+def _require_same_run(
+    folder: Path, command: str, parameters: tuple[tuple[str, Setting], ...]
+) -> None:
+    path = folder / RUN_FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        same = (found["command"], found["parameters"]) == (command, dict(parameters))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SaveConflictError(
+            f"{folder} holds files but no readable {RUN_FILE}, so it cannot be resumed: choose a "
+            "new folder, or replace its files with --overwrite"
+        ) from error
+    if not same:
+        raise SaveConflictError(
+            f"{folder} holds the results of another run ({found['command']} with "
+            f"{found['parameters']}), not of {command} with {dict(parameters)}: choose a new "
+            "folder, or replace its files with --overwrite"
+        )

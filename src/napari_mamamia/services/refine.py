@@ -1,0 +1,91 @@
+"""Keeping a reader's edited mask: found again at the next opening, never over another's."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.provenance import sidecar_path, write_provenance
+from napari_mamamia.io.volumes import write_mask
+from napari_mamamia.io.workspace import Workspace
+
+__all__ = ["SavedMask", "find_refined", "save_refined"]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMask:
+    """A reader's mask as it stands on disk."""
+
+    path: Path
+    sha256: str
+
+
+def find_refined(workspace: Workspace, reader: str, case_id: str) -> SavedMask | None:
+    """Return the reader's saved mask of a case, None where there is none yet."""
+    path = workspace.refined(reader, case_id)
+    return SavedMask(path, sha256_of(path)) if path.exists() else None
+
+
+def save_refined(
+    workspace: Workspace,
+    reader: str,
+    case: Case,
+    labels: NDArray[Any],
+    *,
+    started_from: str = "",
+    seconds: float | None = None,
+    replaces: SavedMask | None = None,
+) -> Job[SavedMask]:
+    """Return a job that saves an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
+
+    Parameters
+    ----------
+    labels
+        ``(z, y, x)``; every value above 0 is tumour. Copied at the first step of the job, so the
+        caller may go on editing.
+    started_from
+        What was edited, such as ``"prediction kinetic"``.
+    replaces
+        The version that was opened or last saved. A file that is there but is not that version
+        (another window saved it) is not overwritten.
+
+    Raises
+    ------
+    SaveConflictError
+        If the mask on disk is not the one in `replaces`.
+    SaveError
+        If the disk is full or read-only; the old file is untouched.
+    """
+    array = np.asarray(labels) > 0
+    yield Progress(0, 1, "Saving")
+    target = workspace.refined(reader, case.case_id)
+    _require_unchanged(target, replaces)
+    provenance = Provenance(
+        case_id=case.case_id,
+        maker=Maker.READER,
+        name=reader,
+        seconds=seconds,
+        started_from=started_from,
+    )
+    write_mask(Mask(case.grid, array, provenance), target, overwrite=replaces is not None)
+    write_provenance(provenance, sidecar_path(target), overwrite=True)
+    yield Progress(1, 1, "Saved")
+    return SavedMask(target, sha256_of(target))
+
+
+def _require_unchanged(target: Path, replaces: SavedMask | None) -> None:
+    if not target.exists():
+        return
+    if replaces is None or sha256_of(target) != replaces.sha256:
+        raise SaveConflictError(
+            f"{target} was changed since this case was opened, perhaps in another window: your "
+            "mask is still in this window; reopen the case to see the other one, or save under "
+            "another reader's name"
+        )

@@ -1,0 +1,231 @@
+"""What the window shows of an open case beyond its phases: masks, contrast, places, differences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap, Mask, foreground
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.io.provenance import read_provenance, sidecar_path
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.kinetics.maps import KineticMap, map_job
+from napari_mamamia.kinetics.timing import PhaseChoice, TimingBasis
+from napari_mamamia.segmentation.segmenter import Candidate, Prediction
+from napari_mamamia.services.open_case import load_mask
+from napari_mamamia.services.refine import SavedMask, find_refined
+from napari_mamamia.services.score import score_pair
+
+__all__ = [
+    "CaseMasks",
+    "Difference",
+    "OpenMask",
+    "ShownScores",
+    "centre_of_largest_part",
+    "choose_candidate",
+    "display_range",
+    "looks_like_mask",
+    "open_masks",
+    "score_shown",
+    "subtract_phases",
+    "uint8_mask",
+]
+
+_CANDIDATE: Final = "candidate_shown"
+_SAMPLES: Final = 200_000
+_MOST_LABELS: Final = 16
+_DARK_PERCENT: Final = 1.0
+_BRIGHT_PERCENT: Final = 99.7
+"""Our choice, by looking: noise stays black, and of fat and vessels few voxels are clipped."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenMask:
+    """One mask of the open case. `name` is the model's, the reader's, or "expert".
+
+    `buffer` is uint8 ``(z, y, x)``, 0 and 1, writable. `values` lists the file's distinct labels.
+    `saved` is the version on disk of a reader's own mask.
+    """
+
+    role: str
+    name: str
+    labels: LabelMap
+    buffer: NDArray[np.uint8]
+    values: tuple[float, ...] = ()
+    provenance: Provenance | None = None
+    saved: SavedMask | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseMasks:
+    """The masks of a case and, in plain sentences, which ones could not be shown."""
+
+    masks: tuple[OpenMask, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """A later phase minus phase 0: float32 ``(z, y, x)``, signed, and a range for the screen."""
+
+    phase: int
+    array: NDArray[np.float32]
+    limits: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownScores:
+    """Scores against the reference and volumes in mm3, by role ("prediction", "refined")."""
+
+    scores: Mapping[str, CaseScore]
+    volumes_mm3: Mapping[str, float]
+    volume_reference_mm3: float | None
+
+
+def open_masks(
+    case: Case, files: CaseFiles, workspace: Workspace, reader: str | None
+) -> Job[CaseMasks]:
+    """Return a job that reads the reference, the newest prediction and the reader's own mask.
+
+    A mask that is damaged or lies on another grid is a problem, not a failure: the case opens
+    without it.
+    """
+    masks: list[OpenMask] = []
+    problems: list[str] = []
+    wanted = _wanted(files, workspace, reader)
+    for done, (role, name, path) in enumerate(wanted):
+        yield Progress(done, len(wanted), f"Reading the {role} mask")
+        try:
+            masks.append(_open_mask(role, name, path, case, workspace))
+        except MamamiaError as error:
+            problems.append(f"the {role} mask is not shown: {error}")
+    return CaseMasks(tuple(masks), tuple(problems))
+
+
+def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
+    """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground without it."""
+    buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
+    buffer[labels.box.slices] = foreground(labels.crop, value)
+    return buffer
+
+
+def display_range(volume: NDArray[Any]) -> tuple[float, float]:
+    """Return the values drawn black and white: robust percentiles of a sample of the volume.
+
+    Values that are not finite are left out; a volume of one value gets a range of 1 above it.
+    """
+    step = max(1, round((volume.size / _SAMPLES) ** (1 / 3)))
+    sample = volume[::step, ::step, ::step].astype(np.float32)
+    sample = sample[np.isfinite(sample)]
+    if sample.size == 0:
+        return (0.0, 1.0)
+    dark, bright = np.percentile(sample, (_DARK_PERCENT, _BRIGHT_PERCENT))
+    return (float(dark), float(bright) if bright > dark else float(dark) + 1.0)
+
+
+def looks_like_mask(volume: NDArray[Any]) -> bool:
+    """Whether a volume of whole numbers is a mask: at most 16 distinct values, none negative."""
+    if volume.dtype.kind not in "iub" or volume.size == 0:
+        return False
+    step = max(1, volume.size // _SAMPLES)
+    if np.unique(volume.reshape(-1)[::step]).size > _MOST_LABELS:
+        return False
+    return bool(volume.min() >= 0) and np.unique(volume).size <= _MOST_LABELS
+
+
+def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, int] | None:
+    """Return the voxel (z, y, x) to look at: in the largest connected part of `mask`.
+
+    It lies on the slice (of the display frame) where that part is largest, at the voxel of the
+    part closest to its middle there. None for an empty mask.
+    """
+    box = Box.around(mask)
+    if box.is_empty:
+        return None
+    parts, count = ndimage.label(mask[box.slices] != 0, structure=np.ones((3, 3, 3)))
+    sizes = np.bincount(parts.ravel(), minlength=count + 1)
+    voxels = np.argwhere(parts == 1 + int(np.argmax(sizes[1:])))
+    axis = grid.display_frame().order[0]
+    busiest = int(np.argmax(np.bincount(voxels[:, axis])))
+    there = voxels[voxels[:, axis] == busiest]
+    nearest = there[np.argmin(((there - there.mean(axis=0)) ** 2).sum(axis=1))]
+    z, y, x = (int(a) + b for a, b in zip(nearest, box.start, strict=True))
+    return (z, y, x)
+
+
+def subtract_phases(case: Case, phase: int) -> Job[Difference]:
+    """Return a job that computes `phase` minus phase 0.
+
+    The range starts at 0: what does not enhance is black.
+    """
+    choice = PhaseChoice(early=phase, late=None, basis=TimingBasis.PHASE_ORDER)
+    array = yield from map_job(case.signal, KineticMap.SUBTRACTION, choice)
+    _, bright = display_range(array)
+    return Difference(phase, array, (0.0, max(bright, 1.0)))
+
+
+def _wanted(
+    files: CaseFiles, workspace: Workspace, reader: str | None
+) -> list[tuple[str, str, Path]]:
+    wanted = [("reference", "expert", files.reference)] if files.reference else []
+    stored = workspace.masks_of(files.case_id)
+    predictions = [mask for mask in stored if mask.role == "prediction"]
+    if predictions:
+        newest = max(predictions, key=lambda mask: mask.path.stat().st_mtime)
+        wanted.append(("prediction", newest.name, newest.path))
+    wanted += [
+        ("refined", mask.name, mask.path)
+        for mask in stored
+        if mask.role == "refined" and mask.name == reader
+    ]
+    return [(role, name, path) for role, name, path in wanted if path is not None]
+
+
+def _open_mask(role: str, name: str, path: Path, case: Case, workspace: Workspace) -> OpenMask:
+    labels = load_mask(path, case)
+    sidecar = sidecar_path(path)
+    provenance = read_provenance(sidecar) if role != "reference" and sidecar.exists() else None
+    saved = find_refined(workspace, name, case.case_id) if role == "refined" else None
+    return OpenMask(role, name, labels, uint8_mask(labels), labels.values, provenance, saved)
+
+
+def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
+    """Return `prediction` with another of its candidates as the mask; the provenance says which."""
+    array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
+    array[candidate.box.slices] = candidate.crop
+    made = prediction.mask.provenance
+    if made is not None:
+        others = tuple(pair for pair in made.parameters if pair[0] != _CANDIDATE)
+        made = replace(made, parameters=(*others, (_CANDIDATE, candidate.rank)))
+    return replace(prediction, mask=Mask(prediction.mask.grid, array, made))
+
+
+def score_shown(
+    case: Case, reference: NDArray[np.uint8] | None, shown: Mapping[str, NDArray[np.uint8]]
+) -> Job[ShownScores]:
+    """Return a job that scores the masks on screen against the reference, each by its role.
+
+    Masks are uint8 ``(z, y, x)``. Without a reference there are volumes only.
+    """
+    scores: dict[str, CaseScore] = {}
+    volumes: dict[str, float] = {}
+    total = len(shown)
+    expert = None if reference is None else Mask(case.grid, reference != 0)
+    for done, (role, buffer) in enumerate(shown.items()):
+        yield Progress(done, total, f"Scoring the {role} mask")
+        mask = Mask(case.grid, buffer != 0)
+        volumes[role] = mask.volume_mm3
+        if expert is not None:
+            scores[role] = score_pair(case.case_id, expert, mask)
+    yield Progress(total, total)
+    return ShownScores(scores, volumes, None if expert is None else expert.volume_mm3)

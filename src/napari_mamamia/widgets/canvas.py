@@ -1,0 +1,196 @@
+"""What stands on the image: patient directions, phase and time, scale bar; window and level."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from napari.components.overlays import TextOverlay
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.layers import Role, tag_of
+from napari_mamamia.widgets.scene import Scene
+
+__all__ = ["CanvasText", "WindowLevelDrag", "edge_letters", "phase_text"]
+
+_OPPOSITE: Final = {"R": "L", "L": "R", "A": "P", "P": "A", "S": "I", "I": "S"}
+_EDGES: Final = ("top", "bottom", "left", "right")
+_POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right")
+_PREFIX: Final = "mamamia_"
+_LETTER_SIZE: Final = 14
+_TEXT_SIZE: Final = 11
+_MIDDLE_BUTTON: Final = 3
+_SURROUND: Final = "black"
+_FULL_DRAG_PIXELS: Final = 400.0
+_NARROWEST: Final = 0.005
+
+
+def edge_letters(
+    grid: Grid, displayed: tuple[int, ...], reversed_axes: tuple[bool, bool] = (False, False)
+) -> dict[str, str]:
+    """Return the patient directions at the edges of the image.
+
+    Parameters
+    ----------
+    grid
+        The case's grid; an oblique axis gets the nearest direction.
+    displayed
+        Which of the axes (slice, row, column), as 0, 1, 2, run down and across the screen.
+    reversed_axes
+        Whether the camera shows the vertical and the horizontal axis the other way round.
+
+    Returns
+    -------
+    dict
+        One letter of R L A P S I for "top", "bottom", "left", "right"; empty in a 3-D view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edge_letters(Grid((4, 4, 4), np.diag([-1.0, 1.0, 3.0, 1.0])), (1, 2))
+    {'top': 'A', 'bottom': 'P', 'left': 'R', 'right': 'L'}
+    """
+    if len(displayed) != 2:
+        return {}
+    frame = grid.display_frame()
+    towards = []
+    for axis, is_reversed in zip(displayed, reversed_axes, strict=True):
+        letter = grid.orientation[2 - frame.order[axis]]
+        towards.append(_OPPOSITE[letter] if frame.flips[axis] != is_reversed else letter)
+    bottom, right = towards
+    letters = (_OPPOSITE[bottom], bottom, _OPPOSITE[right], right)
+    return dict(zip(_EDGES, letters, strict=True))
+
+
+def phase_text(phase: int, time_s: float | None, *, subtracted: bool, loaded: bool) -> str:
+    """Return the line in the corner of the image.
+
+    Examples
+    --------
+    >>> phase_text(2, 147.0, subtracted=False, loaded=True)
+    'phase 2 · 147 s'
+    >>> phase_text(0, 0.0, subtracted=False, loaded=True)
+    'phase 0 · before contrast'
+    """
+    name = f"phase {phase} − phase 0" if subtracted else f"phase {phase}"
+    if not loaded:
+        return f"{name} · still reading"
+    if phase == 0 and not subtracted:
+        return f"{name} · before contrast"
+    return name if time_s is None else f"{name} · {time_s:.0f} s"
+
+
+class CanvasText:
+    """Keeps letters, phase line and scale bar in step with what is shown."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._loaded: frozenset[int] | None = None
+        viewer = scene.viewer
+        for edge, position in zip(_EDGES, _POSITIONS, strict=True):
+            viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(
+                position=position, font_size=_LETTER_SIZE
+            )
+        viewer.canvas.overlays[_PREFIX + "phase"] = TextOverlay(
+            position="top_left", font_size=_TEXT_SIZE
+        )
+        for event in (viewer.dims.events.current_step, viewer.dims.events.order):
+            event.connect(self.update)
+        viewer.dims.events.ndisplay.connect(self.update)
+        viewer.scene.camera.events.orientation.connect(self.update)
+        viewer.layers.events.inserted.connect(self.update)
+        viewer.layers.events.removed.connect(self.update)
+
+    def set_loaded(self, phases: frozenset[int] | None) -> None:
+        """Say which phases are read; None for all."""
+        self._loaded = phases
+        self.update()
+
+    def update(self, _event: object = None) -> None:
+        """Write everything anew; cheap enough for each slice."""
+        layer = self._scene.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        overlays = self._scene.viewer.canvas.overlays
+        letters = {} if tag is None else edge_letters(tag.grid, *self._view())
+        for edge in _EDGES:
+            _write(overlays[_PREFIX + edge], letters.get(edge, ""))
+        _write(overlays[_PREFIX + "phase"], self._phase_line())
+        overlays["scale_bar"].visible = tag is not None
+        self._darken(tag is not None)
+
+    def _darken(self, has_case: bool) -> None:
+        """Put a case on black in every theme: a bright surround hides what is faint in it."""
+        canvas = self._scene.viewer.canvas
+        wanted = _SURROUND if has_case else None
+        if (canvas.background_color_override is None) == has_case:
+            canvas.background_color_override = wanted
+
+    def _view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
+        dims = self._scene.viewer.dims
+        displayed = tuple(axis - (dims.ndim - 3) for axis in dims.displayed)
+        down, across = self._scene.viewer.scene.camera.orientation2d
+        return displayed, (str(down) == "up", str(across) == "left")
+
+    def _phase_line(self) -> str:
+        phase = self._scene.phase
+        layer = self._scene.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        if phase is None or tag is None:
+            return ""
+        difference = self._scene.layer(Role.SUBTRACTION)
+        shown = None if difference is None else tag_of(difference)
+        if shown is not None and shown.phase is not None:
+            phase = shown.phase
+        time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
+        loaded = self._loaded is None or phase in self._loaded
+        return phase_text(phase, time_s, subtracted=shown is not None, loaded=loaded)
+
+
+def _write(overlay: TextOverlay, text: str) -> None:
+    if overlay.text != text:
+        overlay.text = text
+    if overlay.visible != bool(text):
+        overlay.visible = bool(text)
+
+
+class WindowLevelDrag:
+    """Window and level by a drag with the middle button: right is wider, up is brighter.
+
+    It acts on the image on screen: the subtraction where it is shown, else the phases.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        scene.viewer.mouse_drag_callbacks.append(self._drag)
+
+    def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
+        layer = self._scene.layer(Role.SUBTRACTION) or self._scene.layer(Role.PHASE)
+        if event.button != _MIDDLE_BUTTON or layer is None:
+            return
+        low, high = layer.contrast_limits
+        start = tuple(event.pos)
+        event.handled = True
+        yield
+        while event.type == "mouse_move":
+            across = (event.pos[0] - start[0]) / _FULL_DRAG_PIXELS
+            down = (event.pos[1] - start[1]) / _FULL_DRAG_PIXELS
+            layer.contrast_limits = window_level(low, high, across, down)
+            event.handled = True
+            yield
+
+
+def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:
+    """Return new limits after a drag, given as shares of a full drag (right and down positive).
+
+    A full drag to the right doubles the window; a full drag upwards lowers the level by one window,
+    which makes everything brighter.
+
+    Examples
+    --------
+    >>> window_level(0.0, 100.0, across=1.0, down=0.0)
+    (-50.0, 150.0)
+    >>> window_level(0.0, 100.0, across=0.0, down=-0.5)
+    (-50.0, 50.0)
+    """
+    width = high - low
+    level = (low + high) / 2 + down * width
+    wide = width * max(1.0 + across, _NARROWEST)
+    return (level - wide / 2, level + wide / 2)

@@ -1,0 +1,162 @@
+"""Named controls: each one has an objectName and a tooltip, and looks the same on every page."""
+
+from collections.abc import Callable
+from typing import Any
+
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QColor, QIcon, QPixmap
+from qtpy.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.widgets.colours import MESSAGE_COLOURS
+from napari_mamamia.widgets.napari_adapter import ThemeColours
+
+__all__ = [
+    "button",
+    "column",
+    "heading",
+    "label",
+    "line",
+    "named",
+    "row",
+    "set_level",
+    "set_primary",
+    "style_sheet",
+    "swatch",
+    "tool_button",
+]
+
+_SPACE = 6
+
+
+def named(widget: Any, name: str, tip: str) -> Any:
+    """Give a widget its name and tooltip, and return it."""
+    widget.setObjectName(name)
+    widget.setToolTip(tip)
+    widget.setAccessibleName(tip)
+    return widget
+
+
+def button(
+    name: str, text: str, tip: str, on_click: Callable[[], object], *, primary: bool = False
+) -> QPushButton:
+    """Return a push button; `primary` for the page's next step."""
+    made: QPushButton = named(QPushButton(text), name, tip)
+    made.setProperty("primary", primary)
+    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    made.clicked.connect(lambda _checked=False: on_click())
+    return made
+
+
+def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
+    """Return a small button of one sign."""
+    made: QToolButton = named(QToolButton(), name, tip)
+    made.setText(text)
+    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    made.clicked.connect(lambda _checked=False: on_click())
+    return made
+
+
+def label(name: str, text: str = "", tip: str = "") -> QLabel:
+    """Return a text that wraps and can be copied."""
+    made: QLabel = named(QLabel(text), name, tip)
+    made.setWordWrap(True)
+    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    made.setMinimumWidth(1)
+    return made
+
+
+def heading(text: str) -> QLabel:
+    """Return a page's or section's title."""
+    made = QLabel(text)
+    made.setProperty("heading", True)
+    return made
+
+
+def line() -> QFrame:
+    """Return a thin line between sections."""
+    made = QFrame()
+    made.setFrameShape(QFrame.Shape.HLine)
+    made.setProperty("rule", True)
+    made.setFixedHeight(1)
+    return made
+
+
+def row(*widgets: QWidget | int) -> QWidget:
+    """Return widgets side by side; a number is a stretch."""
+    return _box(QHBoxLayout(), widgets)
+
+
+def column(*widgets: QWidget | int) -> QWidget:
+    """Return widgets below each other; a number is a stretch."""
+    return _box(QVBoxLayout(), widgets)
+
+
+def set_primary(made: QPushButton, primary: bool) -> None:
+    """Make a button the page's next step, or one of the others."""
+    _set_property(made, "primary", primary)
+
+
+def set_level(made: QLabel, level: str) -> None:
+    """Draw a text as "hint", "warning" or "error"."""
+    _set_property(made, "level", level)
+
+
+def swatch(colour: str, size: int = 12) -> QIcon:
+    """Return a square of a colour."""
+    pixmap = QPixmap(size, size)
+    pixmap.fill(QColor(colour))
+    return QIcon(pixmap)
+
+
+def style_sheet(theme: ThemeColours) -> str:
+    """Return the rules that napari's own style sheet does not have."""
+    warning = MESSAGE_COLOURS["dark" if theme.is_dark else "light"]
+    return f"""
+        QPushButton[primary="true"] {{
+            background-color: {theme.accent}; color: white; font-weight: bold; padding: 5px 12px;
+        }}
+        QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
+        QToolButton::menu-indicator {{ image: none; }}
+        QToolButton[chip="true"] {{ padding: 1px 3px; }}
+        QToolButton[chip="true"]:!checked {{ color: {theme.quiet}; }}
+        QToolButton[framed="true"] {{
+            background-color: {theme.line}; padding: 2px 6px; border-radius: 2px;
+        }}
+        QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
+        QPushButton:checked {{ background-color: {theme.accent}; color: white; }}
+        QLabel[heading="true"] {{ font-weight: bold; }}
+        QFrame[rule="true"] {{ background-color: {theme.line}; border: none; }}
+        QLabel[level="warning"] {{ color: {warning}; }}
+        QLabel[level="error"] {{ color: {theme.error}; }}
+    """
+
+
+def _set_property(widget: QWidget, name: str, value: object) -> None:
+    """Set a property that the style rules look at, and apply them anew."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def _box(layout: QHBoxLayout | QVBoxLayout, widgets: tuple[QWidget | int, ...]) -> QWidget:
+    holder = QWidget()
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(_SPACE)
+    for widget in widgets:
+        if isinstance(widget, int):
+            layout.addStretch(widget)
+        else:
+            layout.addWidget(widget)
+    holder.setLayout(layout)
+    return holder

@@ -1,0 +1,280 @@
+"""The dock "MAMA-MIA": header and pages of one viewer. It alone holds the viewer."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtWidgets import QDockWidget, QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag
+from napari_mamamia.widgets.cases_flow import CasesFlow
+from napari_mamamia.widgets.cases_page import CasesPage
+from napari_mamamia.widgets.controls import named, style_sheet
+from napari_mamamia.widgets.edit_flow import EditFlow
+from napari_mamamia.widgets.edit_page import EditPage
+from napari_mamamia.widgets.editing import Editing
+from napari_mamamia.widgets.export_flow import ExportFlow
+from napari_mamamia.widgets.export_page import ExportPage
+from napari_mamamia.widgets.header import Header
+from napari_mamamia.widgets.header_flow import HeaderFlow
+from napari_mamamia.widgets.jobs import JobRunner, job_of
+from napari_mamamia.widgets.keys import bind_keys
+from napari_mamamia.widgets.keys_panel import KeysPanel
+from napari_mamamia.widgets.layers import Role, tag_of
+from napari_mamamia.widgets.napari_adapter import bare, focus_canvas, theme_colours
+from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.opening import Opening
+from napari_mamamia.widgets.predict_flow import PredictFlow
+from napari_mamamia.widgets.predict_page import PredictPage
+from napari_mamamia.widgets.predicting import Predicting
+from napari_mamamia.widgets.prompts import PromptTool
+from napari_mamamia.widgets.readers import Readers
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.score_flow import ScoreFlow
+from napari_mamamia.widgets.score_page import ScorePage
+from napari_mamamia.widgets.scoring import Scoring
+from napari_mamamia.widgets.service_record import Services
+from napari_mamamia.widgets.session import Session
+from napari_mamamia.widgets.subtracting import Subtracting
+
+__all__ = ["PAGES", "MamamiaDock"]
+
+PAGES: Final = ("Cases", "Predict", "Edit", "Score", "Export")
+"""The pages in the order of their tabs."""
+
+_WIDTH: Final = 340
+
+
+class MamamiaDock(QWidget):
+    """One for each viewer.
+
+    Parameters
+    ----------
+    napari_viewer
+        The viewer, a `ViewerModel`, or napari's proxy of one.
+    services
+        The calls that the pages make; tests pass fakes.
+    """
+
+    def __init__(self, napari_viewer: Any, services: Services | None = None) -> None:
+        super().__init__()
+        self.setObjectName("mamamia_dock")
+        self.viewer = bare(napari_viewer)
+        self.home: QDockWidget | None = None
+        self.services = services or Services()
+        self.session = Session(self)
+        self.jobs = JobRunner(self)
+        self.notifier = Notifier(self)
+        self.scene = Scene(self.viewer)
+        self.canvas_text = CanvasText(self.scene)
+        self.window_level = WindowLevelDrag(self.scene)
+        self._make_controllers()
+        self._make_pages()
+        self._make_flows()
+        self._lay_out()
+        self._connect()
+        self._dress()
+        self._adopt.start()
+
+    # -------------------------------------------------------------- for others
+
+    def show_page(self, name: str) -> None:
+        """Show a page by the name of its tab."""
+        self.tabs.setCurrentIndex(PAGES.index(name))
+        self.stack.setCurrentIndex(PAGES.index(name))
+
+    @property
+    def page(self) -> str:
+        """The name of the page on screen."""
+        return PAGES[self.tabs.currentIndex()]
+
+    def open_data_set(self, path: Path, case_id: str | None = None) -> None:
+        """Open a data set and, if named, a case of it."""
+        self.cases_flow.open_data_set(path, case_id)
+
+    def predict(self) -> None:
+        """Show the page Predict and start, if a case is open."""
+        self.show_page("Predict")
+        self.predict_flow.start(None)
+
+    def close_down(self) -> None:
+        """Save what is unsaved and stop all work, because the window closes."""
+        self.editing.save_now()
+        self.jobs.cancel_all()
+
+    # ------------------------------------------------------------------ making
+
+    def _make_controllers(self) -> None:
+        common = (self.jobs, self.services, self.notifier)
+        self.opening = Opening(self.session, self.scene, self.canvas_text, *common)
+        self.editing = Editing(self.session, self.scene, *common)
+        self.predicting = Predicting(self.session, self.scene, *common)
+        self.subtracting = Subtracting(self.session, self.scene, self.canvas_text, *common)
+        self.scoring = Scoring(self.session, *common)
+        self.prompts = PromptTool(self.scene)
+
+    def _make_pages(self) -> None:
+        self.header = Header()
+        self.cases_page = CasesPage()
+        self.predict_page = PredictPage()
+        self.edit_page = EditPage()
+        self.score_page = ScorePage()
+        self.export_page = ExportPage()
+        self.keys_panel = KeysPanel()
+
+    def _make_flows(self) -> None:
+        session, services, notifier = self.session, self.services, self.notifier
+        opening, editing = self.opening, self.editing
+        self.header_flow = HeaderFlow(self.header, session, self.scene, self.jobs, notifier)
+        self.readers = Readers(self.header, session, opening, editing, services, notifier)
+        self.cases_flow = CasesFlow(self.cases_page, session, opening, editing, services, notifier)
+        self.predict_flow = PredictFlow(
+            self.predict_page, session, self.predicting, self.prompts, services
+        )
+        self.edit_flow = EditFlow(self.edit_page, self.header, session, editing, self.readers)
+        self.score_flow = ScoreFlow(self.score_page, session, self.scene, self.scoring, services)
+        self.export_flow = ExportFlow(
+            self.export_page, session, opening, editing, self.jobs, services, notifier
+        )
+
+    def _lay_out(self) -> None:
+        self.tabs: QTabBar = named(QTabBar(), "mamamia_tabs", "Pages of this dock")
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self.tabs.setUsesScrollButtons(False)
+        self.stack = QStackedWidget()
+        pages = (
+            self.cases_page,
+            self.predict_page,
+            self.edit_page,
+            self.score_page,
+            self.export_page,
+        )
+        for name, page in zip(PAGES, pages, strict=True):
+            self.tabs.addTab(name)
+            self.tabs.setTabToolTip(self.tabs.count() - 1, f"Page {name}")
+            self.stack.addWidget(page)
+        self.stack.addWidget(self.keys_panel)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 4, 8, 4)
+        layout.setSpacing(6)
+        layout.addWidget(self.header)
+        layout.addWidget(self.tabs)
+        layout.addWidget(self.stack, stretch=1)
+        self.setMinimumWidth(_WIDTH)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+
+    def _connect(self) -> None:
+        self._adopt = QTimer(self)
+        self._adopt.setSingleShot(True)
+        self._adopt.timeout.connect(self._adopt_case)
+        self.tabs.currentChanged.connect(self._turn_to)
+        self.tabs.tabBarClicked.connect(self._turn_to)
+        self.keys_panel.closed.connect(self.toggle_keys)
+        for page in (self.predict_page, self.edit_page, self.score_page, self.export_page):
+            page.cases_wanted.connect(lambda: self.show_page("Cases"))
+        self._connect_header()
+        self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
+        self.viewer.layers.events.inserted.connect(self._on_layer_inserted)
+        self.viewer.layers.events.removed.connect(self._on_layer_removed)
+        self.viewer.events.theme.connect(self._dress)
+        bind_keys(self.viewer, self, self._actions())
+
+    def _connect_header(self) -> None:
+        header = self.header
+        header.previous_wanted.connect(lambda: self.cases_flow.open_neighbour(-1))
+        header.next_wanted.connect(lambda: self.cases_flow.open_neighbour(1))
+        header.lesion_wanted.connect(self.go_to_lesion)
+        header.keys_wanted.connect(self.toggle_keys)
+
+    def _actions(self) -> dict[str, Callable[..., object]]:
+        return {
+            "previous_phase": lambda: self.scene.step_phase(-1),
+            "next_phase": lambda: self.scene.step_phase(1),
+            "subtraction": self.subtracting.toggle,
+            "hide_masks": self.scene.set_masks_hidden,
+            "outline": self.scene.toggle_outline,
+            "lesion": self.go_to_lesion,
+            "next_case": lambda: self.cases_flow.open_neighbour(1),
+            "previous_case": lambda: self.cases_flow.open_neighbour(-1),
+            "keys": self.toggle_keys,
+        }
+
+    # ----------------------------------------------------------------- actions
+
+    def go_to_lesion(self) -> None:
+        """Go to the largest part of the visible mask that matters most."""
+        layer = self.scene.shown_mask()
+        tag = None if layer is None else tag_of(layer)
+        mask = None if tag is None else self.session.mask(tag.role)
+        if mask is None or tag is None:
+            self.notifier.hint("No mask is shown: predict first, or show one in the line above.")
+            return
+
+        def found(outcome: Outcome[tuple[int, int, int] | None]) -> None:
+            if isinstance(outcome, Failed):
+                self.notifier.fail("Looking for the tumour", outcome.error)
+            elif isinstance(outcome, Finished) and outcome.result is not None:
+                self.scene.go_to(outcome.result)
+            elif isinstance(outcome, Finished):
+                self.notifier.hint(f"The {tag.role} mask is empty.")
+
+        find = self.services.centre_of_largest_part
+        self.jobs.start(
+            "lesion",
+            "Looking for the tumour",
+            lambda: job_of(find, mask.buffer, tag.grid),
+            found,
+            shown=False,
+        )
+
+    def toggle_keys(self) -> None:
+        """Show the table of keys, or the page before."""
+        shown = self.stack.currentWidget() is self.keys_panel
+        at = self.tabs.currentIndex() if shown else self.stack.indexOf(self.keys_panel)
+        self.stack.setCurrentIndex(at)
+
+    def _turn_to(self, index: int) -> None:
+        if 0 <= index < len(PAGES):
+            self.stack.setCurrentIndex(index)
+            self.scoring.want(PAGES[index] == "Score")
+
+    # ------------------------------------------------------------------ layers
+
+    def _on_layer_inserted(self, event: Any) -> None:
+        """Adopt a case that came another way, once all its layers are there."""
+        tag = tag_of(event.value)
+        if tag is not None and tag.case_id and not self.scene.is_changing:
+            self._adopt.start()
+
+    def _adopt_case(self) -> None:
+        self.editing.save_if_needed(lambda saved: self.opening.adopt() if saved else None)
+
+    def _on_layer_removed(self, event: Any) -> None:
+        """Follow a user who deletes one of our layers."""
+        tag = tag_of(event.value)
+        if tag is None or self.scene.is_changing or tag.case_id != self.session.case_id:
+            return
+        if tag.role is Role.PHASE:
+            self.editing.save_if_needed(lambda _saved: self.session.close_case())
+        elif tag.role is Role.SUBTRACTION:
+            self.scene.hide_subtraction()
+        elif tag.role is not Role.REFINED:
+            self.session.drop_mask(tag.role)
+
+    # --------------------------------------------------------------- window
+
+    def _dress(self, _event: object = None) -> None:
+        self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
+
+    def showEvent(self, event: Any) -> None:
+        """Watch the window for its closing."""
+        super().showEvent(event)
+        self.window().installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Save before the window closes."""
+        if event.type() == QEvent.Type.Close and watched is self.window():
+            self.close_down()
+        return False

@@ -1,0 +1,227 @@
+"""The header: where you are, what is shown, what is saved, what runs. Always there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QFrame,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.colours import MASK_COLOURS
+from napari_mamamia.widgets.controls import (
+    button,
+    label,
+    named,
+    row,
+    set_level,
+    swatch,
+    tool_button,
+)
+from napari_mamamia.widgets.keys import with_key
+from napari_mamamia.widgets.layers import MASK_ROLES, Role
+from napari_mamamia.widgets.notify import Level
+
+__all__ = ["Header", "MaskChip"]
+
+_LINE_HEIGHT = 24
+
+
+@dataclass(frozen=True, slots=True)
+class MaskChip:
+    """One mask of the case: its role, whose it is, and whether it is visible."""
+
+    role: Role
+    name: str
+    visible: bool
+
+
+class Header(QFrame):
+    """Signals say what the user wants; `mask_toggled` carries a role and whether to show it."""
+
+    previous_wanted = Signal()
+    next_wanted = Signal()
+    lesion_wanted = Signal()
+    cancel_wanted = Signal()
+    keys_wanted = Signal()
+    reader_wanted = Signal()
+    reader_given = Signal(str)
+    mask_toggled = Signal(object, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("mamamia_header")
+        self._chips = {role: self._make_chip(role) for role in MASK_ROLES}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 4)
+        layout.setSpacing(4)
+        layout.addWidget(self._make_case_line())
+        layout.addWidget(row(*self._chips.values(), 1, self.reader))
+        layout.addWidget(self._make_state_line())
+        layout.addWidget(self._make_message_line())
+        layout.addWidget(self._make_reader_line())
+        self.set_case("", "")
+        self.set_masks(())
+        self.set_saved("")
+
+    # ------------------------------------------------------------- for the dock
+
+    def set_case(self, case_id: str, position: str) -> None:
+        """Show which case is open and its place in the queue, such as "3 / 12"."""
+        self.case.setText(case_id or "no case open")
+        self.position.setText(position)
+        for control in (self.previous, self.next):
+            control.setEnabled(bool(position))
+        self.lesion.setEnabled(bool(case_id))
+
+    def set_masks(self, chips: Sequence[MaskChip]) -> None:
+        """Show which masks there are and which of them are visible."""
+        there = {chip.role: chip for chip in chips}
+        for role, control in self._chips.items():
+            chip = there.get(role)
+            control.setVisible(chip is not None)
+            control.setChecked(chip is not None and chip.visible)
+            whose = f" by {chip.name}" if chip and chip.name else ""
+            control.setToolTip(with_key(f"{role}{whose}: click shows or hides it", "hide_masks"))
+
+    def set_saved(self, text: str, level: Level = Level.HINT) -> None:
+        """Show the saved state of the edited mask."""
+        self.saved.setText(text)
+        set_level(self.saved, level)
+
+    def set_reader(self, name: str | None) -> None:
+        """Show who edits; None where nobody was named yet."""
+        self.reader.setText(f"reader: {name}" if name else "reader?")
+        self._reader_line.hide()
+
+    def ask_reader(self, known: str | None) -> None:
+        """Ask for the reader's name, in a line here."""
+        self.reader_name.setText(known or "")
+        self._reader_line.show()
+        self.reader_name.setFocus()
+
+    def show_progress(self, title: str, progress: Progress | None = None) -> None:
+        """Show what runs and how far it is."""
+        text = title if progress is None or not progress.text else progress.text
+        self.progress.setRange(0, 0 if progress is None or progress.total == 0 else 1000)
+        if progress is not None:
+            self.progress.setValue(round(progress.fraction * 1000))
+        self.progress_text.setText(text)
+        self.progress_text.setToolTip(f"{title}: {text}")
+        self.state.setCurrentIndex(1)
+
+    def hide_progress(self) -> None:
+        """Show the saved state again."""
+        self.state.setCurrentIndex(0)
+
+    def say(self, level: Level, text: str) -> None:
+        """Show a message until it is closed or another one comes; "" takes it away."""
+        self.message.setText(text)
+        self.message.setToolTip(text)
+        set_level(self.message, level)
+        self._message_line.setVisible(bool(text))
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_case_line(self) -> QWidget:
+        self.case: QLabel = named(QLabel(), "header_case", "The case that is open")
+        self.case.setProperty("heading", True)
+        self.case.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.case.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.position: QLabel = named(
+            QLabel(), "header_position", "Place in the list of cases as it is sorted and searched"
+        )
+        self.lesion = tool_button(
+            "header_lesion",
+            "◎",
+            with_key("Goes to the tumour: largest part of the mask shown", "lesion"),
+            self.lesion_wanted.emit,
+        )
+        self.previous = tool_button(
+            "header_previous",
+            "◀",
+            with_key("Opens the previous case", "previous_case"),
+            self.previous_wanted.emit,
+        )
+        self.next = tool_button(
+            "header_next",
+            "▶",
+            with_key("Opens the next case", "next_case"),
+            self.next_wanted.emit,
+        )
+        self.keys = tool_button(
+            "header_keys", "?", with_key("Shows all keys", "keys"), self.keys_wanted.emit
+        )
+        self.reader = tool_button(
+            "header_reader", "", "Who edits; click to change", self.reader_wanted.emit
+        )
+        self.reader.setProperty("framed", True)
+        line = row(self.case, self.position, self.lesion, self.previous, self.next, self.keys)
+        line.layout().setStretch(0, 1)
+        return line
+
+    def _make_chip(self, role: Role) -> QToolButton:
+        chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)
+        chip.setIcon(swatch(MASK_COLOURS[role]))
+        chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        chip.setCheckable(True)
+        chip.setProperty("chip", True)
+        chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
+        return chip
+
+    def _make_state_line(self) -> QStackedWidget:
+        self.saved: QLabel = named(QLabel(), "header_saved", "Whether the edited mask is saved")
+        self.saved.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.progress: QProgressBar = named(
+            QProgressBar(), "header_progress", "How far the running work is"
+        )
+        self.progress.setTextVisible(False)
+        self.progress.setFixedSize(90, 8)
+        self.progress_text: QLabel = named(QLabel(), "header_progress_text", "What runs now")
+        self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.cancel = tool_button(
+            "header_cancel", "✕", "Stops the running work; nothing of it is kept", lambda: None
+        )
+        self.cancel.clicked.connect(lambda: self.cancel_wanted.emit())
+        running = row(self.progress, self.progress_text, self.cancel)
+        running.layout().setStretch(1, 1)
+        self.state = QStackedWidget()
+        self.state.addWidget(self.saved)
+        self.state.addWidget(running)
+        self.state.setFixedHeight(_LINE_HEIGHT)
+        return self.state
+
+    def _make_message_line(self) -> QWidget:
+        self.message = label("header_message", tip="What happened last")
+        close = tool_button(
+            "header_message_close", "✕", "Closes this message", lambda: self.say(Level.HINT, "")
+        )
+        self._message_line = row(self.message, close)
+        self._message_line.layout().setStretch(0, 1)
+        self._message_line.hide()
+        return self._message_line
+
+    def _make_reader_line(self) -> QWidget:
+        self.reader_name: QLineEdit = named(
+            QLineEdit(), "header_reader_name", "Your name or initials: your masks are kept under it"
+        )
+        self.reader_name.setPlaceholderText("your name or initials")
+        self.reader_name.returnPressed.connect(self._give_reader)
+        accept = button("header_reader_ok", "OK", "Remembers this name", self._give_reader)
+        self._reader_line = row(QLabel("Who edits?"), self.reader_name, accept)
+        self._reader_line.hide()
+        return self._reader_line
+
+    def _give_reader(self) -> None:
+        name = self.reader_name.text().strip()
+        if name:
+            self.reader_given.emit(name)

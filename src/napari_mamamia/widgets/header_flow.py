@@ -1,0 +1,71 @@
+"""The header at work: case, place in the queue, masks, what runs, what was said."""
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.header import Header, MaskChip
+from napari_mamamia.widgets.jobs import JobRunner, RunningJob
+from napari_mamamia.widgets.layers import MASK_ROLES
+from napari_mamamia.widgets.notify import Level, Notifier
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.session import Session
+
+__all__ = ["HeaderFlow"]
+
+_CLEARS_MESSAGE = ("list", "open", "predict", "export")
+"""What the user starts by hand: the message of what was before is out of date then."""
+
+
+class HeaderFlow(QObject):
+    """Joins the header, the session, the scene and the jobs."""
+
+    def __init__(
+        self, header: Header, session: Session, scene: Scene, jobs: JobRunner, notifier: Notifier
+    ) -> None:
+        super().__init__()
+        self._header = header
+        self._session = session
+        self._scene = scene
+        self._jobs = jobs
+        self._running: list[RunningJob] = []
+        header.cancel_wanted.connect(self._cancel)
+        header.mask_toggled.connect(scene.set_visible)
+        jobs.started.connect(self._on_started)
+        jobs.progressed.connect(self._on_progress)
+        jobs.ended.connect(self._on_ended)
+        notifier.said.connect(header.say)
+        for changed in (session.case_changed, session.queue_changed, session.masks_changed):
+            changed.connect(self.show)
+
+    def show(self, _event: object = None) -> None:
+        """Show where we are and which masks are visible."""
+        self._header.set_case(self._session.case_id, self._session.position)
+        chips = []
+        for role in MASK_ROLES:
+            mask, layer = self._session.mask(role), self._scene.layer(role)
+            if mask is not None and layer is not None:
+                chips.append(MaskChip(role, mask.name, layer.visible))
+                layer.events.visible.connect(self.show)
+        self._header.set_masks(chips)
+
+    def _on_started(self, ticket: RunningJob) -> None:
+        if ticket.lane in _CLEARS_MESSAGE:
+            self._header.say(Level.HINT, "")
+        if ticket.shown:
+            self._running.append(ticket)
+            self._header.show_progress(ticket.title)
+
+    def _on_progress(self, ticket: RunningJob, progress: Progress) -> None:
+        if self._running and ticket == self._running[-1]:
+            self._header.show_progress(ticket.title, progress)
+
+    def _on_ended(self, ticket: RunningJob, _outcome: object) -> None:
+        self._running = [other for other in self._running if other != ticket]
+        if self._running:
+            self._header.show_progress(self._running[-1].title)
+        else:
+            self._header.hide_progress()
+
+    def _cancel(self) -> None:
+        if self._running:
+            self._jobs.cancel(self._running[-1].lane)

@@ -1,0 +1,337 @@
+"""The layers of the open case in one viewer: show, update, step, jump, hide.
+
+Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
+Only the GUI thread calls this.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from napari.layers import Layer
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.widgets.colours import OUTLINE_VOXELS
+from napari_mamamia.widgets.layers import (
+    MASK_ROLES,
+    LayerTag,
+    LayerTuple,
+    Role,
+    case_layer,
+    find_layer,
+    find_layers,
+    mask_layer,
+    style_mask,
+    subtraction_layer,
+    tag_of,
+)
+from napari_mamamia.widgets.napari_adapter import forget_history
+
+__all__ = ["Scene"]
+
+_MASK_AXES = 3
+_UPDATED = ("scale", "name", "contrast_limits")
+_BOX_NAME = "prompt box"
+
+Voxel = tuple[int, int, int]
+"""An index (z, y, x) into the case's arrays."""
+
+
+class Scene:
+    """What of a viewer belongs to us.
+
+    Parameters
+    ----------
+    viewer
+        A napari viewer or `ViewerModel`, not a proxy of one.
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        self.viewer = viewer
+        self._own_change = False
+        self._hidden: list[Any] = []
+        self._box: Any | None = None
+
+    # ---------------------------------------------------------------- layers
+
+    def layer(self, role: Role) -> Any | None:
+        """Return our layer with `role`, None where there is none."""
+        return find_layer(self.viewer.layers, role)
+
+    def mask_layers(self) -> list[Any]:
+        """Return the layers of masks, lowest first."""
+        return find_layers(self.viewer.layers, *MASK_ROLES)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether we are adding or removing layers ourselves at this moment."""
+        return self._own_change
+
+    def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
+        """Replace the layers of the case before by the phases of `case`."""
+        with self._changing():
+            others = find_layers(self.viewer.layers, Role.SUBTRACTION, Role.MAP, Role.REFINED)
+            self._remove(others)
+            layer = self._put(case_layer(case, limits), Role.PHASE)
+            layer.visible = True
+            self.viewer.layers.selection.active = layer
+            self.viewer.reset_view()
+        return layer
+
+    def keep_masks(self, roles: Collection[Role]) -> None:
+        """Take away the masks of the case before that have no successor among `roles`."""
+        with self._changing():
+            gone = [role for role in MASK_ROLES if role not in roles]
+            self._remove(find_layers(self.viewer.layers, *gone) if gone else [])
+
+    def show_mask(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
+        """Add the mask of a role, or replace the one that is there, keeping how it is drawn."""
+        with self._changing():
+            is_new = self.layer(tag.role) is None
+            layer = self._put(mask_layer(tag, buffer), tag.role)
+            if is_new:
+                style_mask(layer)
+            else:
+                forget_history(layer)
+        return layer
+
+    def drop_other_cases(self, case_id: str) -> None:
+        """Take away our layers of every case but one."""
+        with self._changing():
+            ours = find_layers(self.viewer.layers)
+            self._remove(
+                [layer for layer in ours if (tag := tag_of(layer)) and tag.case_id != case_id]
+            )
+
+    def redraw_mask(self, role: Role) -> None:
+        """Draw a mask again after its buffer was changed in place."""
+        layer = self.layer(role)
+        if layer is not None:
+            forget_history(layer)
+            layer.refresh(extent=False, highlight=False)
+
+    def remove_mask(self, role: Role) -> None:
+        """Take the mask of a role out of the viewer, if it is there."""
+        with self._changing():
+            self._remove(find_layers(self.viewer.layers, role))
+
+    def redraw_phases(self) -> None:
+        """Draw the phases again after some were filled in."""
+        layer = self.layer(Role.PHASE)
+        if layer is not None and layer.visible:
+            layer.refresh(thumbnail=False, extent=False, highlight=False)
+
+    # ----------------------------------------------------------- subtraction
+
+    def show_subtraction(
+        self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
+    ) -> None:
+        """Show a difference in place of the phases; a range that the user set is kept."""
+        with self._changing():
+            before = self.layer(Role.SUBTRACTION)
+            kept = limits if before is None else tuple(before.contrast_limits)
+            self._put(subtraction_layer(tag, array, kept), Role.SUBTRACTION)
+            self._set_phases_visible(False)
+
+    def hide_subtraction(self) -> None:
+        """Show the phases again."""
+        with self._changing():
+            self._remove(find_layers(self.viewer.layers, Role.SUBTRACTION))
+            self._set_phases_visible(True)
+
+    # -------------------------------------------------------- phase and place
+
+    @property
+    def phase(self) -> int | None:
+        """The phase on screen; None where no case is shown."""
+        layer = self.layer(Role.PHASE)
+        if layer is None:
+            return None
+        axis = self.viewer.dims.ndim - _MASK_AXES - 1
+        shown = int(self.viewer.dims.current_step[axis]) if axis >= 0 else 0
+        return min(shown, int(layer.data.shape[0]) - 1)
+
+    def go_to_phase(self, phase: int) -> None:
+        """Show `phase`, or the nearest one that there is."""
+        layer = self.layer(Role.PHASE)
+        axis = self.viewer.dims.ndim - _MASK_AXES - 1
+        if layer is not None and axis >= 0:
+            last = layer.data.shape[0] - 1
+            self.viewer.dims.set_current_step(axis, min(max(phase, 0), last))
+
+    def step_phase(self, by: int) -> None:
+        """Show the phase `by` further on, stopping at the ends."""
+        if self.phase is not None:
+            self.go_to_phase(self.phase + by)
+
+    def go_to(self, voxel: Voxel, *, centre: bool = True) -> None:
+        """Show the slice of `voxel` (z, y, x); with `centre`, move the view there as well."""
+        layer = self.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        if layer is None or tag is None:
+            return
+        frame = tag.grid.display_frame()
+        shown = frame.point_to_display(voxel, tag.grid.shape)
+        dims = self.viewer.dims
+        axes = range(dims.ndim - _MASK_AXES, dims.ndim)
+        dims.set_current_step(list(axes), [round(place) for place in shown])
+        if centre:
+            spacing = frame.per_axis(tag.grid.spacing_mm)
+            world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
+            self.viewer.scene.camera.center = [world[axis - axes.start] for axis in dims.displayed]
+
+    def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
+        """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""
+        layer = self.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        if layer is None or tag is None or len(position) < _MASK_AXES:
+            return None
+        frame = tag.grid.display_frame()
+        spacing = frame.per_axis(tag.grid.spacing_mm)
+        shown = [p / mm for p, mm in zip(position[-_MASK_AXES:], spacing, strict=True)]
+        z, y, x = (round(i) for i in frame.point_from_display(shown, tag.grid.shape))
+        inside = all(0 <= i < n for i, n in zip((z, y, x), tag.grid.shape, strict=True))
+        return (z, y, x) if inside else None
+
+    # ------------------------------------------------------------- appearance
+
+    def shown_mask(self) -> Any | None:
+        """Return the visible mask that matters most: refined, prediction, reference; else None."""
+        visible = [layer for layer in self.mask_layers() if layer.visible]
+        order = {role: place for place, role in enumerate(MASK_ROLES)}
+        return max(visible, key=lambda layer: order[_role(layer)], default=None)
+
+    def set_masks_hidden(self, hidden: bool) -> None:
+        """Hide the visible masks, or show again those that this call hid."""
+        if hidden:
+            self._hidden = [layer for layer in self.mask_layers() if layer.visible]
+        for layer in self._hidden:
+            layer.visible = not hidden
+        if not hidden:
+            self._hidden = []
+
+    def toggle_outline(self) -> None:
+        """Draw all masks filled, or all as outlines."""
+        masks = self.mask_layers()
+        filled = any(layer.contour == 0 for layer in masks)
+        for layer in masks:
+            layer.contour = OUTLINE_VOXELS if filled else 0
+            layer.opacity = 1.0 if filled else 0.5
+
+    def set_visible(self, role: Role, visible: bool) -> None:
+        """Show or hide the layer of a role."""
+        layer = self.layer(role)
+        if layer is not None:
+            layer.visible = visible
+
+    # --------------------------------------------------------------- prompt box
+
+    def draw_box(self, start: Voxel, stop: Voxel, colour: str) -> None:
+        """Draw a rectangle from voxel to voxel (z, y, x) on the slice shown."""
+        corners = self._rectangle(start, stop)
+        if corners is None:
+            return
+        with self._changing():
+            self.erase_box()
+            active = self.viewer.layers.selection.active
+            layer = self.viewer.add_shapes(
+                [corners],
+                shape_type="rectangle",
+                name=_BOX_NAME,
+                edge_color=colour,
+                face_color="transparent",
+                edge_width=1.0,
+                units=("mm",) * _MASK_AXES,
+                axis_labels=("slice", "row", "column"),
+            )
+            layer.editable = False
+            self._box = layer
+            self.viewer.layers.selection.active = active
+
+    def erase_box(self) -> None:
+        """Take the rectangle away."""
+        with self._changing():
+            if self._box is not None:
+                self._remove([self._box])
+            self._box = None
+
+    def _rectangle(self, start: Voxel, stop: Voxel) -> NDArray[np.float64] | None:
+        layer = self.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        dims = self.viewer.dims
+        displayed = [axis - (dims.ndim - _MASK_AXES) for axis in dims.displayed]
+        if tag is None or len(displayed) != 2:
+            return None
+        frame = tag.grid.display_frame()
+        spacing = frame.per_axis(tag.grid.spacing_mm)
+        a, b = (
+            [
+                i * mm
+                for i, mm in zip(frame.point_to_display(v, tag.grid.shape), spacing, strict=True)
+            ]
+            for v in (start, stop)
+        )
+        corners = np.tile(np.array(a), (4, 1))
+        down, across = displayed
+        corners[2:, down] = b[down]
+        corners[1:3, across] = b[across]
+        return corners
+
+    # ------------------------------------------------------------------ inner
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        before, self._own_change = self._own_change, True
+        try:
+            yield
+        finally:
+            self._own_change = before
+
+    def _put(self, made: LayerTuple, role: Role) -> Any:
+        """Add a layer, or give the layer of that role new data.
+
+        Taking a layer out of napari costs a garbage collection, and adding one new controls, which
+        together take longer than reading a phase.
+        """
+        data, keywords, _ = made
+        layer = self.layer(role)
+        if layer is None:
+            layer = Layer.create(*made)
+            active = self.viewer.layers.selection.active
+            self.viewer.layers.insert(self._place_of(role), layer)
+            if active is not None:
+                self.viewer.layers.selection.active = active
+            return layer
+        layer.metadata = keywords["metadata"]
+        layer.data = data
+        for name in _UPDATED:
+            if name in keywords:
+                setattr(layer, name, keywords[name])
+        return layer
+
+    def _remove(self, layers: list[Any]) -> None:
+        for layer in layers:
+            if layer in self.viewer.layers:
+                self.viewer.layers.remove(layer)
+
+    def _place_of(self, role: Role) -> int:
+        """Return where a layer belongs: above our layers of lower roles."""
+        order = [Role.PHASE, Role.SUBTRACTION, Role.MAP, *MASK_ROLES]
+        below = [
+            place
+            for place, layer in enumerate(self.viewer.layers)
+            if (tag := tag_of(layer)) and order.index(tag.role) <= order.index(role)
+        ]
+        return max(below, default=-1) + 1
+
+    def _set_phases_visible(self, visible: bool) -> None:
+        layer = self.layer(Role.PHASE)
+        if layer is not None:
+            layer.visible = visible
+
+
+def _role(layer: Layer) -> Role:
+    tag = tag_of(layer)
+    return Role.PHASE if tag is None else tag.role

@@ -1,0 +1,55 @@
+"""Page Score at work: numbers of what is on screen, again after each edit."""
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.services.show_case import ShownScores
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.score_page import ScorePage
+from napari_mamamia.widgets.scoring import Scoring
+from napari_mamamia.widgets.service_record import Services
+from napari_mamamia.widgets.session import Session
+
+__all__ = ["ScoreFlow"]
+
+
+class ScoreFlow(QObject):
+    """Joins the page, the session and scoring."""
+
+    def __init__(
+        self, page: ScorePage, session: Session, scene: Scene, scoring: Scoring, services: Services
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._session = session
+        self._scene = scene
+        self._services = services
+        page.label_chosen.connect(self._choose_label)
+        scoring.scored.connect(self._show)
+        session.case_changed.connect(self._show_case)
+        self._labels_of = ""
+        self._show_case()
+
+    def _show_case(self) -> None:
+        self._page.need("" if self._session.case else "Open a case first.")
+        if self._session.case_id != self._labels_of:
+            self._labels_of = self._session.case_id
+            reference = self._session.mask(Role.REFERENCE)
+            self._page.show_labels(reference.values if reference else ())
+            self._page.show_scores(None, "")
+
+    def _show(self, shown: ShownScores | None) -> None:
+        why = ""
+        if self._session.mask(Role.REFERENCE) is None:
+            why = "This case has no reference mask: only volumes are known."
+        elif shown is None or not shown.volumes_mm3:
+            why = "Predict or edit a mask to compare it with the reference."
+        self._page.show_scores(shown, why)
+
+    def _choose_label(self, value: float | None) -> None:
+        reference = self._session.mask(Role.REFERENCE)
+        if reference is None or reference.labels is None:
+            return
+        reference.buffer[...] = self._services.uint8_mask(reference.labels, value)
+        self._scene.redraw_mask(Role.REFERENCE)
+        self._session.masks_changed.emit()

@@ -1,0 +1,137 @@
+"""What is open in one window: data set, case, masks, reader. The pages follow its signals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.refine import SavedMask
+from napari_mamamia.widgets.layers import Role
+
+__all__ = ["Session", "SessionMask"]
+
+
+@dataclass(slots=True, eq=False)
+class SessionMask:
+    """One mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array that its layer shows.
+
+    `labels` are the values of its file, where it has one. `started_from` says what a refined mask
+    was before its first edit, `saved` which version of it is on disk.
+    """
+
+    role: Role
+    name: str
+    buffer: NDArray[np.uint8]
+    labels: LabelMap | None = None
+    values: tuple[float, ...] = ()
+    provenance: Provenance | None = None
+    started_from: str = ""
+    saved: SavedMask | None = None
+
+
+class Session(QObject):
+    """State and its changes.
+
+    `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change of the
+    refined mask's voxels.
+    """
+
+    data_set_changed = Signal()
+    case_changed = Signal()
+    masks_changed = Signal()
+    mask_edited = Signal()
+    reader_changed = Signal()
+    row_changed = Signal(object)
+    queue_changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.opened: OpenDataSet | None = None
+        self.files: CaseFiles | None = None
+        self.case: Case | None = None
+        self.masks: dict[Role, SessionMask] = {}
+        self.reader: str | None = None
+        self.queue: list[str] = []
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The folder for this user's masks; None for a case that came without a data set."""
+        return None if self.opened is None or self.files is None else self.opened.workspace
+
+    @property
+    def case_id(self) -> str:
+        """The open case, "" for none."""
+        return "" if self.case is None else self.case.case_id
+
+    @property
+    def position(self) -> str:
+        """The place of the open case in the queue, such as "3 / 12"; "" outside of it."""
+        if self.case_id not in self.queue:
+            return ""
+        return f"{self.queue.index(self.case_id) + 1} / {len(self.queue)}"
+
+    def neighbour(self, by: int) -> str | None:
+        """Return the case `by` places on in the queue, None past its ends."""
+        if self.case_id not in self.queue:
+            return self.queue[0] if self.queue else None
+        place = self.queue.index(self.case_id) + by
+        return self.queue[place] if 0 <= place < len(self.queue) else None
+
+    def mask(self, role: Role) -> SessionMask | None:
+        """Return the mask of a role, None where there is none."""
+        return self.masks.get(role)
+
+    def set_data_set(self, opened: OpenDataSet) -> None:
+        """Take a data set that was opened; the open case stays until another is chosen."""
+        self.opened = opened
+        self.data_set_changed.emit()
+
+    def set_case(self, case: Case, files: CaseFiles | None, masks: Sequence[SessionMask]) -> None:
+        """Take a case that was opened, and its masks."""
+        self.case, self.files = case, files
+        self.masks = {mask.role: mask for mask in masks}
+        self.case_changed.emit()
+        self.masks_changed.emit()
+
+    def close_case(self) -> None:
+        """Let the case go; its files stay."""
+        self.case, self.files, self.masks = None, None, {}
+        self.case_changed.emit()
+        self.masks_changed.emit()
+
+    def set_loaded(self, case: Case) -> None:
+        """Take the open case with all its phases read; its array is the same."""
+        if self.case is not None and case.signal is self.case.signal:
+            self.case = case
+            self.case_changed.emit()
+
+    def set_mask(self, mask: SessionMask) -> None:
+        """Take a mask that is new or was replaced."""
+        self.masks[mask.role] = mask
+        self.masks_changed.emit()
+
+    def drop_mask(self, role: Role) -> None:
+        """Let a mask go; its file stays."""
+        if self.masks.pop(role, None) is not None:
+            self.masks_changed.emit()
+
+    def set_reader(self, name: str | None) -> None:
+        """Take the name of the person who edits."""
+        self.reader = name
+        self.reader_changed.emit()
+
+    def set_queue(self, queue: list[str]) -> None:
+        """Take the cases as they are listed now."""
+        self.queue = queue
+        self.queue_changed.emit()
+
+    def set_row(self, row: CaseRow) -> None:
+        """Say that something was saved for a case."""
+        self.row_changed.emit(row)

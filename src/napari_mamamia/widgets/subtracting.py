@@ -1,0 +1,81 @@
+"""Subtraction on a key: the phase shown minus phase 0, computed in a thread, newest only."""
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.services.show_case import Difference
+from napari_mamamia.widgets.canvas import CanvasText
+from napari_mamamia.widgets.jobs import JobRunner
+from napari_mamamia.widgets.layers import Role, tag_for, tag_of
+from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.service_record import Services
+from napari_mamamia.widgets.session import Session
+
+__all__ = ["Subtracting"]
+
+
+class Subtracting(QObject):
+    """Shows and hides the subtraction, and follows the phase slider while it is shown."""
+
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        text: CanvasText,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._text = text
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        scene.viewer.dims.events.current_step.connect(self._follow_phase)
+
+    def toggle(self) -> None:
+        """Show the subtraction, or the phases again."""
+        if self._scene.layer(Role.SUBTRACTION) is not None or self._jobs.is_running("subtract"):
+            self._jobs.cancel("subtract")
+            self._scene.hide_subtraction()
+            self._text.update()
+        else:
+            self._ask(max(self._scene.phase or 0, 1))
+
+    def _follow_phase(self, _event: object = None) -> None:
+        layer = self._scene.layer(Role.SUBTRACTION)
+        tag = None if layer is None else tag_of(layer)
+        phase = self._scene.phase
+        if tag is not None and phase and phase != tag.phase and not self._scene.is_changing:
+            self._ask(phase)
+
+    def _ask(self, phase: int) -> None:
+        case = self._session.case
+        if case is None:
+            return
+        if phase >= len(case.phases) or not case.is_loaded:
+            missing = "it needs a phase after contrast" if case.is_loaded else "it is still opening"
+            self._notifier.hint(f"No subtraction of {case.case_id}: {missing}")
+            return
+
+        def done(outcome: Outcome[Difference]) -> None:
+            if isinstance(outcome, Finished) and self._session.case is case:
+                self._show(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Subtraction", outcome.error)
+
+        self._jobs.start(
+            "subtract",
+            f"Phase {phase} minus phase 0",
+            lambda: self._services.subtract_phases(case, phase),
+            done,
+        )
+
+    def _show(self, difference: Difference) -> None:
+        if self._session.case is None:
+            return
+        tag = tag_for(self._session.case, Role.SUBTRACTION, phase=difference.phase)
+        self._scene.show_subtraction(tag, difference.array, difference.limits)
+        self._text.update()

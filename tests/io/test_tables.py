@@ -1,0 +1,163 @@
+import csv
+import json
+import math
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from napari_mamamia.core.errors import FormatError, SaveConflictError
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.tables import read_case_scores, write_case_scores, write_json
+
+NUMBERS = [f.name for f in fields(CaseScore) if f.type in (float, "float")]
+
+scores = st.builds(
+    CaseScore,
+    case_id=st.text(),
+    status=st.sampled_from(ScoreStatus),
+    **{name: st.floats(allow_infinity=False) for name in NUMBERS},
+    profile=st.text(),
+    warning=st.text(),
+    reason=st.text(),
+)
+
+
+def same(a: CaseScore, b: CaseScore) -> bool:
+    pairs = zip(astuple(a), astuple(b), strict=True)
+    return all(x == y or (x != x and y != y) for x, y in pairs)
+
+
+def test_columns_are_the_fields_in_the_published_order(tmp_path):
+    write_case_scores([], tmp_path / "s.csv")
+    assert (tmp_path / "s.csv").read_text() == (
+        "case_id,status,dsc,iou,hausdorff95_mm,hausdorff95_voxels,hausdorff_mm,assd_mm,nsd_1mm,"
+        "nsd_2mm,volume_reference_mm3,volume_prediction_mm3,profile,warning,reason\n"
+    )
+
+
+def test_numbers_are_written_in_full_and_nan_as_an_empty_cell(tmp_path):
+    row = CaseScore("A", ScoreStatus.PREDICTION_EMPTY, dsc=0.1 + 0.2, iou=math.inf)
+    write_case_scores([row], tmp_path / "s.csv")
+    line = (tmp_path / "s.csv").read_text().splitlines()[1]
+    assert line == "A,prediction_empty,0.30000000000000004,,,,,,,,,,clinical,,"
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.lists(scores, max_size=4))
+def test_rows_come_back_bit_for_bit(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("scores") / "s.csv"
+    write_case_scores(rows, path)
+    back = read_case_scores(path)
+    assert len(back) == len(rows)
+    assert all(map(same, rows, back))
+
+
+@pytest.mark.parametrize("case_id", ['a,"b"', "two\nlines", "cr\rhere", "crlf\r\n", " x ", "=1+1"])
+def test_awkward_ids_survive_and_other_programs_read_them(tmp_path, case_id):
+    write_case_scores([CaseScore(case_id, ScoreStatus.OK, dsc=0.5)], tmp_path / "s.csv")
+    assert read_case_scores(tmp_path / "s.csv")[0].case_id == case_id
+    with (tmp_path / "s.csv").open(newline="", encoding="utf-8") as stream:
+        assert list(csv.reader(stream))[1][0] == case_id
+
+
+def test_further_columns_are_passed_over(tmp_path):
+    row = CaseScore("A", ScoreStatus.OK, dsc=0.5)
+    write_case_scores([row], tmp_path / "s.csv")
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    (tmp_path / "t.csv").write_text(f"{lines[0]},mine\n{lines[1]},x\n")
+    assert same(read_case_scores(tmp_path / "t.csv")[0], row)
+
+
+def test_a_missing_column_is_refused_with_file_and_column(tmp_path):
+    (tmp_path / "s.csv").write_text("case_id,status\nA,ok\n")
+    with pytest.raises(FormatError, match=r"s\.csv.*dsc, iou"):
+        read_case_scores(tmp_path / "s.csv")
+
+
+@pytest.mark.parametrize(("column", "cell"), [("dsc", "high"), ("status", "fine")])
+def test_a_bad_cell_is_refused_with_file_line_and_column(tmp_path, column, cell):
+    write_case_scores([CaseScore("A", ScoreStatus.OK)] * 2, tmp_path / "s.csv")
+    lines = [line.split(",") for line in (tmp_path / "s.csv").read_text().splitlines()]
+    lines[2][lines[0].index(column)] = cell
+    (tmp_path / "s.csv").write_text("\n".join(",".join(line) for line in lines))
+    with pytest.raises(FormatError, match=rf"column {column} of .*s\.csv, line 3.*{cell}"):
+        read_case_scores(tmp_path / "s.csv")
+
+
+def test_a_row_that_was_cut_is_refused(tmp_path):
+    write_case_scores([CaseScore("A", ScoreStatus.OK)], tmp_path / "s.csv")
+    text = (tmp_path / "s.csv").read_text()
+    (tmp_path / "s.csv").write_text(text[: text.index("A,ok") + 6])
+    with pytest.raises(FormatError, match="line 2"):
+        read_case_scores(tmp_path / "s.csv")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00\x01", b'"open quote'])
+def test_a_file_that_is_no_table_is_refused_by_name(tmp_path, content):
+    (tmp_path / "s.csv").write_bytes(content)
+    with pytest.raises(FormatError, match=r"s\.csv"):
+        read_case_scores(tmp_path / "s.csv")
+
+
+def test_a_missing_table_is_refused_by_name(tmp_path):
+    with pytest.raises(FormatError, match=r"none\.csv"):
+        read_case_scores(tmp_path / "none.csv")
+
+
+def test_an_existing_table_is_kept_unless_told(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("old")
+    with pytest.raises(SaveConflictError):
+        write_case_scores([], path)
+    assert path.read_text() == "old"
+    write_case_scores([], path, overwrite=True)
+    assert read_case_scores(path) == ()
+
+
+@dataclass(frozen=True)
+class Summary:
+    n: int
+    mean: float
+    rows: tuple[CaseScore, ...]
+    folder: Path
+
+
+def test_json_takes_records_and_writes_null_for_nan(tmp_path):
+    row = CaseScore("Fall ä", ScoreStatus.OK, dsc=0.1 + 0.2)
+    summary = Summary(1, math.nan, (row,), Path("a/b"))
+    write_json(
+        {"summary": summary, ScoreStatus.OK: np.float32(0.5), 3: np.arange(3)}, tmp_path / "j"
+    )
+    content = json.loads((tmp_path / "j").read_text(encoding="utf-8"))
+    assert content["summary"]["mean"] is None
+    assert content["summary"]["rows"][0]["dsc"] == 0.1 + 0.2
+    assert content["summary"]["rows"][0]["hausdorff_mm"] is None
+    assert content["summary"]["rows"][0]["status"] == "ok"
+    assert content["summary"]["folder"] == str(Path("a/b"))
+    assert (content["ok"], content["3"]) == (0.5, [0, 1, 2])
+    assert "Fall ä" in (tmp_path / "j").read_text(encoding="utf-8")
+
+
+def test_json_of_infinity_is_null(tmp_path):
+    write_json(
+        [math.inf, np.float64("nan"), replace(CaseScore("A", ScoreStatus.OK)).dsc], tmp_path / "j"
+    )
+    assert json.loads((tmp_path / "j").read_text()) == [None, None, None]
+
+
+def test_json_does_not_replace_a_file_unless_told(tmp_path):
+    write_json({}, tmp_path / "j")
+    with pytest.raises(SaveConflictError):
+        write_json([], tmp_path / "j")
+    write_json([], tmp_path / "j", overwrite=True)
+    assert json.loads((tmp_path / "j").read_text()) == []
+
+
+def test_json_of_anything_else_is_a_type_error(tmp_path):
+    with pytest.raises(TypeError, match="object"):
+        write_json({"x": object()}, tmp_path / "j")
+    assert list(tmp_path.iterdir()) == []

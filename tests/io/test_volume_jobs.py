@@ -1,0 +1,131 @@
+"""Reading as jobs: progress, several volumes, cancelling, and files that change meanwhile."""
+
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.io.sources import PhaseSource
+from napari_mamamia.io.volumes import (
+    read_header,
+    read_phase_header,
+    read_phase_into,
+    read_series_into,
+    volume_stem,
+)
+
+SERIES = np.arange(3 * 4 * 5 * 6, dtype=np.int16).reshape(3, 4, 5, 6)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Let jobs report every step, as slow ones do."""
+    monkeypatch.setattr("napari_mamamia.io.volumes._YIELD_SECONDS", 0.0)
+
+
+def open_files():
+    """Return the paths that this process holds open."""
+    handles = Path("/proc/self/fd")
+    if not handles.is_dir():
+        pytest.skip("this system does not list open files in /proc")
+    paths = []
+    for handle in os.listdir(handles):  # noqa: PTH208 - a closed handle vanishes while listing
+        try:
+            paths.append(str((handles / handle).readlink()))
+        except OSError:
+            continue
+    return paths
+
+
+@pytest.mark.parametrize("name", ["four.nii", "four.nii.gz"])
+@pytest.mark.parametrize("volume", [0, 1, 2])
+def test_one_phase_of_a_4d_file_is_read_into_its_place(nifti_file, name, volume):
+    source = PhaseSource((nifti_file(name, SERIES),), volume=volume)
+    header = read_phase_header(source)
+    out = np.full((4, 5, 6), -1, np.int16)
+    steps = list(read_phase_into(source, header, out))
+    np.testing.assert_array_equal(out, SERIES[volume])
+    assert steps[0] == Progress(0, 4, f"Reading {name}")
+    assert steps[-1] == Progress(4, 4, f"Reading {name}")
+
+
+@pytest.mark.parametrize("slope", [None, 0.5])
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+def test_a_series_is_read_in_one_pass_into_any_view(nifti_file, byte_order, slope):
+    path = nifti_file("four.nii.gz", SERIES, byte_order=byte_order, slope=slope)
+    header = read_header(path)
+    whole = np.zeros((3, 4, 5, 6), header.dtype)
+    steps = list(read_series_into(path, header, whole))
+    scale = 1 if slope is None else slope
+    np.testing.assert_array_equal(whole, SERIES * scale)
+    assert steps[-1] == Progress(12, 12, "Reading four.nii.gz")
+    view = np.zeros((6, 5, 4, 3), header.dtype).transpose()
+    list(read_series_into(path, header, view))
+    np.testing.assert_array_equal(view, whole)
+
+
+def test_progress_never_runs_back_and_counts_planes_of_all_volumes(nifti_file, eager):
+    array = np.zeros((2, 6, 512, 512), np.int16)
+    path = nifti_file("four.nii.gz", array)
+    header = read_header(path)
+    done = [step.done for step in read_series_into(path, header, np.empty_like(array))]
+    assert done == [0, 2, 4, 6, 8, 10, 12, 12]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_cancelled_job_holds_no_file_open(nifti_file, eager, steps):
+    array = np.zeros((2, 8, 512, 512), np.int16)
+    path = nifti_file("cancelled.nii.gz", array)
+    header = read_header(path)
+    source = PhaseSource((path,), volume=1)
+    for job in (
+        read_series_into(path, header, np.empty_like(array)),
+        read_phase_into(source, header, np.empty_like(array[0])),
+    ):
+        for _ in range(steps):
+            next(job)
+        assert steps == 1 or str(path) in open_files()
+        job.close()
+        gc.collect()
+        assert str(path) not in open_files()
+
+
+def test_a_damaged_file_is_closed_again(nifti_file):
+    path = nifti_file("cut.nii.gz", SERIES)
+    header = read_header(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(FormatError):
+        list(read_series_into(path, header, np.empty_like(SERIES)))
+    assert str(path) not in open_files()
+
+
+def test_a_volume_that_the_file_lacks_is_refused(nifti_file):
+    source = PhaseSource((nifti_file("four.nii.gz", SERIES),), volume=3)
+    with pytest.raises(FormatError, match=r"four\.nii\.gz.*at least 4 volume.*it has 3"):
+        read_phase_header(source)
+
+
+def test_a_file_that_changed_since_its_header_was_read_is_refused(nifti_file):
+    source = PhaseSource((nifti_file("case.nii.gz", SERIES[0]),))
+    header = read_phase_header(source)
+    nifti_file("case.nii.gz", SERIES[0, :2])
+    with pytest.raises(FormatError, match=r"case\.nii\.gz.*changed meanwhile.*open the case again"):
+        list(read_phase_into(source, header, np.empty((4, 5, 6), np.int16)))
+
+
+def test_an_array_of_another_shape_or_type_is_a_mistake_of_the_caller(nifti_file):
+    source = PhaseSource((nifti_file("case.nii.gz", SERIES[0]),))
+    header = read_phase_header(source)
+    for wrong in (np.empty((4, 5, 7), np.int16), np.empty((4, 5, 6), np.float32)):
+        with pytest.raises(ValueError, match=r"out must be \(4, 5, 6\) of int16"):
+            list(read_phase_into(source, header, wrong))
+
+
+def test_a_stem_is_the_name_without_its_volume_suffix():
+    names = ("DUKE_001.nii.gz", "a/b.c.NII", "x.nrrd", "table.csv", ".nii.gz")
+    stems = [volume_stem(Path(name)) for name in names]
+    assert stems == ["DUKE_001", "b.c", "x", "table.csv", ""]

@@ -1,0 +1,158 @@
+"""Intervals against scipy's bootstrap, a textbook example and plain loops."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from napari_mamamia.scoring import bootstrap as room
+from napari_mamamia.scoring.bootstrap import (
+    Bootstrap,
+    IntervalMethod,
+    acceleration,
+    bootstrap,
+    leave_one_out_weights,
+    resample_weights,
+)
+
+# Spatial test scores of 26 children, B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap
+# (1993), Table 14.1: plug-in variance 171.5, a = 0.061, BCa 90 % interval 115.8 to 259.6 (Table
+# 14.2; 2000 resamples).
+SPATIAL_A = np.array(
+    [
+        [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6],
+        [0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41],
+    ],
+    dtype=float,
+).ravel()
+
+
+def mean_of(values):
+    return lambda weights: ((weights @ values) / weights.sum(axis=1))[:, None]
+
+
+def variance_of(values):
+    def statistic(weights):
+        n = weights.sum(axis=1)
+        return (weights @ values**2 / n - (weights @ values / n) ** 2)[:, None]
+
+    return statistic
+
+
+def replicates_of(column, estimate, leave_one_out=(0.0, 1.0)) -> Bootstrap:
+    column = np.array(column, dtype=float)[:, None]
+    return Bootstrap(("x",), np.array([estimate]), column, np.array(leave_one_out)[:, None])
+
+
+def test_weights_are_the_counts_of_plainly_drawn_resamples():
+    drawn = np.random.default_rng(42).integers(0, 7, (20, 7))
+    expected = [[list(row).count(case) for case in range(7)] for row in drawn]
+    assert np.concatenate(list(resample_weights(7, 20))).tolist() == expected
+
+
+def test_blocks_give_the_same_resamples_as_one_piece(monkeypatch):
+    whole = np.concatenate(list(resample_weights(11, 50)))
+    monkeypatch.setattr(room, "_BLOCK", 40)
+    blocks = list(resample_weights(11, 50))
+    assert {len(block) for block in blocks} == {3, 2}
+    assert np.concatenate(blocks).tolist() == whole.tolist()
+    left_out = np.concatenate(list(leave_one_out_weights(11)))
+    assert left_out.tolist() == (1 - np.eye(11)).tolist()
+
+
+@pytest.mark.parametrize("statistic", [np.mean, np.var], ids=["mean", "variance"])
+@pytest.mark.parametrize("method", list(IntervalMethod))
+def test_intervals_equal_those_of_scipy(method, statistic):
+    values = np.random.default_rng(1).gamma(1.0, size=40)
+    names = {"percentile": "percentile", "basic": "basic", "bca": "BCa"}
+    peer = stats.bootstrap(
+        (values,),
+        statistic,
+        n_resamples=1000,
+        method=names[method],
+        rng=np.random.default_rng(42),
+    )
+    ours = mean_of(values) if statistic is np.mean else variance_of(values)
+    found = bootstrap(("x",), ours, 40).interval("x", method)
+    expected = peer.confidence_interval
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert found.estimate == pytest.approx(statistic(values), abs=1e-12)
+
+
+def test_bca_equals_the_textbook_example():
+    result = bootstrap(("x",), variance_of(SPATIAL_A), 26, n_resamples=20_000)
+    assert result.estimates[0] == pytest.approx(171.5, abs=0.05)
+    assert acceleration(result.leave_one_out[:, 0]) == pytest.approx(0.061, abs=5e-4)
+    found = result.interval("x", IntervalMethod.BCA, level=0.90)
+    # an end of the book's interval has a standard error of about 2 (sqrt(.05 x .95 / 2000) over
+    # the density there, .1 / 42)
+    assert (found.low, found.high) == pytest.approx((115.8, 259.6), abs=6)
+    plain = result.interval("x", IntervalMethod.PERCENTILE, level=0.90)
+    assert (plain.low, plain.high) == pytest.approx((100.8, 233.9), abs=6)
+
+
+def test_percentile_and_basic_intervals_by_hand():
+    # 0, 1, ..., 100: the middle 95 % go from 2.5 to 97.5; mirrored at 40: -17.5 to 77.5
+    result = replicates_of(range(101), 40.0)
+    plain, mirrored = (result.interval("x", m) for m in ("percentile", "basic"))
+    assert (plain.low, plain.high) == pytest.approx((2.5, 97.5))
+    assert (mirrored.low, mirrored.high) == pytest.approx((-17.5, 77.5))
+    assert (plain.warning, plain.n_resamples, plain.n_undefined) == ("", 101, 0)
+
+
+def test_an_estimate_outside_its_own_interval_is_warned_of():
+    found = replicates_of(range(101), 99.0).interval("x")
+    assert "99.0000 lies outside its own percentile interval (2.5000 to 97.5000)" in found.warning
+
+
+def test_undefined_resamples_are_left_out_and_counted():
+    found = replicates_of([*range(101), np.nan, np.nan], 50.0).interval("x")
+    assert (found.low, found.high) == pytest.approx((2.5, 97.5))
+    assert (found.n_resamples, found.n_undefined) == (101, 2)
+    assert found.warning == "2 resamples left the number undefined and were not used"
+
+
+def test_bca_is_undefined_when_all_resamples_lie_on_one_side():
+    found = replicates_of(range(1, 10), 0.0).interval("x", IntervalMethod.BCA)
+    assert np.isnan([found.low, found.high]).all()
+    assert found.reason == "the estimate lies below all resampled values: no BCa"
+
+
+def test_an_undefined_number_has_no_interval():
+    found = replicates_of(range(10), np.nan).interval("x")
+    assert np.isnan(found.low)
+    assert found.reason == "the number itself is undefined"
+    assert replicates_of([np.nan], 0.5).interval("x").reason.endswith("in every resample")
+
+
+@pytest.mark.parametrize("method", list(IntervalMethod))
+def test_a_number_that_never_changes_is_its_own_interval(method):
+    found = bootstrap(("x",), mean_of(np.full(9, 0.1)), 9).interval("x", method)
+    assert (found.low, found.high) == pytest.approx((0.1, 0.1), abs=1e-12)
+    assert found.warning == ""
+
+
+def test_the_seed_decides_the_resamples():
+    values = np.arange(20.0)
+    one, same, other = (bootstrap(("x",), mean_of(values), 20, seed=s) for s in (1, 1, 2))
+    assert one.replicates.tolist() == same.replicates.tolist() != other.replicates.tolist()
+
+
+@pytest.mark.parametrize(("n_cases", "n_resamples"), [(0, 10), (10, 0)])
+def test_nothing_to_resample_is_refused(n_cases, n_resamples):
+    with pytest.raises(ValueError, match="at least one case and one resample"):
+        bootstrap(("x",), mean_of(np.zeros(n_cases)), n_cases, n_resamples=n_resamples)
+
+
+def test_a_level_outside_0_to_1_is_refused():
+    with pytest.raises(ValueError, match="level"):
+        replicates_of(range(10), 5.0).interval("x", level=95)
+
+
+def test_all_intervals_come_in_the_order_of_names():
+    values = np.arange(5.0)
+
+    def both(weights):
+        return np.hstack([mean_of(values)(weights), variance_of(values)(weights)])
+
+    found = bootstrap(("mean", "variance"), both, 5, n_resamples=50).intervals()
+    assert [(i.name, i.estimate) for i in found] == [("mean", 2.0), ("variance", 2.0)]

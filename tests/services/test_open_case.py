@@ -1,0 +1,174 @@
+"""Opening data sets and cases: the first phase first, faults named."""
+
+import shutil
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.services.data_set import case_rows, open_data_set
+from napari_mamamia.services.open_case import load_case, load_mask, load_remaining, open_case
+
+
+def phase_path(root, case_id, k):
+    return root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
+
+
+def files_of(root, case_id="A_1"):
+    return find_data_set(root).case(case_id)
+
+
+def values_of(path):
+    """Return the voxels as nibabel reads them, (z, y, x)."""
+    return np.asanyarray(nib.load(path).dataobj).transpose()
+
+
+def rewrite(path, change, affine=None):
+    """Write the file anew with changed values, through nibabel."""
+    old = nib.load(path)
+    data = change(np.asanyarray(old.dataobj))
+    nib.save(nib.Nifti1Image(data, old.affine if affine is None else affine), path)
+
+
+def test_a_data_set_opens_with_its_clinical_table_and_workspace(small_data_set):
+    opened = run_job(open_data_set(small_data_set))
+    assert [case.case_id for case in opened.data_set.cases] == ["A_1", "A_2", "B_1"]
+    assert opened.record("A_2").age == 51
+    assert opened.record("nobody") is None
+    assert opened.workspace.root == small_data_set.parent / "my data set-workspace"
+    assert not opened.workspace.root.exists()  # looking writes nothing
+
+
+def test_the_case_table_knows_what_each_case_has(small_data_set, tmp_path):
+    opened = run_job(open_data_set(small_data_set))
+    target = opened.workspace.prediction("kinetic", "A_2")
+    target.parent.mkdir(parents=True)
+    shutil.copy(small_data_set / "segmentations" / "expert" / "A_2.nii.gz", target)
+    rows = {row.case_id: row for row in case_rows(opened)}
+    assert (rows["A_1"].status, rows["A_1"].n_phases, rows["A_1"].has_reference) == ("new", 4, True)
+    assert (rows["A_2"].status, rows["A_2"].predictions) == ("predicted", ("kinetic",))
+
+
+def test_the_first_phase_shown_is_read_first_and_the_rest_fill_the_same_array(small_data_set):
+    files = files_of(small_data_set)
+    record = run_job(open_data_set(small_data_set)).record("A_1")
+    case = run_job(open_case(files, record))
+    assert [phase.loaded for phase in case.phases] == [False, True, False, False]
+    assert case.times_s == (0, 90, 180, 420)
+    assert not case.signal[0].any()
+    whole = run_job(load_remaining(case, files))
+    assert whole.signal is case.signal
+    assert whole.is_loaded
+    for k in range(4):
+        np.testing.assert_array_equal(
+            whole.signal[k], values_of(phase_path(small_data_set, "A_1", k))
+        )
+
+
+def test_a_4d_file_opens_as_phases(small_data_set, tmp_path):
+    parts = [nib.load(phase_path(small_data_set, "A_1", k)) for k in range(4)]
+    stack = np.stack([np.asanyarray(part.dataobj) for part in parts], axis=-1)
+    path = tmp_path / "series.nii.gz"
+    nib.save(nib.Nifti1Image(stack, parts[0].affine), path)
+    data_set = find_data_set(path)
+    case = run_job(open_case(data_set.cases[0]))
+    assert [phase.loaded for phase in case.phases] == [True, False, False, False]
+    case = run_job(load_remaining(case, data_set.cases[0]))
+    np.testing.assert_array_equal(case.signal, stack.transpose(3, 2, 1, 0))
+
+
+def test_a_file_of_several_volumes_is_not_one_phase(small_data_set):
+    rewrite(phase_path(small_data_set, "A_1", 1), lambda data: np.stack([data, data], axis=-1))
+    with pytest.raises(CaseError, match="phase 1 of case A_1 holds 2 volumes"):
+        run_job(open_case(files_of(small_data_set)))
+
+
+def test_a_missing_phase_is_named(small_data_set):
+    phase_path(small_data_set, "A_1", 2).unlink()
+    with pytest.raises(CaseError, match="phase 2 is missing"):
+        run_job(open_case(files_of(small_data_set)))
+
+
+def test_a_phase_of_another_shape_is_named_with_both_shapes(small_data_set):
+    rewrite(phase_path(small_data_set, "A_1", 3), lambda data: data[:-1])
+    with pytest.raises(CaseError, match=r"phase 3 of case A_1 has shape \(8, 32, 47\).*drop phase"):
+        run_job(open_case(files_of(small_data_set)))
+
+
+def test_a_phase_in_another_place_is_named_with_the_distance(small_data_set):
+    affine = np.diag([-0.8, 0.8, 2.0, 1.0])
+    affine[2, 3] = 4
+    rewrite(phase_path(small_data_set, "A_1", 2), lambda data: data, affine)
+    with pytest.raises(CaseError, match=r"phase 2 of case A_1 lies up to 4\.00 mm"):
+        run_job(open_case(files_of(small_data_set)))
+
+
+def test_an_extra_phase_makes_the_times_unknown_with_a_warning(small_data_set):
+    shutil.copy(phase_path(small_data_set, "A_1", 3), phase_path(small_data_set, "A_1", 4))
+    record = run_job(open_data_set(small_data_set)).record("A_1")
+    case = run_job(open_case(files_of(small_data_set), record))
+    assert case.times_s == (None,) * 5
+    assert "5 phases but 4 acquisition times" in case.warnings[0]
+
+
+def test_an_all_zero_phase_is_a_warning(small_data_set):
+    rewrite(phase_path(small_data_set, "A_1", 2), lambda data: np.zeros_like(data))
+    case = run_job(load_case(files_of(small_data_set)))
+    assert any("phase 2 holds only zeros" in text for text in case.warnings)
+
+
+def test_voxels_that_are_not_numbers_are_counted(small_data_set):
+    def spoil(data):
+        data = data.astype(np.float32)
+        data[0, 0, 0], data[1, 0, 0] = np.nan, np.inf
+        return data
+
+    for k in range(4):
+        rewrite(phase_path(small_data_set, "A_1", k), spoil if k == 1 else lambda data: data)
+    case = run_job(load_case(files_of(small_data_set)))
+    assert case.signal.dtype == np.float32
+    assert any("phase 1 holds 2 voxels that are not numbers" in text for text in case.warnings)
+
+
+def test_a_sheared_case_opens_with_a_warning(small_data_set):
+    affine = np.diag([-0.8, 0.8, 2.0, 1.0])
+    affine[0, 1] = 0.3
+    for k in range(4):
+        rewrite(phase_path(small_data_set, "A_1", k), lambda data: data, affine)
+    case = run_job(open_case(files_of(small_data_set)))
+    assert any("shear" in text or "right angle" in text for text in case.warnings)
+    np.testing.assert_allclose(case.grid.affine, affine, atol=1e-6)
+
+
+def test_a_truncated_phase_is_named(small_data_set):
+    path = phase_path(small_data_set, "A_1", 1)
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(FormatError, match="A_1_0001"):
+        run_job(load_case(files_of(small_data_set)))
+
+
+def test_a_mask_on_another_grid_is_refused(small_data_set):
+    case = run_job(load_case(files_of(small_data_set)))
+    path = small_data_set / "segmentations" / "expert" / "A_1.nii.gz"
+    assert load_mask(path, case).mask().array.sum() == 3 * 6 * 6
+    rewrite(path, lambda data: data[:, 1:])
+    with pytest.raises(GridMismatchError, match="case A_1"):
+        load_mask(path, case)
+
+
+def test_cancelling_an_opening_leaves_no_file_open(small_data_set):
+    job = open_case(files_of(small_data_set))
+    next(job)
+    next(job)
+    job.close()
+    phase_path(small_data_set, "A_1", 1).rename(phase_path(small_data_set, "A_1", 9))
+
+
+def test_an_unreadable_clinical_table_is_a_warning(small_data_set):
+    (small_data_set / "clinical_and_imaging_info.xlsx").write_text("not a workbook")
+    opened = run_job(open_data_set(small_data_set))
+    assert opened.cohort is None
+    assert "clinical table was not read" in opened.warnings[0]

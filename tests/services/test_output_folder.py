@@ -1,0 +1,57 @@
+"""Results of another run are never mixed in or overwritten unasked."""
+
+import json
+
+import pytest
+
+from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.services.output_folder import Existing, claim_folder
+
+PARAMETERS = (("model", "kinetic"), ("label", None))
+
+
+def test_a_new_folder_is_made_and_says_what_the_run_is(tmp_path):
+    claim_folder(tmp_path / "a" / "b", "predict", PARAMETERS, Existing.REFUSE)
+    record = json.loads((tmp_path / "a" / "b" / "run.json").read_text())
+    assert record["command"] == "predict"
+    assert record["parameters"] == {"model": "kinetic", "label": None}
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(SaveConflictError, match="is not empty"):
+        claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_the_same_run_can_be_resumed(tmp_path):
+    claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
+    claim_folder(tmp_path, "predict", PARAMETERS, Existing.RESUME)
+
+
+@pytest.mark.parametrize(
+    ("command", "parameters"), [("score", PARAMETERS), ("predict", (("model", "other"),))]
+)
+def test_another_run_cannot_be_resumed(tmp_path, command, parameters):
+    claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
+    with pytest.raises(SaveConflictError, match="another run"):
+        claim_folder(tmp_path, command, parameters, Existing.RESUME)
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[]", '{"command": "predict"}'])
+def test_a_folder_without_a_readable_run_record_cannot_be_resumed(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(SaveConflictError, match="no readable"):
+        claim_folder(tmp_path, "predict", PARAMETERS, Existing.RESUME)
+
+
+def test_overwriting_leaves_other_files(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    claim_folder(tmp_path, "predict", PARAMETERS, Existing.OVERWRITE)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(SaveError, match="cannot use"):
+        claim_folder(tmp_path / "out", "predict", PARAMETERS, Existing.REFUSE)

@@ -1,0 +1,256 @@
+"""A viewer without a window, a small case, and services that touch no file."""
+
+import os
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
+
+import numpy as np
+import pytest
+from napari.components import ViewerModel
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.preferences import Preferences
+from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.segmentation.segmenter import Candidate, Prediction
+from napari_mamamia.services.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.refine import SavedMask
+from napari_mamamia.services.show_case import CaseMasks, OpenMask
+from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.service_record import Services
+
+SHAPE = (6, 20, 24)
+AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])
+TIMES_S = (0.0, 90.0, 180.0)
+BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))
+
+
+def make_case(case_id="A_1", affine=AXIAL, shape=SHAPE, loaded=True):
+    """Return a case whose voxels all differ, with a bright blob after contrast."""
+    grid = Grid(shape, affine)
+    signal = np.arange(len(TIMES_S) * np.prod(shape), dtype=np.int16) % 97
+    signal = signal.reshape(len(TIMES_S), *shape).astype(np.int16)
+    signal[1:, *BLOB] += 300
+    phases = tuple(Phase(k, t, loaded=loaded or k == 1) for k, t in enumerate(TIMES_S))
+    return Case(case_id, grid, signal, phases)
+
+
+def blob_mask(grid, value=1):
+    """Return uint8 (z, y, x) with the blob."""
+    buffer = np.zeros(grid.shape, np.uint8)
+    buffer[BLOB] = value
+    return buffer
+
+
+def label_map(buffer, grid):
+    """Return a buffer as the label map that a file would give."""
+    box = Box.around(buffer)
+    return LabelMap(grid, box, buffer[box.slices].copy())
+
+
+def done(result, text="Working", steps=2):
+    """Return a job of a few steps that ends with `result`."""
+    for step in range(steps + 1):
+        yield Progress(step, steps, text)
+    return result
+
+
+@pytest.fixture
+def viewer():
+    """A napari viewer without a window."""
+    return ViewerModel()
+
+
+@pytest.fixture
+def new_case():
+    """Return `make_case`: a case by id, affine and shape."""
+    return make_case
+
+
+@pytest.fixture
+def new_mask():
+    """Return `blob_mask`: uint8 (z, y, x) of 2 x 4 x 6 voxels with a value."""
+    return blob_mask
+
+
+@pytest.fixture
+def case():
+    """A small axial case."""
+    return make_case()
+
+
+class FakeSegmenter:
+    """A model that answers what a test puts into it."""
+
+    name = "kinetic"
+    title = "Kinetic threshold"
+    note = "kinetic threshold, not a trained model"
+
+
+@dataclass
+class World:
+    """What the fake services know and what was asked of them."""
+
+    root: Path
+    case_ids: tuple = ("A_1", "A_2", "B_1")
+    reader: str | None = "Ana"
+    affine: np.ndarray = field(default_factory=lambda: AXIAL)
+    has_reference: bool = True
+    reference_value: int = 1
+    problems: dict = field(default_factory=dict)
+    refined: dict = field(default_factory=dict)
+    predictions: dict = field(default_factory=dict)
+    save_error: Exception | None = None
+    open_error: Exception | None = None
+    predict_error: Exception | None = None
+    calls: list = field(default_factory=list)
+    preferences: Preferences = field(default_factory=Preferences)
+
+    def __post_init__(self):
+        self.preferences = replace(self.preferences, reader=self.reader)
+
+    # ------------------------------------------------------------ data set
+
+    def files(self, case_id):
+        phases = tuple(PhaseSource((self.root / f"{case_id}_{k}.nii.gz",)) for k in range(3))
+        reference = self.root / f"{case_id}.nii.gz" if self.has_reference else None
+        return CaseFiles(case_id, phases, reference, problems=self.problems.get(case_id, ()))
+
+    def row(self, case_id):
+        model = ("kinetic",) if case_id in self.predictions else ()
+        readers = tuple(reader for reader, of in self.refined if of == case_id)
+        record = CaseRecord(case_id, age=40.0 + self.case_ids.index(case_id))
+        return CaseRow(self.files(case_id), record, model, readers)
+
+    def open_data_set(self, path, workspace=None):
+        cases = tuple(self.files(case_id) for case_id in self.case_ids)
+        records = tuple(self.row(case_id).record for case_id in self.case_ids)
+        opened = OpenDataSet(
+            DataSet(Path(path), LayoutKind.MAMA_MIA, cases),
+            Workspace(workspace or self.root / "workspace"),
+            Cohort(records),
+        )
+        return done(opened, "Listing cases")
+
+    def save_preferences(self, preferences):
+        self.preferences = preferences
+
+    # ---------------------------------------------------------------- case
+
+    def open_case(self, files, record=None, first=1):
+        self.calls.append(("open", files.case_id))
+        yield Progress(0, 1, "Reading headers")
+        if self.open_error:
+            raise self.open_error
+        return make_case(files.case_id, self.affine, loaded=False)
+
+    def load_remaining(self, case, files):
+        yield Progress(0, 1, "Reading phase 0")
+        return replace(case, phases=tuple(replace(p, loaded=True) for p in case.phases))
+
+    def open_masks(self, case, files, workspace, reader):
+        yield Progress(0, 1, "Reading the reference mask")
+        masks = []
+        if self.has_reference:
+            buffer = blob_mask(case.grid)
+            raw = blob_mask(case.grid, self.reference_value)
+            raw[BLOB[0].start, BLOB[1].start, BLOB[2].start] = 1
+            labels = label_map(raw, case.grid)
+            masks.append(OpenMask("reference", "expert", labels, buffer, labels.values))
+        if files.case_id in self.predictions:
+            buffer = self.predictions[files.case_id].copy()
+            masks.append(OpenMask("prediction", "kinetic", label_map(buffer, case.grid), buffer))
+        if (reader, files.case_id) in self.refined:
+            buffer = self.refined[reader, files.case_id].copy()
+            saved = SavedMask(self.root / reader / f"{files.case_id}.nii.gz", "sha")
+            labels = label_map(buffer, case.grid)
+            masks.append(OpenMask("refined", reader, labels, buffer, saved=saved))
+        return CaseMasks(tuple(masks))
+
+    # -------------------------------------------------------------- masks
+
+    def predict_case(self, case, segmenter, prompt=None):
+        self.calls.append(("predict", case.case_id, prompt))
+        yield Progress(0, 2, "Searching")
+        if self.predict_error:
+            raise self.predict_error
+        made = Provenance(case.case_id, Maker.MODEL, "kinetic")
+        best = Candidate(1, Box((2, 8, 10), (4, 12, 16)), np.ones((2, 4, 6), bool), 432.0, 2.0)
+        other = Candidate(
+            2, Box((5, 1, 1), (6, 3, 3)), np.ones((1, 2, 2), bool), 36.0, 1.0, ("small",)
+        )
+        mask = Mask(case.grid, blob_mask(case.grid).astype(bool), made)
+        return Prediction(case.case_id, mask, (best, other), seconds=0.1, notes=("a note",))
+
+    def save_prediction(self, prediction, case, target, *, overwrite=False):
+        yield Progress(0, 1, "Saving")
+        if self.save_error:
+            raise self.save_error
+        self.predictions[case.case_id] = prediction.mask.array.astype(np.uint8)
+        self.calls.append(("save_prediction", case.case_id, int(prediction.mask.array.sum())))
+
+    def save_refined(
+        self, workspace, reader, case, labels, *, started_from="", seconds=None, replaces=None
+    ):
+        array = labels.copy()
+        yield Progress(0, 1, "Saving")
+        if self.save_error:
+            raise self.save_error
+        self.refined[reader, case.case_id] = array
+        self.calls.append(("save_refined", reader, case.case_id, int(array.sum()), started_from))
+        return SavedMask(workspace.refined(reader, case.case_id), f"sha{array.sum()}")
+
+    def services(self):
+        return Services(
+            open_data_set=self.open_data_set,
+            case_rows=lambda opened: tuple(self.row(case_id) for case_id in self.case_ids),
+            case_row=lambda opened, case_id: self.row(case_id),
+            open_case=self.open_case,
+            load_remaining=self.load_remaining,
+            open_masks=self.open_masks,
+            segmenters=lambda: (FakeSegmenter(),),
+            predict_case=self.predict_case,
+            save_prediction=self.save_prediction,
+            save_refined=self.save_refined,
+            load_preferences=lambda: self.preferences,
+            save_preferences=self.save_preferences,
+        )
+
+
+@pytest.fixture
+def world(tmp_path):
+    """The data set that the fake services show."""
+    return World(tmp_path)
+
+
+@pytest.fixture
+def dock(qtbot, viewer, world):
+    """The dock on a viewer without a window, with fake services."""
+    made = MamamiaDock(viewer, world.services())
+    qtbot.addWidget(made)
+    made.resize(360, 900)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def opened(qtbot, dock):
+    """The dock with case A_1 open and all its phases read."""
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    return dock
+
+
+@pytest.fixture
+def disk_full():
+    """The error of a full disk."""
+    return SaveError("cannot write A_1.nii.gz (No space left on device): free some space")

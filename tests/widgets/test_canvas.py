@@ -1,0 +1,162 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag, edge_letters
+from napari_mamamia.widgets.layers import Role, tag_for
+from napari_mamamia.widgets.scene import Scene
+
+SAGITTAL = np.array(
+    [[0.0, 0.0, 3.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+)
+CORONAL = np.array(
+    [[-1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+)
+
+
+@pytest.fixture
+def scene(viewer):
+    return Scene(viewer)
+
+
+@pytest.fixture
+def text(scene):
+    return CanvasText(scene)
+
+
+def shown(viewer):
+    return {
+        name.removeprefix("mamamia_"): overlay.text
+        for name, overlay in viewer.canvas.overlays.items()
+        if name.startswith("mamamia_") and overlay.visible
+    }
+
+
+@pytest.mark.parametrize(
+    ("affine", "expected"),
+    [
+        (np.diag([-1.0, 1.0, 3.0, 1.0]), "APRL"),
+        (np.diag([1.0, 1.0, 3.0, 1.0]), "APRL"),
+        (np.diag([-1.0, -1.0, 3.0, 1.0]), "APRL"),
+        (SAGITTAL, "SIAP"),
+        (CORONAL, "SIRL"),
+    ],
+)
+def test_letters_in_the_acquisition_plane_are_those_of_radiology(affine, expected):
+    letters = edge_letters(Grid((5, 6, 7), affine), (1, 2))
+    assert "".join(letters[edge] for edge in ("top", "bottom", "left", "right")) == expected
+
+
+def test_letters_follow_the_axes_that_are_displayed():
+    grid = Grid((5, 6, 7), np.diag([-1.0, 1.0, 3.0, 1.0]))
+    # the slice axis runs to superior down the screen: inferior is on top
+    assert edge_letters(grid, (0, 2)) == {"top": "I", "bottom": "S", "left": "R", "right": "L"}
+
+
+def test_letters_follow_a_reversed_camera():
+    grid = Grid((5, 6, 7), np.diag([-1.0, 1.0, 3.0, 1.0]))
+    assert edge_letters(grid, (1, 2), (False, True))["left"] == "L"
+
+
+def test_there_are_no_letters_in_three_dimensions(scene, text, viewer, case):
+    scene.show_case(case, (0, 1))
+    assert set(shown(viewer)) == {"top", "bottom", "left", "right", "phase"}
+    viewer.dims.ndisplay = 3
+    assert set(shown(viewer)) == {"phase"}
+
+
+def test_the_corner_names_the_phase_and_its_time(scene, text, viewer, case):
+    scene.show_case(case, (0, 1))
+    scene.go_to_phase(2)
+    assert shown(viewer)["phase"] == "phase 2 · 180 s"
+    scene.go_to_phase(0)
+    assert shown(viewer)["phase"] == "phase 0 · before contrast"
+
+
+def test_a_phase_that_is_not_read_yet_says_so(scene, text, viewer, case):
+    scene.show_case(case, (0, 1))
+    scene.go_to_phase(2)
+    text.set_loaded(frozenset({1}))
+    assert shown(viewer)["phase"] == "phase 2 · still reading"
+    text.set_loaded(None)
+    assert shown(viewer)["phase"] == "phase 2 · 180 s"
+
+
+def test_a_subtraction_is_named_as_one(scene, text, viewer, case):
+    scene.show_case(case, (0, 1))
+    array = np.zeros(case.grid.shape, np.float32)
+    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=2), array, (0.0, 1.0))
+    assert shown(viewer)["phase"] == "phase 2 − phase 0 · 180 s"
+
+
+def test_scale_bar_letters_and_black_surround_go_with_the_case(scene, text, viewer, case):
+    scene.show_case(case, (0, 1))
+    assert viewer.canvas.overlays["scale_bar"].visible
+    assert tuple(viewer.canvas.background_color[:3]) == (0.0, 0.0, 0.0)
+    viewer.layers.clear()
+    assert shown(viewer) == {}
+    assert not viewer.canvas.overlays["scale_bar"].visible
+    assert viewer.canvas.background_color_override is None
+
+
+@dataclass
+class Mouse:
+    type: str
+    pos: tuple
+    button: int = 3
+    handled: bool = False
+
+
+def drag(viewer, *points, button=3):
+    """Press at the first point, move over the others, let go at the last."""
+    events = [Mouse("mouse_press", points[0], button)]
+    events += [Mouse("mouse_move", point, button) for point in points[1:]]
+    events.append(Mouse("mouse_release", points[-1], button))
+    event = Mouse(**vars(events[0]))
+    for callback in viewer.mouse_drag_callbacks:
+        vars(event).update(vars(events[0]))
+        for step in callback(viewer, event):
+            assert step is None
+            events_left = events[1:]
+            if not events_left:
+                break
+            events = events_left
+            vars(event).update(vars(events[0]))
+
+
+@pytest.fixture
+def image(scene, case):
+    WindowLevelDrag(scene)
+    return scene.show_case(case, (100.0, 300.0))
+
+
+def test_a_drag_to_the_right_widens_the_window(viewer, image):
+    drag(viewer, (50, 50), (250, 50))
+    # 200 of 400 pixels: half as wide again, about the same level of 200
+    assert tuple(image.contrast_limits) == pytest.approx((50.0, 350.0))
+
+
+def test_a_drag_up_lowers_the_level_so_that_the_image_gets_brighter(viewer, image):
+    drag(viewer, (50, 250), (50, 50))
+    assert tuple(image.contrast_limits) == pytest.approx((0.0, 200.0))
+
+
+def test_a_drag_far_to_the_left_never_inverts_the_window(viewer, image):
+    drag(viewer, (900, 50), (0, 50))
+    low, high = image.contrast_limits
+    assert low < high
+
+
+def test_a_drag_with_the_left_button_leaves_the_window_alone(viewer, image):
+    drag(viewer, (50, 50), (250, 50), button=1)
+    assert tuple(image.contrast_limits) == (100.0, 300.0)
+
+
+def test_a_drag_acts_on_the_subtraction_where_that_is_shown(viewer, image, scene, case):
+    array = np.zeros(case.grid.shape, np.float32)
+    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=1), array, (0.0, 10.0))
+    drag(viewer, (50, 50), (450, 50))
+    assert tuple(scene.layer(Role.SUBTRACTION).contrast_limits) == pytest.approx((-5.0, 15.0))
+    assert tuple(image.contrast_limits) == (100.0, 300.0)

@@ -1,0 +1,189 @@
+import threading
+import time
+
+import pytest
+from qtpy.QtCore import QTimer
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.jobs import JobRunner, job_of
+from napari_mamamia.widgets.notify import Failed, Finished, Stopped
+
+
+@pytest.fixture
+def runner(qtbot):
+    made = JobRunner()
+    yield made
+    made.cancel_all()
+    assert made.wait(5)
+
+
+def steps(n, result="done"):
+    for k in range(n + 1):
+        yield Progress(k, n, f"step {k}")
+    return result
+
+
+def endless(closed):
+    """A job that ends only by being stopped; says in which thread it was closed."""
+    try:
+        k = 0
+        while True:
+            k = min(k + 1, 99)
+            time.sleep(0.001)
+            yield Progress(k, 100)
+    finally:
+        closed.append(threading.current_thread().name)
+
+
+def test_a_finished_job_delivers_its_result_once(qtbot, runner):
+    outcomes = []
+    runner.start("lane", "Work", lambda: steps(3), outcomes.append)
+    qtbot.waitUntil(lambda: len(outcomes) == 1)
+    qtbot.wait(20)
+    assert outcomes == [Finished("done")]
+    assert not runner.is_running("lane")
+
+
+def test_progress_ends_at_the_total(qtbot, runner):
+    seen, outcomes = [], []
+    runner.start("lane", "Work", lambda: steps(5), outcomes.append, on_progress=seen.append)
+    qtbot.waitUntil(lambda: bool(outcomes))
+    assert seen[-1] == Progress(5, 5, "step 5")
+
+
+def test_the_outcome_is_delivered_in_the_gui_thread(qtbot, runner):
+    threads = []
+    runner.start(
+        "lane", "Work", lambda: steps(1), lambda _: threads.append(threading.current_thread())
+    )
+    qtbot.waitUntil(lambda: bool(threads))
+    assert threads == [threading.main_thread()]
+
+
+def test_the_job_itself_runs_in_another_thread(qtbot, runner):
+    threads, outcomes = [], []
+    runner.start(
+        "lane", "Work", lambda: job_of(lambda: threads.append(threading.current_thread())),
+        outcomes.append,
+    )
+    qtbot.waitUntil(lambda: bool(outcomes))
+    assert threads[0] is not threading.main_thread()
+
+
+def test_cancel_delivers_stopped_and_closes_the_job_in_its_own_thread(qtbot, runner):
+    closed, outcomes, seen = [], [], []
+    runner.start("lane", "Endless", lambda: endless(closed), outcomes.append, on_progress=seen.append)
+    qtbot.waitUntil(lambda: bool(seen))
+    runner.cancel("lane")
+    assert outcomes == [Stopped()]
+    qtbot.waitUntil(lambda: bool(closed))
+    assert closed == ["job Endless"]
+    qtbot.wait(20)
+    assert outcomes == [Stopped()]
+
+
+def test_a_lane_is_usable_again_after_cancel_and_after_failure(qtbot, runner):
+    outcomes = []
+
+    def failing():
+        yield Progress(0, 1)
+        raise CaseError("phase 3 is missing")
+
+    runner.start("lane", "Endless", lambda: endless([]), outcomes.append)
+    runner.cancel("lane")
+    runner.start("lane", "Failing", failing, outcomes.append)
+    qtbot.waitUntil(lambda: len(outcomes) == 2)
+    runner.start("lane", "Work", lambda: steps(1), outcomes.append)
+    qtbot.waitUntil(lambda: len(outcomes) == 3)
+    assert isinstance(outcomes[1], Failed)
+    assert outcomes[2] == Finished("done")
+
+
+def test_a_failed_job_delivers_its_error(qtbot, runner):
+    outcomes = []
+
+    def failing():
+        yield Progress(0, 1)
+        raise CaseError("phase 3 is missing")
+
+    runner.start("lane", "Work", failing, outcomes.append)
+    qtbot.waitUntil(lambda: bool(outcomes))
+    assert str(outcomes[0].error) == "phase 3 is missing"
+
+
+def test_a_job_that_cannot_even_be_made_fails_like_any_other(qtbot, runner):
+    outcomes = []
+
+    def broken():
+        raise CaseError("no such case")
+
+    runner.start("lane", "Work", broken, outcomes.append)
+    qtbot.waitUntil(lambda: bool(outcomes))
+    assert isinstance(outcomes[0], Failed)
+
+
+def test_only_the_newest_answer_of_a_lane_counts(qtbot, runner):
+    let_go = threading.Event()
+    old, new = [], []
+
+    def slow():
+        yield Progress(0, 1)
+        let_go.wait(5)
+        return "old"
+
+    runner.start("lane", "Old", slow, old.append)
+    runner.start("lane", "New", lambda: steps(1, "new"), new.append)
+    qtbot.waitUntil(lambda: bool(new))
+    let_go.set()
+    qtbot.waitUntil(lambda: runner.wait(0))
+    qtbot.wait(20)
+    assert old == [Stopped()]
+    assert new == [Finished("new")]
+
+
+def test_lanes_do_not_stop_each_other(qtbot, runner):
+    first, second = [], []
+    runner.start("one", "Work", lambda: steps(3), first.append)
+    runner.start("two", "Work", lambda: steps(3), second.append)
+    qtbot.waitUntil(lambda: bool(first and second))
+    assert first == second == [Finished("done")]
+
+
+def test_the_event_loop_runs_while_a_job_runs(qtbot, runner):
+    beats = []
+    timer = QTimer()
+    timer.setInterval(5)
+    timer.timeout.connect(lambda: beats.append(time.perf_counter()))
+    timer.start()
+    outcomes = []
+
+    def busy():
+        for k in range(60):
+            total = sum(range(20_000))
+            yield Progress(k, 60, str(total))
+
+    runner.start("lane", "Busy", busy, outcomes.append)
+    qtbot.waitUntil(lambda: bool(outcomes), timeout=20_000)
+    timer.stop()
+    gaps = [b - a for a, b in zip(beats, beats[1:], strict=False)]
+    assert len(beats) > 5
+    assert max(gaps) < 0.25
+
+
+def test_a_job_that_ends_after_its_runner_is_gone_does_no_harm(qtbot):
+    let_go = threading.Event()
+
+    def slow():
+        yield Progress(0, 1)
+        let_go.wait(5)
+
+    runner = JobRunner()
+    runner.start("lane", "Slow", slow, lambda _: None)
+    thread = next(t for t in threading.enumerate() if t.name == "job Slow")
+    runner.cancel_all()
+    runner.deleteLater()
+    qtbot.wait(10)
+    let_go.set()
+    thread.join(5)
+    assert not thread.is_alive()
