@@ -4,9 +4,10 @@
 
 Masks are 512x512x170 uint8 with a lesion of 10 to 60 mm, as nibabel and as SimpleITK write them;
 the image is 5 phases of int16 512x512x170, noise on smooth anatomy, gzip level 6. Files lie in
-memory where the system has such a folder, so that no disk blurs the comparison. Each round runs
-every program once, in random order; a ratio is the median over rounds of the peer's time by ours.
-``--check`` exits 1 if a ratio misses its limit of issue 2.
+memory where the system has such a folder, so that no disk blurs the comparison, and times are the
+processor's, so that other programs do not. Each round runs every program once, in random order; a
+ratio is the median over rounds of the peer's time by ours. ``--check`` exits 1 if a ratio misses
+its limit of issue 2.
 """
 
 import argparse

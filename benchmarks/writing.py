@@ -2,11 +2,13 @@
 
     python benchmarks/writing.py [--rounds N] [--check]
 
-Every program starts from the same bool array. Ours also compares what it wrote with the mask before
-the file gets its name, and replaces the old file in one step; "nibabel, verified" reads its file
-back and compares, to do equal work. Files lie in memory where the system has such a folder, so that
-no disk blurs the comparison. Each round runs every program once, in random order; a ratio is the
-median over rounds of the peer's time by ours. ``--check`` exits 1 if ours is not 10 x nibabel.
+Masks have a lesion of 10, 25 and 60 mm; every program starts from the same bool array. Ours also
+compares what it wrote with the mask before the file gets its name, and replaces the old file in one
+step; "nibabel, verified" reads its file back and compares, to do equal work. Files lie in memory
+where the system has such a folder, so that no disk blurs the comparison, and times are the
+processor's, so that other programs do not. Each round runs every program once, in random order.
+``--check`` exits 1 if the medians of ours, summed over the masks, are not 10 x shorter than
+nibabel's.
 """
 
 import argparse
@@ -89,7 +91,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     memory = Path("/dev/shm")
-    ratios = []
+    sums = dict.fromkeys(PROGRAMS, 0.0)
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         for seed, size_mm in enumerate(LESIONS_MM):
             mask = lesion(size_mm, seed)
@@ -97,17 +99,18 @@ def main() -> None:
             if not np.array_equal(read_labels_dense(Path(name) / "ours.nii.gz")[1], mask):
                 raise SystemExit("the mask did not read back")
             for peer in PROGRAMS:
-                ratio = float(np.median(times[peer] / times["ours"]))
+                sums[peer] += float(np.median(times[peer]))
                 size_kb = (Path(name) / f"{peer}.nii.gz").stat().st_size / 1e3
                 print(
                     f"lesion of {size_mm:2d} mm {peer:>18} {np.median(times[peer]):7.1f} ms "
-                    f"{size_kb:5.0f} kB {ratio:6.1f} x",
+                    f"{size_kb:5.0f} kB {np.median(times[peer] / times['ours']):6.1f} x",
                     flush=True,
                 )
-                ratios += [ratio] if peer == "nibabel" else []
-    least = min(ratios)
-    print(f"least ratio to nibabel: {least:.1f} x (limit {LIMIT_NIBABEL:g})")
-    if arguments.check and least < LIMIT_NIBABEL:
+    for peer in ("nibabel", "nibabel, verified", "SimpleITK"):
+        print(f"over all masks {peer:>18} {sums[peer] / sums['ours']:6.1f} x")
+    ratio = sums["nibabel"] / sums["ours"]
+    print(f"limit: {LIMIT_NIBABEL:g} x nibabel, reached {ratio:.1f} x")
+    if arguments.check and ratio < LIMIT_NIBABEL:
         sys.exit(1)
 
 

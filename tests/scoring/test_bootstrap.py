@@ -10,6 +10,7 @@ from napari_mamamia.scoring.bootstrap import (
     IntervalMethod,
     acceleration,
     bootstrap,
+    bootstrap_sums,
     leave_one_out_weights,
     resample_weights,
 )
@@ -135,6 +136,16 @@ def test_the_seed_decides_the_resamples():
     values = np.arange(20.0)
     one, same, other = (bootstrap(("x",), mean_of(values), 20, seed=s) for s in (1, 1, 2))
     assert one.replicates.tolist() == same.replicates.tolist() != other.replicates.tolist()
+
+
+def test_sums_in_slices_equal_one_product(monkeypatch):
+    parts = np.random.default_rng(0).random((13, 4))
+    draws = np.random.default_rng(42).integers(0, 13, (20, 13))
+    for products in (1, 60, 200, 1 << 18):
+        monkeypatch.setattr(room, "_PRODUCTS", products)
+        found = bootstrap_sums(tuple("abcd"), parts, lambda sums: sums, n_resamples=20)
+        assert found.replicates == pytest.approx(parts[draws].sum(axis=1), abs=1e-12)
+        assert found.leave_one_out[5] == pytest.approx(np.delete(parts, 5, axis=0).sum(axis=0))
 
 
 @pytest.mark.parametrize(("n_cases", "n_resamples"), [(0, 10), (10, 0)])

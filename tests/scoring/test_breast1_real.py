@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.ndimage import binary_erosion, generate_binary_structure
 
-from napari_mamamia.core.case import Mask
-from napari_mamamia.core.grid import Grid
-from napari_mamamia.scoring.case_score import score_masks
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.scoring.case_score import score_label_maps
 
 pytestmark = pytest.mark.real
 
@@ -18,33 +19,35 @@ SPACING = (2.1, 0.664062, 0.664062)  # z, y, x, from the file's header
 
 
 @pytest.fixture
-def mask(real_data):
-    values, _ = nrrd.read(str(real_data("breast1") / "breast1_label.nrrd"), index_order="C")
-    grid = Grid(values.shape, np.diag([*SPACING[::-1], 1.0]))
-    return Mask(grid, values == 1)
+def path(real_data):
+    return real_data("breast1") / "breast1_label.nrrd"
 
 
 def plain_contour(array):
     return np.argwhere(array & ~binary_erosion(array, FACES))
 
 
-def test_the_volume_is_that_of_pyradiomics(mask, real_data):
-    with (real_data("breast1") / "baseline_shape.csv").open(encoding="utf-8") as lines:
+def test_the_volume_is_that_of_pyradiomics(path):
+    with (path.parent / "baseline_shape.csv").open(encoding="utf-8") as lines:
         rows = {row["featureName"]: row["breast1"] for row in csv.DictReader(lines)}
-    score = score_masks("breast1", mask, mask)
+    labels = read_labels(path)
+    score = score_label_maps("breast1", labels, labels)
     published = float(rows["original_shape_VoxelVolume"])
     assert score.volume_reference_mm3 == pytest.approx(published, rel=1e-12)
     assert (score.dsc, score.hausdorff_mm, score.nsd_1mm) == (1, 0, 1)
 
 
-def test_the_eroded_mask_scores_what_plain_counting_over_the_whole_volume_gives(mask):
-    eroded = binary_erosion(mask.array, FACES)
-    score = score_masks("breast1", mask, Mask(mask.grid, eroded))
-    shared, whole = int(eroded.sum()), int(mask.array.sum())
-    assert (whole, shared) == (143, 16)
-    assert score.dsc == 2 * shared / (whole + shared)
-    assert score.iou == shared / whole
-    a, b = plain_contour(mask.array), plain_contour(eroded)
+def test_the_eroded_mask_scores_what_plain_counting_over_the_whole_volume_gives(path):
+    values, _ = nrrd.read(str(path), index_order="C")
+    whole = values == 1
+    eroded = binary_erosion(whole, FACES)
+    labels = read_labels(path)
+    box = Box.around(eroded)
+    score = score_label_maps("b", labels, LabelMap(labels.grid, box, eroded[box.slices]))
+    # 143 voxels in 3 slices, of which 16 have all their face neighbours
+    assert (whole.sum(), eroded.sum()) == (143, 16)
+    assert (score.dsc, score.iou) == (32 / 159, 16 / 143)
+    a, b = plain_contour(whole), plain_contour(eroded)
     for unit, name in ((SPACING, "mm"), ((1.0, 1.0, 1.0), "voxels")):
         table = np.linalg.norm((a[:, None] - b[None]) * unit, axis=2)
         there, back = table.min(axis=1), table.min(axis=0)

@@ -239,7 +239,7 @@ def test_the_image_border_is_contour_in_mm_and_none_in_voxels():
     # Slabs over whole planes of 11 x 11, 3 and 6 slices of 2 mm from the border. In voxels only the
     # inner faces (slices 2 and 5) are contour, 3 apart throughout. In mm the border slice and the
     # rim of 40 voxels of every slice are contour too. Thick slab, 121 + 121 + 4 x 40 = 402 voxels:
-    # its inner face is 6 mm away, its rims in slices 3 and 4 are 2 and 4 mm away, the rest is shared.
+    # its inner face is 6 mm away, its rims in slices 3 and 4 are 2 and 4 mm away, the rest shared.
     # Thin slab, 121 + 121 + 40 = 282 voxels: only the rings inside the rim of its inner face
     # (32, 24, 16, 8, 1 voxels) have no partner, 1 to 5 steps of 0.5 mm from the rim.
     thick_sum = 121 * 6 + 40 * 2 + 40 * 4

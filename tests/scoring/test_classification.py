@@ -58,7 +58,13 @@ def test_equalised_odds_is_the_sum_of_both_gaps_by_hand():
         predictions_of([1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]), (grouping,), CLINICAL
     )
     variable = found.variables[0]
-    assert (variable.tpr_disparity, variable.fpr_disparity, variable.disparity) == (0.5, 0.5, 1.0)
+    assert (variable.tpr.disparity, variable.fpr.disparity, variable.disparity) == (0.5, 0.5, 1.0)
+    assert (variable.tpr.worst_group, variable.tpr.worst, variable.tpr.variance) == (
+        "y",
+        0.5,
+        1 / 16,
+    )
+    assert (variable.fpr.worst_group, variable.fpr.worst) == ("x", 0.5)
     assert (found.raw, found.clipped, found.fairness) == (1.0, 1.0, 0.0)
     assert [(g.n, g.n_responders, g.is_small) for g in variable.groups] == [(4, 2, True)] * 2
 

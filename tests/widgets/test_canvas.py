@@ -111,19 +111,14 @@ class Mouse:
 
 def drag(viewer, *points, button=3):
     """Press at the first point, move over the others, let go at the last."""
-    events = [Mouse("mouse_press", points[0], button)]
-    events += [Mouse("mouse_move", point, button) for point in points[1:]]
-    events.append(Mouse("mouse_release", points[-1], button))
-    event = Mouse(**vars(events[0]))
-    for callback in viewer.mouse_drag_callbacks:
-        vars(event).update(vars(events[0]))
-        for step in callback(viewer, event):
-            assert step is None
-            events_left = events[1:]
-            if not events_left:
-                break
-            events = events_left
-            vars(event).update(vars(events[0]))
+    event = Mouse("mouse_press", points[0], button)
+    during = viewer.mouse_drag_callbacks[-1](viewer, event)
+    next(during, None)
+    for point in points[1:]:
+        event.type, event.pos = "mouse_move", point
+        next(during, None)
+    event.type = "mouse_release"
+    next(during, None)
 
 
 @pytest.fixture

@@ -159,9 +159,9 @@ def test_the_event_loop_runs_while_a_job_runs(qtbot, runner):
     outcomes = []
 
     def busy():
-        for k in range(60):
+        for k in range(400):
             total = sum(range(20_000))
-            yield Progress(k, 60, str(total))
+            yield Progress(k, 400, str(total))
 
     runner.start("lane", "Busy", busy, outcomes.append)
     qtbot.waitUntil(lambda: bool(outcomes), timeout=20_000)

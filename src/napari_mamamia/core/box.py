@@ -45,7 +45,7 @@ class Box:
         Memory is read once: planes of the axis with the longest stride are asked one by one from
         both ends, and only those between are looked at along the other two axes.
         """
-        slow, *_ = axes = sorted(range(3), key=lambda axis: 0)
+        slow, *_ = axes = sorted(range(3), key=lambda axis: -abs(array.strides[axis]))
         planes = array.transpose(axes)
         first, stop = 0, len(planes)
         while first < stop and not planes[first].any():

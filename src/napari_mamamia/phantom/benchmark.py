@@ -10,7 +10,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.acquisition import field_of_view
 from napari_mamamia.phantom.phantom_case import Phantom, phantom_of
-from napari_mamamia.phantom.render import draw_curves, draw_patient
+from napari_mamamia.phantom.render import draw_anatomy, draw_curves
 from napari_mamamia.phantom.scene import Scene, render_scene, whole_numbers
 from napari_mamamia.phantom.spec import PhantomSpec, Side, TumourKind, TumourSpec
 from napari_mamamia.phantom.streams import Part, stream
@@ -47,9 +47,9 @@ def benchmark_phantom(
         shape=(coarse_shape[0], coarse_shape[1], coarse_shape[2]),
         spacing_mm=(_REPEAT * z, _REPEAT * y, _REPEAT * x),
     )
-    curves, patient = draw_curves(spec), draw_patient(spec)
-    coarse_grid = field_of_view(coarse, patient.body)
-    drawn = run_job(render_scene(coarse, patient, curves, coarse_grid))
+    curves, anatomy = draw_curves(spec), draw_anatomy(spec)
+    coarse_grid = field_of_view(coarse, anatomy.body)
+    drawn = run_job(render_scene(coarse, anatomy, curves, coarse_grid))
     scene = Scene(
         np.empty((phases, *shape), np.int16),
         _repeated(drawn.tissue, shape),

@@ -108,7 +108,7 @@ _MIX: Final = (
     PlannedCase(
         replace(
             _AXIAL,
-            tumours=(TumourSpec(11.0, curve=_LEVEL, early_enhancement_percent=125.0),),
+            tumours=(TumourSpec(11.0, curve=_LEVEL, early_enhancement_percent=165.0),),
             times_s=_T6,
             breast_density="d",
             background_enhancement_percent=55.0,
@@ -172,7 +172,7 @@ _MIX: Final = (
     PlannedCase(
         replace(
             _AXIAL,
-            tumours=(TumourSpec(30.0, _NON_MASS, _RISING, _L, 95.0, axis_ratios=(0.75, 0.5)),),
+            tumours=(TumourSpec(30.0, _NON_MASS, _RISING, _L, 115.0, axis_ratios=(0.75, 0.5)),),
             times_s=_T4,
             breast_density="c",
             background_enhancement_percent=35.0,

@@ -13,7 +13,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.phantom.acquisition import field_of_view
-from napari_mamamia.phantom.render import Curves, draw_curves, draw_patient
+from napari_mamamia.phantom.render import Curves, draw_anatomy, draw_curves
 from napari_mamamia.phantom.scene import Scene, add_noise, render_scene
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.tissue import Tissue
@@ -87,9 +87,9 @@ def make_phantom_job(spec: PhantomSpec) -> Job[Phantom]:
     yield Progress(0, 1, f"Drawing {spec.case_id}")
     curves = draw_curves(spec)
     yield Progress(0, 1, f"Drawing {spec.case_id}")
-    patient = draw_patient(spec)
-    grid = field_of_view(spec, patient.body)
-    scene = yield from render_scene(spec, patient, curves, grid)
+    anatomy = draw_anatomy(spec)
+    grid = field_of_view(spec, anatomy.body)
+    scene = yield from render_scene(spec, anatomy, curves, grid)
     yield from add_noise(spec, scene)
     return phantom_of(spec, grid, curves, scene)
 

@@ -1,4 +1,4 @@
-"""Noise-free signal, tissue labels and truth masks of a patient, a block of slices at a time."""
+"""Noise-free signal, tissue labels and truth masks of a anatomy, a block of slices at a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from napari_mamamia.phantom.torso import paint_torso
 from napari_mamamia.phantom.tumours import Tumour, grow_tumours
 from napari_mamamia.phantom.vessels import Tube, feeding_tube, lay_vessels
 
-__all__ = ["Block", "Curves", "Patient", "draw_curves", "draw_patient", "render_block"]
+__all__ = ["Anatomy", "Block", "Curves", "draw_anatomy", "draw_curves", "render_block"]
 
 _BACKGROUND_KEP_PER_MIN: Final = 0.08
 """Our choice: background enhancement goes on rising through the usual phases."""
@@ -32,7 +32,7 @@ _NIPPLE_ENHANCEMENT: Final = 2.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Patient:
+class Anatomy:
     """All that a grid samples: body, glandular tissue, vessels, tumours, and where fat shines."""
 
     body: Body
@@ -64,7 +64,7 @@ class Block:
     lesions: NDArray[np.uint8]
 
 
-def draw_patient(spec: PhantomSpec) -> Patient:
+def draw_anatomy(spec: PhantomSpec) -> Anatomy:
     """Return the patient of `spec`; the grid has no influence.
 
     Raises
@@ -84,7 +84,7 @@ def draw_patient(spec: PhantomSpec) -> Patient:
         )
         for index, tumour in enumerate(tumours)
     ]
-    return Patient(
+    return Anatomy(
         body, parenchyma, (*lay_vessels(spec, body), *feeding), tumours, suppress_fat(spec, body)
     )
 
@@ -113,7 +113,7 @@ def draw_curves(spec: PhantomSpec) -> Curves:
     )
 
 
-def render_block(patient: Patient, curves: Curves, spec: PhantomSpec, points: Points) -> Block:
+def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Points) -> Block:
     """Return the block at `points`, each phase where the patient then was.
 
     Labels and truth belong to phase 1, at which nobody has moved.
@@ -123,20 +123,20 @@ def render_block(patient: Patient, curves: Curves, spec: PhantomSpec, points: Po
     truth = None
     for shift_mm, phases in _groups(spec).items():
         moved = points.moved(shift_mm)
-        fat_left = patient.suppression.fat_left(moved)
+        fat_left = anatomy.suppression.fat_left(moved)
         canvas = Canvas.blank(moved, phases, curves.tissues, fat_left, voxel_mm)
-        depths = _paint_all(canvas, patient, curves)
+        depths = _paint_all(canvas, anatomy, curves)
         signal[list(phases)] = canvas.signal
         if 1 in phases:
-            lesions = _lesions(patient, moved)
-            truth = Block(signal, canvas.tissue, _breasts(patient, moved, depths), lesions)
+            lesions = _lesions(anatomy, moved)
+            truth = Block(signal, canvas.tissue, _breasts(anatomy, moved, depths), lesions)
     if truth is None:
         raise CaseError(f"{spec.case_id}: phase 1 is missing: it carries the truth")
     return truth
 
 
 def _groups(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ...]]:
-    """Return the phases that share one place of the patient."""
+    """Return the phases that share one place of the anatomy."""
     groups: dict[tuple[float, float, float], tuple[int, ...]] = {}
     for phase in range(spec.n_phases):
         shift = spec.shift_mm(phase)
@@ -144,29 +144,29 @@ def _groups(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ..
     return groups
 
 
-def _paint_all(canvas: Canvas, patient: Patient, curves: Curves) -> Depths:
-    depths = patient.body.depths(canvas.points)
+def _paint_all(canvas: Canvas, anatomy: Anatomy, curves: Curves) -> Depths:
+    depths = anatomy.body.depths(canvas.points)
     canvas.paint(Tissue.SKIN, filled(depths.skin, canvas.voxel_mm))
-    texture = Look(1 + np.float32(0.04) * patient.parenchyma.coarse.at(canvas.points))
+    texture = Look(1 + np.float32(0.04) * anatomy.parenchyma.coarse.at(canvas.points))
     inner = filled(depths.skin + np.float32(SKIN_MM), canvas.voxel_mm)
     canvas.paint(Tissue.FAT, inner, look=texture)
-    _paint_breasts(canvas, patient, depths)
-    paint_torso(canvas, patient.body, depths)
-    for tube in patient.tubes:
+    _paint_breasts(canvas, anatomy, depths)
+    paint_torso(canvas, anatomy.body, depths)
+    for tube in anatomy.tubes:
         _paint_tube(canvas, tube)
-    for tumour, curve in zip(patient.tumours, curves.tumours, strict=True):
+    for tumour, curve in zip(anatomy.tumours, curves.tumours, strict=True):
         _paint_tumour(canvas, tumour, curve)
     return depths
 
 
-def _paint_breasts(canvas: Canvas, patient: Patient, depths: Depths) -> None:
-    parenchyma = patient.parenchyma
-    for breast in patient.body.breasts:
+def _paint_breasts(canvas: Canvas, anatomy: Anatomy, depths: Depths) -> None:
+    parenchyma = anatomy.parenchyma
+    for breast in anatomy.body.breasts:
         window = canvas.points.window(breast.bounds_mm)
         if window is None:
             continue
         points, near = canvas.points.block(window), depths.block(window)
-        region = patient.body.in_breast(breast, points, near)
+        region = anatomy.body.in_breast(breast, points, near)
         inside = smoothstep(-region, 0, 4)
         grain = parenchyma.grain(points)
         look = Look(grain.brightness, parenchyma.enhancement(points))
@@ -204,17 +204,17 @@ def _paint_tumour(canvas: Canvas, tumour: Tumour, curve: NDArray[np.float32]) ->
         canvas.paint(Tissue.TUMOUR_CORE, core, window)
 
 
-def _lesions(patient: Patient, points: Points) -> NDArray[np.uint8]:
+def _lesions(anatomy: Anatomy, points: Points) -> NDArray[np.uint8]:
     lesions = np.zeros(points.shape, np.uint8)
-    for number, tumour in enumerate(patient.tumours, start=1):
+    for number, tumour in enumerate(anatomy.tumours, start=1):
         window = points.window(tumour.bounds_mm)
         if window is not None:
             lesions[window][tumour.distance(points.block(window)) < 0] = number
     return lesions
 
 
-def _breasts(patient: Patient, points: Points, depths: Depths) -> NDArray[np.bool_]:
+def _breasts(anatomy: Anatomy, points: Points, depths: Depths) -> NDArray[np.bool_]:
     inside = np.zeros(points.shape, np.bool_)
-    for breast in patient.body.breasts:
-        inside |= patient.body.in_breast(breast, points, depths) < 0
+    for breast in anatomy.body.breasts:
+        inside |= anatomy.body.in_breast(breast, points, depths) < 0
     return inside

@@ -12,7 +12,7 @@ from napari_mamamia.core.progress import Progress
 from napari_mamamia.phantom.acquisition import coil, coil_field, rician
 from napari_mamamia.phantom.contrast import noise_sigma
 from napari_mamamia.phantom.points import Points
-from napari_mamamia.phantom.render import Curves, Patient, render_block
+from napari_mamamia.phantom.render import Anatomy, Curves, render_block
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
@@ -42,7 +42,7 @@ def _slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
 
 
 def render_scene(
-    spec: PhantomSpec, patient: Patient, curves: Curves, grid: Grid
+    spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
 ) -> Generator[Progress, None, Scene]:
     """Fill the arrays without noise, rounded to the file's type, and find the noise."""
     scene = Scene(
@@ -58,8 +58,8 @@ def render_scene(
     for done, slab in enumerate(slabs):
         yield Progress(_DRAWN * done // len(slabs), _TOTAL, f"Drawing {spec.case_id}")
         points = everywhere.block((slab, slice(None), slice(None)))
-        block = render_block(patient, curves, spec, points)
-        weight = coil(spec, patient.body, uneven, points)
+        block = render_block(anatomy, curves, spec, points)
+        weight = coil(spec, anatomy.body, uneven, points)
         scene.signal[:, slab] = whole_numbers(block.signal * weight)
         scene.tissue[slab], scene.lesions[slab] = block.tissue, block.lesions
         scene.breast[slab] = block.breast

@@ -32,7 +32,7 @@ SEED: Final = 42
 LEVEL: Final = 0.95
 
 _BLOCK: Final = 1 << 17
-"""Weights held at a time (1 MB, near the core): memory doesn't grow with the number of resamples."""
+"""Weights held at a time (1 MB, near the core); memory does not grow with the resamples."""
 
 _PRODUCTS: Final = 1 << 18
 """Multiplications of one matrix product. OpenBLAS starts threads above 2^18, and on a busy machine
@@ -158,7 +158,7 @@ def bootstrap_sums(
 
     def statistic(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         sums = np.empty((len(weights), parts.shape[1]))
-        step = max(1, _PRODUCTS // max(1, parts.size))
+        step = _PRODUCTS // max(1, parts.size) or len(weights)
         for first in range(0, len(weights), step):
             own = slice(first, first + step)
             np.matmul(weights[own], parts, out=sums[own])

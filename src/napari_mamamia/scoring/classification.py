@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.scoring.fairness import disparity
+from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring.fairness import Spread, disparity, spread
 from napari_mamamia.scoring.group_rules import EmptyGroups, GroupRules, MissingLabel, UndefinedRate
 from napari_mamamia.scoring.groups import Grouping, Unassigned
 from napari_mamamia.scoring.performance import ratio
@@ -60,12 +61,15 @@ class GroupRates:
 
 @dataclass(frozen=True, slots=True)
 class VariableOdds:
-    """The equalised-odds disparity over one variable, 0 (best) to 2: the sum of both gaps."""
+    """The equalised-odds disparity over one variable, 0 (best) to 2: that of TPR plus that of FPR.
+
+    nan with the `reason` where one of them is undefined.
+    """
 
     variable: str
     disparity: float
-    tpr_disparity: float
-    fpr_disparity: float
+    tpr: Spread
+    fpr: Spread
     groups: tuple[GroupRates, ...]
     unassigned: tuple[Unassigned, ...]
     reason: str = ""
@@ -195,12 +199,14 @@ def _variable_odds(
     cells = outcomes(predictions.label, predictions.predicted)
     gaps = rate_gaps(grouping.indicator.T @ cells, rules, grouping.empty_groups)
     of_tpr, of_fpr = float(gaps[0]), float(gaps[1])
+    groups = group_rates(predictions, grouping, rules)
+    tpr, fpr = (np.array([getattr(group, rate) for group in groups]) for rate in ("tpr", "fpr"))
     return VariableOdds(
         grouping.variable,
         of_tpr + of_fpr,
-        of_tpr,
-        of_fpr,
-        group_rates(predictions, grouping, rules),
+        spread(tpr, grouping.labels, of_tpr, Better.HIGHER),
+        spread(fpr, grouping.labels, of_fpr, Better.LOWER),
+        groups,
         grouping.unassigned,
         _reason(grouping.variable, of_tpr, of_fpr),
     )

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.group_rules import EmptyGroups, GroupRules
 from napari_mamamia.scoring.groups import Grouping, Unassigned
 from napari_mamamia.scoring.performance import SegmentationScores, ratio
@@ -19,6 +20,7 @@ __all__ = [
     "disparity",
     "group_table",
     "segmentation_fairness",
+    "spread",
     "variable_fairness",
 ]
 
@@ -124,8 +126,8 @@ def variable_fairness(
     one group only has disparity 0.
     """
     groups = group_table(scores, grouping, rules.min_group_size)
-    dsc = _spread(groups, np.array([group.mean_dsc for group in groups]), grouping, worst=-1)
-    norm_hd = _spread(groups, np.array([group.mean_norm_hd for group in groups]), grouping, worst=1)
+    dsc = _spread_of([group.mean_dsc for group in groups], grouping, Better.HIGHER)
+    norm_hd = _spread_of([group.mean_norm_hd for group in groups], grouping, Better.LOWER)
     value = 1 - (dsc.disparity + norm_hd.disparity) / 2
     reason = _reason(groups, grouping) if np.isnan(value) else ""
     return VariableFairness(
@@ -155,6 +157,18 @@ def group_table(
     )
 
 
+def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better: Better) -> Spread:
+    """Return the spread of group means (g,), of which `gap` is the disparity; nan is left out.
+
+    The worst group is the one with the lowest mean where `Better.HIGHER`, else with the highest.
+    """
+    defined = means[~np.isnan(means)]
+    if not defined.size:
+        return Spread(_NAN, _NAN, _NAN, "")
+    place = int(np.nanargmin(means) if better is Better.HIGHER else np.nanargmax(means))
+    return Spread(gap, float(defined.var()), float(means[place]), labels[place])
+
+
 def _moments(
     values: NDArray[np.float64], indicator: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -167,16 +181,9 @@ def _moments(
     return means, np.sqrt(ratio((apart**2).sum(axis=0), np.maximum(n - 1, 0)))
 
 
-def _spread(
-    groups: tuple[GroupScore, ...], means: NDArray[np.float64], grouping: Grouping, worst: int
-) -> Spread:
-    """Return the spread of group means; `worst` is 1 if large values are bad, else -1."""
-    defined = means[~np.isnan(means)]
-    if not defined.size:
-        return Spread(_NAN, _NAN, _NAN, "")
-    place = int(np.nanargmax(worst * means))
-    gap = float(disparity(means, grouping.empty_groups))
-    return Spread(gap, float(defined.var()), float(means[place]), groups[place].label)
+def _spread_of(means: list[float], grouping: Grouping, better: Better) -> Spread:
+    values = np.array(means, dtype=np.float64)
+    return spread(values, grouping.labels, float(disparity(values, grouping.empty_groups)), better)
 
 
 def _reason(groups: tuple[GroupScore, ...], grouping: Grouping) -> str:

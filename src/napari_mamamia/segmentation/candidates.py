@@ -37,6 +37,7 @@ _LOOKED_AT: Final = 60  # regions of one level that are measured, those with mos
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _STRONGEST_PERCENT: Final = 300.0  # more early PE than this says nothing more
 _AROUND_MM: Final = (2.0, 6.0)  # the tissue that a region is compared with
+_LIKELY_PART: Final = 0.5  # share below which the reasons name the larger region
 _UNCHANGED: Final = 0.9  # of its volume: a region that keeps more has no strands
 _LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons speak of a vessel
 
@@ -46,11 +47,15 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A connected region: `core` is what enhances, `crop` the same with holes filled."""
+    """A connected region: `core` is what enhances, `crop` the same with holes filled.
+
+    `share` is its part, by volume, of the connected region that it was opened out of.
+    """
 
     box: Box
     crop: Bools
     core: Bools
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Features:
     compactness: float
     long_mm: float
     thick_mm: float
+    share: float = 1.0
     place: Place = Place()
 
 
@@ -129,7 +135,8 @@ def regions_at(
 def _pieces(whole: Region, ball: Offsets, smallest: float) -> Iterator[Region]:
     """Yield what a wide opening leaves of a filled region: a lesion without its vessels."""
     rest = opened(whole.crop, ball)
-    if np.count_nonzero(rest) > _UNCHANGED * np.count_nonzero(whole.crop):
+    before = np.count_nonzero(whole.crop)
+    if np.count_nonzero(rest) > _UNCHANGED * before:
         return
     labels, _ = ndimage.label(rest, structure=_ALL_NEIGHBOURS)
     sizes = np.bincount(labels.ravel())
@@ -139,7 +146,7 @@ def _pieces(whole: Region, ball: Offsets, smallest: float) -> Iterator[Region]:
         if sizes[label] >= smallest and core.any():
             start = tuple(s.start + o for s, o in zip(where, whole.box.start, strict=True))
             stop = tuple(s.stop + o for s, o in zip(where, whole.box.start, strict=True))
-            yield Region(Box(start, stop), crop, core)
+            yield Region(Box(start, stop), crop, core, int(sizes[label]) / before)
 
 
 def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Place) -> Features:
@@ -161,20 +168,23 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
     axes = _semi_axes_mm(region.crop, spacing_mm)
     solid = volume / (4 / 3 * np.pi * float(np.prod(axes)))
     compactness = min(solid, 1.0) * axes[1] / axes[0]
-    return Features(volume, percent, contrast, ratio, compactness, 2 * axes[0], 2 * axes[1], place)
+    return Features(
+        volume, percent, contrast, ratio, compactness, 2 * axes[0], 2 * axes[1], region.share, place
+    )
 
 
 def score(features: Features, settings: KineticSettings) -> float:
     """Return how much a region looks like a tumour; a number that only orders candidates.
 
-    sqrt(volume in ml, up to `enough_volume_ml`) x contrast/100 (up to 3) x compactness x
-    (0.5 + SER, SER within 0 to 1.5; 1 without a late phase), times 0.05 behind the chest line, 0.2
-    at the back of the image, 0.4 near the skin. Our choice, after the prototype's
+    sqrt(V) x contrast/100 (up to 3) x compactness x (0.5 + SER, SER within 0 to 1.5; left out
+    without a late phase) x sqrt(share), times 0.05 behind the chest line, 0.2 at the back of the
+    image, 0.4 near the skin. V is the volume in ml; beyond E = `enough_volume_ml` it is E x E /
+    volume, since the largest regions are gland. Our choice, after the prototype's
     sqrt(ml) x PE x extent x (0.5 + SER).
     """
-    volume = min(features.volume_mm3 / 1000, settings.enough_volume_ml)
-    value: float = min(max(features.contrast, 0.0), _STRONGEST_PERCENT) / 100 * features.compactness
-    value *= math.sqrt(volume)
+    volume, enough = features.volume_mm3 / 1000, settings.enough_volume_ml
+    value: float = min(max(features.contrast, 0.0), _STRONGEST_PERCENT) / 100
+    value *= features.compactness * math.sqrt(min(volume, enough**2 / volume) * features.share)
     if not np.isnan(features.ratio):
         value *= 0.5 + min(max(features.ratio, 0.0), 1.5)
     place = features.place
@@ -222,6 +232,9 @@ def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[s
         )
     else:
         said.append(f"compactness {features.compactness:.2f} (1 is a ball)")
+    if features.share < _LIKELY_PART:
+        share = 100 * features.share
+        said.append(f"{share:.0f} % of a larger enhancing region, such as gland or a vessel")
     return (*said, *_place_reasons(features.place, settings))
 
 

@@ -82,7 +82,7 @@ class KineticSettings:
         "our choice: a ball of 2.7 mm",
     )
     enough_volume_ml: float = setting(
-        20.0, 0.1, 500.0, "ml", "Beyond this volume, size no longer raises the score",
+        20.0, 0.1, 500.0, "ml", "Beyond this volume, size lowers the score",
         "our choice: keeps heart and glandular tissue from winning by size",
     )
     behind_percent: float = setting(

@@ -70,7 +70,8 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
         outline = delineate(search.scan, seed.region, search.factors, search.limit, settings)
         if outline is not None:
             place = seed.features.place
-            features = measured(outline.local, outline.found, search.scan.spacing_mm, place)
+            local = replace(outline.local, share=seed.region.share)
+            features = measured(local, outline.found, search.scan.spacing_mm, place)
             done.append(Scored(score(features, settings), outline.region, features))
     return done
 

@@ -111,7 +111,7 @@ def _require_single_volumes(files: CaseFiles, headers: list[VolumeHeader]) -> No
     for k, header in enumerate(headers):
         if header.n_volumes > 1:
             raise CaseError(
-                f"phase {k} of case {files.case_id} holds {header.n_volumes} volumes, expected one: "
+                f"phase {k} of case {files.case_id} holds {header.n_volumes} volumes, not one: "
                 f"split it into one file per phase, or open it alone ({header.path})"
             )
 

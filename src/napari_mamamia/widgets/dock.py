@@ -113,6 +113,8 @@ class MamamiaDock(QWidget):
         self.subtracting = Subtracting(self.session, self.scene, self.canvas_text, *common)
         self.scoring = Scoring(self.session, *common)
         self.prompts = PromptTool(self.scene)
+        self._own(self.opening, self.editing, self.predicting)
+        self._own(self.subtracting, self.scoring, self.prompts)
 
     def _make_pages(self) -> None:
         self.header = Header()
@@ -137,6 +139,14 @@ class MamamiaDock(QWidget):
         self.export_flow = ExportFlow(
             self.export_page, session, opening, editing, self.jobs, services, notifier
         )
+
+        self._own(self.header_flow, self.readers, self.cases_flow, self.predict_flow)
+        self._own(self.edit_flow, self.score_flow, self.export_flow)
+
+    def _own(self, *parts: QObject) -> None:
+        """Let parts end with the dock, their timers included."""
+        for part in parts:
+            part.setParent(self)
 
     def _lay_out(self) -> None:
         self.tabs: QTabBar = named(QTabBar(), "mamamia_tabs", "Pages of this dock")
