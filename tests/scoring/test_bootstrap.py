@@ -5,15 +5,15 @@ import pytest
 from scipy import stats
 
 from napari_mamamia.scoring import bootstrap as room
+from napari_mamamia.scoring import resampling
 from napari_mamamia.scoring.bootstrap import (
     Bootstrap,
     IntervalMethod,
     acceleration,
     bootstrap,
     bootstrap_sums,
-    leave_one_out_weights,
-    resample_weights,
 )
+from napari_mamamia.scoring.resampling import leave_one_out_weights, resample_weights
 
 # Spatial test scores of 26 children, B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap
 # (1993), Table 14.1: plug-in variance 171.5, a = 0.061, BCa 90 % interval 115.8 to 259.6 (Table
@@ -52,7 +52,7 @@ def test_weights_are_the_counts_of_plainly_drawn_resamples():
 
 def test_blocks_give_the_same_resamples_as_one_piece(monkeypatch):
     whole = np.concatenate(list(resample_weights(11, 50)))
-    monkeypatch.setattr(room, "_BLOCK", 40)
+    monkeypatch.setattr(resampling, "_BLOCK", 40)
     blocks = list(resample_weights(11, 50))
     assert {len(block) for block in blocks} == {3, 2}
     assert np.concatenate(blocks).tolist() == whole.tolist()

@@ -282,3 +282,14 @@ def test_nothing_is_made_dense_for_a_small_mask_in_a_huge_grid():
     a = LabelMap(grid, Box((5000, 5000, 5000), (5004, 5004, 5004)), block)
     b = LabelMap(grid, Box((5001, 5000, 5000), (5005, 5004, 5004)), block)
     assert score_label_maps("C1", a, b).dsc == 0.75
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"), [(OFFICIAL_CODE, 10 / 150), (PAPER, 20 / 150), (CLINICAL, 20 / 150)]
+)
+def test_the_worked_example_of_the_methods_page(profile, expected):
+    # a cube of 4 x 4 x 4 voxels and the same ten slices of 2 mm away
+    shape = (20, 14, 16)
+    grid = Grid(shape, AFFINE)
+    pair = (labels(cube(z=z, shape=shape), grid) for z in (1, 11))
+    assert norm_hd(*pair, profile) == pytest.approx(expected, abs=1e-15)

@@ -104,6 +104,12 @@ def test_an_unknown_clinical_table_leaves_fairness_undefined():
     assert only.ranking_score == only.balanced_accuracy
 
 
+def test_no_predictions_at_all_give_reasons_and_no_error():
+    found = score_response(ResponsePredictions.of([], small_cohort()), None, rules_of("clinical"))
+    assert np.isnan([found.balanced_accuracy, found.discrimination.auc, found.chance.p_value]).all()
+    assert "needs responders" in found.reason
+
+
 def test_scores_are_judged_where_there_is_one(random_cohort):
     cohort = random_cohort(80, 1)
     full = drawn(cohort, 2)

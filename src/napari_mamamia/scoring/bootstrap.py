@@ -1,6 +1,6 @@
 """Bootstrap over cases: percentile, basic and BCa intervals of several numbers at once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -8,6 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+
+from napari_mamamia.scoring.resampling import (
+    N_RESAMPLES,
+    SEED,
+    leave_one_out_weights,
+    resample_weights,
+)
 
 __all__ = [
     "Bootstrap",
@@ -17,22 +24,12 @@ __all__ = [
     "acceleration",
     "bootstrap",
     "bootstrap_sums",
-    "leave_one_out_weights",
-    "resample_weights",
-    "row_blocks",
 ]
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From weights (b, n), how often each case counts, to the values (b, m) of m numbers."""
 
-N_RESAMPLES: Final = 1000
-SEED: Final = 42
-"""Number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""
-
 LEVEL: Final = 0.95
-
-_BLOCK: Final = 1 << 17
-"""Weights held at a time (1 MB, near the core); memory does not grow with the resamples."""
 
 _PRODUCTS: Final = 1 << 18
 """Multiplications of one matrix product. OpenBLAS starts threads above 2^18, and on a busy machine
@@ -166,38 +163,6 @@ def bootstrap_sums(
 
     left_out = numbers(parts.sum(axis=0) - parts)
     return bootstrap(names, statistic, len(parts), left_out, n_resamples, seed)
-
-
-def resample_weights(
-    n_cases: int, n_resamples: int = N_RESAMPLES, seed: int = SEED
-) -> Iterator[NDArray[np.float64]]:
-    """Yield how often each resample holds each case, in blocks of rows (b, n) float64.
-
-    Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
-    """
-    rng = np.random.default_rng(seed)
-    for n_rows in row_blocks(n_resamples, n_cases):
-        drawn = rng.integers(0, n_cases, size=(n_rows, n_cases))
-        drawn += np.arange(n_rows)[:, None] * n_cases
-        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_cases)
-        yield counts.reshape(n_rows, n_cases).astype(np.float64)
-
-
-def leave_one_out_weights(n_cases: int) -> Iterator[NDArray[np.float64]]:
-    """Yield weights of 1 with 0 for one case after the other, in blocks of rows (b, n)."""
-    first = 0
-    for n_rows in row_blocks(n_cases, n_cases):
-        weights = np.ones((n_rows, n_cases))
-        weights[np.arange(n_rows), first + np.arange(n_rows)] = 0
-        first += n_rows
-        yield weights
-
-
-def row_blocks(n_rows: int, row_length: int) -> Iterator[int]:
-    """Yield numbers of rows that sum to `n_rows`, each small enough for memory."""
-    step = max(1, _BLOCK // max(1, row_length))
-    for first in range(0, n_rows, step):
-        yield min(step, n_rows - first)
 
 
 def _ends(

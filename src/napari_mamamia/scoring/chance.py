@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.scoring.auc import auc
-from napari_mamamia.scoring.bootstrap import row_blocks
 from napari_mamamia.scoring.performance import ratio
+from napari_mamamia.scoring.resampling import row_blocks
 
 __all__ = ["ChanceTest", "Significance", "auc_against_chance", "balanced_accuracy_against_chance"]
 

@@ -11,8 +11,9 @@ from napari_mamamia.scoring.auc import (
     weighted_auc,
     weighted_average_precision,
 )
-from napari_mamamia.scoring.bootstrap import N_RESAMPLES, SEED, Bootstrap, bootstrap
+from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap
 from napari_mamamia.scoring.calibration import Calibration, calibration
+from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 
 __all__ = ["Discrimination", "bootstrap_discrimination", "discrimination"]

@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.scoring.bootstrap import row_blocks
 from napari_mamamia.scoring.classification import outcomes, rate_gaps
 from napari_mamamia.scoring.fairness import disparity
 from napari_mamamia.scoring.group_rules import EmptyGroups, GroupRules
 from napari_mamamia.scoring.groups import Grouping
 from napari_mamamia.scoring.performance import SegmentationScores, ratio
+from napari_mamamia.scoring.resampling import row_blocks
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 
 __all__ = ["PermutationTest", "permute_odds_groups", "permute_segmentation_groups"]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.scoring.bootstrap import N_RESAMPLES, SEED, Bootstrap, bootstrap_sums
+from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_sums
 from napari_mamamia.scoring.chance import ChanceTest, balanced_accuracy_against_chance
 from napari_mamamia.scoring.classification import (
     EqualisedOdds,
@@ -24,6 +24,7 @@ from napari_mamamia.scoring.discrimination import Discrimination, discrimination
 from napari_mamamia.scoring.group_rules import GroupRules, MissingLabel
 from napari_mamamia.scoring.groups import Grouping, group_cases
 from napari_mamamia.scoring.ranking import ranking_score
+from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 
 __all__ = [

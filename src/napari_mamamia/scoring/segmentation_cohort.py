@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.scoring.bootstrap import N_RESAMPLES, SEED, Bootstrap, bootstrap_sums
+from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_sums
 from napari_mamamia.scoring.fairness import Fairness, disparity, segmentation_fairness
 from napari_mamamia.scoring.group_rules import GroupRules
 from napari_mamamia.scoring.groups import Grouping, group_cases
@@ -20,6 +20,7 @@ from napari_mamamia.scoring.performance import (
     segmentation_performance,
 )
 from napari_mamamia.scoring.ranking import ranking_score
+from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 
 __all__ = ["SegmentationCohort", "bootstrap_segmentation", "score_segmentation"]
 

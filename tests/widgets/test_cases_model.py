@@ -1,0 +1,128 @@
+import time
+from pathlib import Path
+
+import pytest
+from qtpy.QtCore import Qt
+
+from napari_mamamia.core.cohort import CaseRecord, MenopausalStatus
+from napari_mamamia.io.sources import CaseFiles, PhaseSource
+from napari_mamamia.services.data_set import CaseRow
+from napari_mamamia.widgets.cases_model import BASIC_COLUMNS, CaseTableModel, clinical_columns
+
+
+def row(case_id, phases=4, reference=True, record=None, problems=(), refined=()):
+    files = CaseFiles(
+        case_id,
+        tuple(PhaseSource((Path(f"{case_id}_{k}.nii.gz"),)) for k in range(phases)),
+        Path("r.nii.gz") if reference else None,
+        problems=tuple(problems),
+    )
+    return CaseRow(files, record, (), tuple(refined))
+
+
+@pytest.fixture
+def model(qapp):
+    made = CaseTableModel()
+    rows = [row("DUKE_10", 5), row("DUKE_2", 3, reference=False), row("ISPY1_1", 4)]
+    made.show_rows(rows, BASIC_COLUMNS)
+    return made
+
+
+def column(model, section):
+    return [model.index(r, section).data() for r in range(model.rowCount())]
+
+
+def test_rows_stand_in_the_order_of_the_data_set(model):
+    assert model.case_ids() == ["DUKE_10", "DUKE_2", "ISPY1_1"]
+
+
+def test_case_names_sort_by_their_numbers(model):
+    model.sort(0)
+    assert model.case_ids() == ["DUKE_2", "DUKE_10", "ISPY1_1"]
+    model.sort(0, Qt.SortOrder.DescendingOrder)
+    assert model.case_ids() == ["ISPY1_1", "DUKE_10", "DUKE_2"]
+
+
+def test_numbers_sort_by_value_and_unknown_comes_last_either_way(qapp):
+    made = CaseTableModel()
+    records = {"a": 60.0, "b": None, "c": 9.0}
+    rows = [row(name, record=CaseRecord(name, age=age)) for name, age in records.items()]
+    made.show_rows(rows, (*BASIC_COLUMNS, *clinical_columns(rows)))
+    age = [c.title for c in (*BASIC_COLUMNS, *clinical_columns(rows))].index("age")
+    made.sort(age)
+    assert made.case_ids() == ["c", "a", "b"]
+    made.sort(age, Qt.SortOrder.DescendingOrder)
+    assert made.case_ids() == ["a", "c", "b"]
+
+
+def test_the_third_click_that_takes_the_sorting_away_gives_the_first_order_back(model):
+    model.sort(0)
+    model.sort(-1)
+    assert model.case_ids() == ["DUKE_10", "DUKE_2", "ISPY1_1"]
+
+
+def test_search_needs_every_word_in_any_column_and_any_letter_case(model):
+    model.set_search("duke yes")
+    assert model.case_ids() == ["DUKE_10"]
+    model.set_search("")
+    assert model.rowCount() == 3
+
+
+def test_a_missing_reference_is_a_dash(model):
+    assert column(model, 2) == ["yes", "–", "yes"]
+
+
+def test_problems_are_told_on_hover(qapp):
+    made = CaseTableModel()
+    made.show_rows([row("a", problems=["phase 1 is missing"])], BASIC_COLUMNS)
+    assert made.index(0, 0).data(Qt.ItemDataRole.ToolTipRole) == "phase 1 is missing"
+    assert column(made, 5) == ["problem"]
+
+
+def test_every_column_explains_itself(model):
+    for section in range(model.columnCount()):
+        tip = model.headerData(
+            section, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
+        )
+        assert tip
+
+
+def test_a_changed_case_keeps_its_place_and_shows_its_new_state(model):
+    model.set_row(row("DUKE_2", 3, refined=("Ana",)))
+    assert column(model, 4) == ["–", "Ana", "–"]
+    model.set_search("ana")
+    assert model.case_ids() == ["DUKE_2"]
+
+
+def test_the_open_case_is_bold(model):
+    model.set_current("DUKE_2")
+    bold = [model.index(r, 0).data(Qt.ItemDataRole.FontRole) for r in range(3)]
+    assert [font is not None for font in bold] == [False, True, False]
+
+
+def test_clinical_columns_are_those_with_a_value_somewhere():
+    rows = [
+        row("a", record=CaseRecord("a", age=50.0, other={"site": "X", "weight": None})),
+        row("b", record=CaseRecord("b", menopausal_status=MenopausalStatus.POST)),
+        row("c"),
+    ]
+    columns = clinical_columns(rows)
+    assert [c.title for c in columns] == ["age", "menopausal status", "site", "weight"]
+    assert columns[0].value(rows[2]) is None
+    assert columns[2].value(rows[0]) == "X"
+
+
+def test_sorting_and_searching_1506_cases_takes_less_than_50_ms(qapp):
+    made = CaseTableModel()
+    records = [CaseRecord(f"DUKE_{k:03d}", age=float(k % 60)) for k in range(1506)]
+    rows = [row(r.case_id, 4 + k % 3, record=r) for k, r in enumerate(records)]
+    made.show_rows(rows, (*BASIC_COLUMNS, *clinical_columns(rows)))
+    best = []
+    for act in (lambda: made.sort(0), lambda: made.sort(6), lambda: made.set_search("7")):
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            act()
+            times.append(time.perf_counter() - started)
+        best.append(min(times))
+    assert max(best) < 0.05

@@ -1,0 +1,106 @@
+from pathlib import Path
+
+import pytest
+from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
+from qtpy.QtGui import QDropEvent
+from qtpy.QtTest import QTest
+
+from napari_mamamia.widgets.cases_page import CasesPage
+
+
+@pytest.fixture
+def page(qtbot):
+    made = CasesPage()
+    qtbot.addWidget(made)
+    made.resize(340, 700)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def filled(page, world):
+    page.show_data_set(Path("/data/set"), "3 case(s)", [world.row(c) for c in world.case_ids])
+    return page
+
+
+def test_with_nothing_open_the_next_step_is_to_open_a_data_set(page):
+    assert page.browse.property("primary")
+    assert not page.table.isVisible()
+    assert "MAMA-MIA" in page.note.text()
+
+
+def test_with_a_data_set_open_the_table_stands_in_front(filled):
+    assert filled.table.isVisible()
+    assert not filled.browse.property("primary")
+    assert filled.queue() == ["A_1", "A_2", "B_1"]
+
+
+def test_enter_in_the_folder_field_opens_it(page, qtbot):
+    page.folder.setText("/data/my set")
+    with qtbot.waitSignal(page.folder_chosen) as heard:
+        QTest.keyClick(page.folder, Qt.Key.Key_Return)
+    assert heard.args == [Path("/data/my set")]
+
+
+def test_a_dropped_folder_is_opened(page, qtbot, tmp_path):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    event = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, keys)
+    with qtbot.waitSignal(page.folder_chosen) as heard:
+        page.dropEvent(event)
+    assert heard.args == [tmp_path]
+
+
+def test_double_click_and_enter_open_a_case(filled, qtbot):
+    table = filled.table
+    where = table.visualRect(filled.model.index(1, 0)).center()
+    with qtbot.waitSignal(filled.case_chosen) as heard:
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+        QTest.mouseDClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    assert heard.args == ["A_2"]
+    with qtbot.waitSignal(filled.case_chosen) as heard:
+        QTest.keyClick(table, Qt.Key.Key_Down)
+        QTest.keyClick(table, Qt.Key.Key_Return)
+    assert heard.args == ["B_1"]
+
+
+def test_a_click_on_a_title_sorts_and_the_queue_follows(filled, qtbot):
+    with qtbot.waitSignal(filled.queue_changed):
+        filled.table.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+    assert filled.queue() == ["B_1", "A_2", "A_1"]
+
+
+def test_search_narrows_the_queue(filled):
+    filled.search.setText("A_")
+    assert filled.queue() == ["A_1", "A_2"]
+
+
+def test_a_clinical_column_can_be_added_and_taken_away(filled):
+    before = filled.model.columnCount()
+    action = next(a for a in filled.columns.menu().actions() if a.text() == "age")
+    action.setChecked(True)
+    assert filled.model.columnCount() == before + 1
+    assert filled.model.index(0, before).data() == "40"
+    action.setChecked(False)
+    assert filled.model.columnCount() == before
+
+
+def test_recent_data_sets_are_offered(page, qtbot):
+    assert not page.recent.isEnabled()
+    page.set_recent([Path("/data/one"), Path("/data/two")])
+    with qtbot.waitSignal(page.folder_chosen) as heard:
+        page.recent.menu().actions()[1].trigger()
+    assert heard.args == [Path("/data/two")]
+
+
+def test_the_open_case_is_selected_in_the_table(filled):
+    filled.set_current("B_1")
+    assert filled.table.currentIndex().row() == 2
+
+
+def test_letters_pressed_on_the_table_are_left_to_the_window(filled):
+    filled.table.setFocus()
+    filled.set_current("A_1")
+    QTest.keyClick(filled.table, Qt.Key.Key_B)
+    assert filled.table.currentIndex().row() == 0

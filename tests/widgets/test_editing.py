@@ -1,0 +1,250 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from napari.utils.notifications import notification_manager
+
+from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.editing import SaveState
+from napari_mamamia.widgets.layers import Role
+
+
+def click(dock, name):
+    dock.findChild(object, name).click()
+
+
+def paint(dock, voxel=(3, 2, 2)):
+    """Paint one voxel (z, y, x) through the layer, as the brush does."""
+    layer = dock.scene.layer(Role.REFINED)
+    case = dock.session.case
+    layer.brush_size = 1
+    layer.paint(case.grid.display_frame().point_to_display(voxel, case.grid.shape), 1)
+
+
+def saved(world):
+    return [call for call in world.calls if call[0] == "save_refined"]
+
+
+@pytest.fixture
+def editing(opened):
+    """A copy of the reference under the brush."""
+    opened.show_page("Edit")
+    click(opened, "edit_from_reference")
+    return opened
+
+
+def test_an_own_mask_is_a_copy_of_the_one_it_was_made_from(editing):
+    reference = editing.session.mask(Role.REFERENCE)
+    refined = editing.session.mask(Role.REFINED)
+    np.testing.assert_array_equal(refined.buffer, reference.buffer)
+    assert not np.shares_memory(refined.buffer, reference.buffer)
+    assert (refined.name, refined.started_from) == ("Ana", "reference expert")
+
+
+def test_the_brush_is_ready_on_the_own_mask(editing, viewer):
+    layer = editing.scene.layer(Role.REFINED)
+    assert viewer.layers.selection.active is layer
+    assert layer.mode == "paint"
+    click(editing, "edit_pan")
+    assert layer.mode == "pan_zoom"
+
+
+def test_a_copy_that_was_not_touched_is_not_saved_by_itself(qtbot, editing, world):
+    assert editing.editing.state is SaveState.NEW
+    editing.editing.save_if_needed(lambda _: None)
+    assert saved(world) == []
+
+
+def test_painting_makes_unsaved_changes_and_save_the_next_step(editing):
+    paint(editing)
+    assert editing.editing.state is SaveState.UNSAVED
+    assert editing.header.saved.text() == "unsaved changes"
+    assert editing.edit_page.save.property("primary")
+
+
+def test_save_writes_the_mask_under_the_readers_name_with_its_history(qtbot, editing, world):
+    paint(editing)
+    click(editing, "edit_save")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
+    # the reference has 2 x 4 x 6 = 48 voxels, one was painted
+    assert saved(world) == [("save_refined", "Ana", "A_1", 49, "reference expert")]
+    assert "0:00 ago" in editing.header.saved.text()
+    assert "workspace" in editing.edit_page.state.text()
+    assert editing.cases_page.model.index(0, 4).data() == "Ana"
+
+
+def test_undo_back_to_the_saved_mask_is_no_change(qtbot, editing):
+    paint(editing)
+    click(editing, "edit_save")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
+    paint(editing, (4, 3, 3))
+    assert editing.editing.state is SaveState.UNSAVED
+    editing.scene.layer(Role.REFINED).undo()
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
+
+
+def test_undo_of_a_saved_stroke_is_a_change(qtbot, editing):
+    paint(editing)
+    click(editing, "edit_save")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
+    editing.scene.layer(Role.REFINED).undo()
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.UNSAVED, timeout=3000)
+
+
+def test_changes_are_saved_by_themselves(qtbot, editing, world):
+    editing.editing._autosave.setInterval(50)
+    paint(editing)
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
+    assert len(saved(world)) == 1
+
+
+def test_another_case_opens_only_after_the_mask_is_saved(qtbot, editing, world):
+    paint(editing)
+    editing.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: editing.session.case_id == "A_2")
+    names = [call[:2] for call in world.calls]
+    assert names.index(("save_refined", "Ana")) < names.index(("open", "A_2"))
+    assert editing.session.mask(Role.REFINED) is None
+    assert editing.header.saved.text() == ""
+
+
+def test_a_mask_that_cannot_be_saved_keeps_its_case_open(qtbot, editing, world, disk_full):
+    world.save_error = disk_full
+    paint(editing)
+    editing.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
+    qtbot.wait(50)
+    assert editing.session.case_id == "A_1"
+    assert editing.session.mask(Role.REFINED).buffer.sum() == 49
+    assert "NOT saved" in editing.header.saved.text()
+    assert "No space left" in editing.header.message.text()
+
+
+def test_a_failed_saving_is_notified_once_and_tried_again(qtbot, editing, world, disk_full):
+    world.save_error = disk_full
+    editing.editing._autosave.setInterval(30)
+    before = len(notification_manager.records)
+    paint(editing)
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
+    qtbot.wait(200)
+    assert len(notification_manager.records) == before + 1
+    world.save_error = None
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
+
+
+def test_the_mask_is_there_again_when_the_case_is_opened_again(qtbot, editing, world):
+    paint(editing)
+    editing.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: editing.session.case_id == "A_2")
+    editing.cases_flow.open_case("A_1")
+    qtbot.waitUntil(lambda: editing.session.case_id == "A_1")
+    assert editing.session.mask(Role.REFINED).buffer.sum() == 49
+    assert editing.editing.state is SaveState.SAVED
+    assert editing.scene.layer(Role.REFINED).editable
+
+
+def test_closing_saves_at_once(editing, world):
+    paint(editing)
+    editing.close_down()
+    assert len(saved(world)) == 1
+
+
+def test_starting_again_asks_first(qtbot, editing):
+    paint(editing)
+    click(editing, "edit_from_nothing")
+    assert editing.session.mask(Role.REFINED).buffer.sum() == 49
+    assert editing.edit_page.question.isVisible()
+    click(editing, "edit_keep")
+    assert not editing.edit_page.question.isVisible()
+    click(editing, "edit_from_nothing")
+    click(editing, "edit_replace")
+    assert editing.session.mask(Role.REFINED).buffer.sum() == 0
+    assert editing.editing.state is SaveState.UNSAVED
+
+
+def test_the_reference_itself_is_never_painted(opened, viewer):
+    layer = opened.scene.layer(Role.REFERENCE)
+    viewer.layers.selection.active = layer
+    layer.mode = "paint"
+    assert layer.mode == "pan_zoom"
+
+
+def test_deleting_the_layer_saves_what_was_painted(qtbot, editing, viewer, world):
+    paint(editing)
+    viewer.layers.remove(editing.scene.layer(Role.REFINED))
+    qtbot.waitUntil(lambda: editing.session.mask(Role.REFINED) is None)
+    assert saved(world)[0][3] == 49
+
+
+def test_a_layer_deleted_while_saving_fails_comes_back(qtbot, editing, viewer, world, disk_full):
+    world.save_error = disk_full
+    paint(editing)
+    viewer.layers.remove(editing.scene.layer(Role.REFINED))
+    qtbot.waitUntil(lambda: editing.scene.layer(Role.REFINED) is not None)
+    assert editing.session.mask(Role.REFINED).buffer.sum() == 49
+
+
+def test_painting_goes_on_while_a_saving_runs_and_is_saved_after_it(qtbot, editing, world):
+    editing.editing._autosave.setInterval(30)
+    paint(editing)
+    click(editing, "edit_save")
+    paint(editing, (4, 4, 4))
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
+    qtbot.waitUntil(lambda: world.refined["Ana", "A_1"].sum() == 50, timeout=3000)
+
+
+@pytest.fixture
+def nameless(qtbot, viewer, world):
+    """The dock of a reader who was never asked, with A_1 open."""
+    world.preferences = type(world.preferences)()
+    dock = MamamiaDock(viewer, world.services())
+    qtbot.addWidget(dock)
+    dock.show()
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    return dock
+
+
+def test_the_reader_is_asked_once_in_a_line_and_remembered(qtbot, nameless, world):
+    click(nameless, "edit_from_reference")
+    assert nameless.header.reader_name.isVisible()
+    assert nameless.session.mask(Role.REFINED) is None
+    nameless.header.reader_name.setText("Bo Smith")
+    click(nameless, "header_reader_ok")
+    qtbot.waitUntil(lambda: nameless.session.mask(Role.REFINED) is not None)
+    assert world.preferences.reader == "Bo Smith"
+    assert nameless.header.reader.text() == "reader: Bo Smith"
+    assert not nameless.header.reader_name.isVisible()
+
+
+def test_a_name_that_cannot_be_a_folder_is_refused_with_the_reason(nameless, world):
+    click(nameless, "edit_from_reference")
+    nameless.header.reader_name.setText("A/B")
+    click(nameless, "header_reader_ok")
+    assert "holds /" in nameless.header.message.text()
+    assert nameless.session.reader is None
+    assert nameless.header.reader_name.isVisible()
+
+
+def test_another_reader_gets_an_own_mask(qtbot, editing, world):
+    paint(editing)
+    click(editing, "header_reader")
+    editing.header.reader_name.setText("Bo")
+    click(editing, "header_reader_ok")
+    qtbot.waitUntil(lambda: editing.session.reader == "Bo")
+    qtbot.waitUntil(lambda: not editing.jobs.is_running("masks"))
+    assert world.refined["Ana", "A_1"].sum() == 49
+    assert editing.session.mask(Role.REFINED) is None
+    click(editing, "header_reader")
+    editing.header.reader_name.setText("Ana")
+    click(editing, "header_reader_ok")
+    qtbot.waitUntil(lambda: editing.session.mask(Role.REFINED) is not None)
+    assert editing.session.mask(Role.REFINED).buffer.sum() == 49
+
+
+def test_a_case_without_a_workspace_says_where_its_mask_can_go(editing, viewer):
+    editing.session.files = None
+    paint(editing)
+    editing.cases_flow.open_case("A_2")
+    assert "Save Selected Layers" in editing.header.message.text()
+    assert editing.session.case_id == "A_1"

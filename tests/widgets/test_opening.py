@@ -1,0 +1,212 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from napari.layers import Layer
+from qtpy.QtCore import Qt
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.services.show_case import CaseMasks
+from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.layers import Role, array_of, case_layer, mask_layer, tag_for, tag_of
+
+
+def open_case(qtbot, dock, case_id):
+    dock.cases_flow.open_case(case_id)
+    qtbot.waitUntil(
+        lambda: dock.session.case_id == case_id and dock.session.case.is_loaded, timeout=5000
+    )
+
+
+def test_with_nothing_open_the_pages_say_what_is_missing(dock):
+    assert dock.header.case.text() == "no case open"
+    for page in (dock.predict_page, dock.edit_page, dock.score_page, dock.export_page):
+        assert "first" in page.missing.text()
+    dock.show_page("Score")
+    dock.score_page.to_cases.click()
+    assert dock.page == "Cases"
+
+
+def test_a_data_set_is_listed_and_remembered(qtbot, dock, world):
+    dock.open_data_set(Path("data"))
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    assert dock.cases_page.queue() == ["A_1", "A_2", "B_1"]
+    assert "3 case(s)" in dock.cases_page.note.text()
+    assert [path.name for path in world.preferences.recent] == ["data"]
+    assert dock.session.case is None
+
+
+def test_an_opened_case_shows_its_phases_and_reference(opened, viewer):
+    image = opened.scene.layer(Role.PHASE)
+    assert np.shares_memory(image.data, opened.session.case.signal)
+    assert np.shares_memory(
+        opened.scene.layer(Role.REFERENCE).data, opened.session.mask(Role.REFERENCE).buffer
+    )
+    assert opened.header.case.text() == "A_1"
+    assert opened.header.position.text() == "1 / 3"
+
+
+def test_a_case_opens_on_the_first_phase_after_contrast_and_the_slice_of_the_tumour(opened):
+    assert opened.scene.phase == 1
+    assert opened.viewer.dims.current_step[1] in (2, 3)
+
+
+def test_a_case_without_a_mask_opens_on_its_middle_slice(qtbot, dock, world):
+    world.has_reference = False
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None)
+    assert dock.viewer.dims.current_step[1] == 3
+
+
+def test_contrast_is_set_from_the_phase_on_screen(opened):
+    low, high = opened.scene.layer(Role.PHASE).contrast_limits
+    assert 0 <= low < 10
+    assert 90 < high <= 397
+
+
+def test_next_and_previous_go_through_the_table_as_sorted(qtbot, opened):
+    opened.cases_page.table.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+    assert opened.header.position.text() == "3 / 3"
+    opened.header.previous.click()
+    qtbot.waitUntil(lambda: opened.session.case_id == "A_2")
+    assert opened.header.position.text() == "2 / 3"
+
+
+def test_past_the_last_case_nothing_opens_and_a_line_says_so(opened):
+    opened.cases_flow.open_neighbour(-1)
+    assert "first case" in opened.header.message.text()
+    assert opened.session.case_id == "A_1"
+
+
+def test_a_case_that_cannot_be_opened_leaves_the_one_on_screen(qtbot, opened, world):
+    world.open_error = CaseError("phase 3 of case A_2 is missing: add A_2_0003.nii.gz")
+    opened.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: "phase 3" in opened.header.message.text())
+    assert opened.session.case_id == "A_1"
+    assert opened.scene.layer(Role.PHASE) is not None
+    world.open_error = None
+    open_case(qtbot, opened, "A_2")
+    assert opened.header.message.text() == ""
+
+
+def test_a_cancelled_opening_leaves_the_case_on_screen(qtbot, opened):
+    opened.cases_flow.open_case("A_2")
+    opened.header.cancel.click()
+    qtbot.waitUntil(lambda: not opened.jobs.is_running("open"))
+    assert opened.session.case_id == "A_1"
+
+
+def test_a_mask_that_cannot_be_read_is_told_and_the_case_opens(qtbot, dock, world, monkeypatch):
+    def damaged(case, files, workspace, reader):
+        yield Progress(0, 1)
+        return CaseMasks((), ("the reference mask is not shown: A_1.nii.gz is cut short",))
+
+    monkeypatch.setattr(world, "open_masks", damaged)
+    fresh = MamamiaDock(dock.viewer, world.services())
+    qtbot.addWidget(fresh)
+    fresh.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: fresh.session.case is not None)
+    assert "is cut short" in fresh.header.message.text()
+    fresh.close_down()
+
+
+def test_the_progress_line_is_there_only_while_something_runs(qtbot, dock):
+    dock.open_data_set(Path("data"), "A_1")
+    assert dock.header.state.currentIndex() == 1
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    qtbot.waitUntil(lambda: dock.header.state.currentIndex() == 0)
+
+
+def test_deleting_the_image_layer_closes_the_case(opened, viewer):
+    viewer.layers.remove(opened.scene.layer(Role.PHASE))
+    assert opened.session.case is None
+    assert opened.header.case.text() == "no case open"
+    assert "Open a case first" in opened.predict_page.missing.text()
+
+
+def test_deleting_a_mask_layer_takes_it_out_of_the_header_and_the_next_case_has_it_again(
+    qtbot, opened, viewer
+):
+    viewer.layers.remove(opened.scene.layer(Role.REFERENCE))
+    assert opened.session.mask(Role.REFERENCE) is None
+    assert not opened.header.findChild(object, "header_mask_reference").isVisible()
+    open_case(qtbot, opened, "A_2")
+    assert opened.session.mask(Role.REFERENCE) is not None
+
+
+def test_renamed_and_reordered_layers_still_follow_their_case(qtbot, opened, viewer):
+    for place, layer in enumerate(viewer.layers):
+        layer.name = f"mine {place}"
+    viewer.layers.reverse()
+    open_case(qtbot, opened, "B_1")
+    assert {tag_of(layer).case_id for layer in viewer.layers} == {"B_1"}
+    assert len(viewer.layers) == 2
+
+
+def test_chips_in_the_header_show_and_hide_masks(opened):
+    chip = opened.header.findChild(object, "header_mask_reference")
+    assert chip.isChecked()
+    chip.click()
+    assert not opened.scene.layer(Role.REFERENCE).visible
+    opened.scene.layer(Role.REFERENCE).visible = True
+    assert chip.isChecked()
+
+
+def test_the_lesion_button_goes_to_the_largest_part_of_the_mask(qtbot, opened):
+    opened.viewer.dims.set_current_step(1, 0)
+    opened.header.lesion.click()
+    qtbot.waitUntil(lambda: opened.viewer.dims.current_step[1] in (2, 3))
+
+
+def test_without_a_visible_mask_the_lesion_button_says_why(opened):
+    opened.scene.set_visible(Role.REFERENCE, False)
+    opened.go_to_lesion()
+    assert "No mask is shown" in opened.header.message.text()
+
+
+def test_sample_data_are_adopted_as_the_open_case(qtbot, dock, viewer, case, new_mask):
+    viewer.add_layer(Layer.create(*case_layer(case, (0, 400))))
+    buffer = new_mask(case.grid)
+    viewer.add_layer(Layer.create(*mask_layer(tag_for(case, Role.REFERENCE), buffer)))
+    qtbot.waitUntil(lambda: dock.session.case_id == "A_1")
+    assert np.shares_memory(dock.session.case.signal, case.signal)
+    assert dock.session.mask(Role.REFERENCE) is not None
+    assert not dock.scene.layer(Role.REFERENCE).editable
+    assert dock.session.workspace is None
+
+
+def test_sample_data_take_the_place_of_an_open_case(qtbot, opened, viewer, new_case):
+    viewer.add_layer(Layer.create(*case_layer(new_case("SAMPLE"), (0, 400))))
+    qtbot.waitUntil(lambda: opened.session.case_id == "SAMPLE")
+    assert {tag_of(layer).case_id for layer in viewer.layers} == {"SAMPLE"}
+    assert array_of(opened.scene.layer(Role.PHASE)).shape == (3, 6, 20, 24)
+
+
+@pytest.mark.parametrize("page", ["Cases", "Predict", "Edit", "Score", "Export"])
+def test_every_page_is_reached_by_its_tab(dock, page):
+    dock.show_page(page)
+    assert dock.page == page
+    assert dock.stack.currentWidget() is getattr(dock, f"{page.lower()}_page")
+
+
+def test_the_table_of_keys_comes_and_goes(dock):
+    dock.show_page("Score")
+    dock.toggle_keys()
+    assert dock.stack.currentWidget() is dock.keys_panel
+    dock.toggle_keys()
+    assert dock.stack.currentWidget() is dock.score_page
+
+
+def test_a_click_on_the_same_tab_leaves_the_table_of_keys(dock):
+    dock.show_page("Score")
+    dock.toggle_keys()
+    dock.tabs.tabBarClicked.emit(dock.tabs.currentIndex())
+    assert dock.stack.currentWidget() is dock.score_page
+
+
+def test_changing_the_workspace_opens_the_data_set_with_it(qtbot, opened, world, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    opened.cases_page.workspace_chosen.emit(elsewhere)
+    qtbot.waitUntil(lambda: opened.session.opened.workspace.root == elsewhere)
+    assert dict(world.preferences.workspaces)[Path("data").absolute()] == elsewhere
