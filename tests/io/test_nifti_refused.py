@@ -218,6 +218,15 @@ def test_a_header_that_promises_the_impossible_is_refused_before_memory_is_taken
         read_header(path)
 
 
+def test_extents_beyond_64_bits_together_are_refused_too(nifti_file):
+    def edit(fields):
+        fields["dim"][1:4] = 2**40
+
+    path = nifti_file("huge.nii", ARRAY, version=2, edit=edit)
+    with pytest.raises(FormatError, match=r"huge\.nii.*as many voxels"):
+        read_header(path)
+
+
 def test_a_file_cut_inside_its_header_is_refused(nifti_file):
     path = nifti_file("head.nii", ARRAY)
     path.write_bytes(path.read_bytes()[:200])

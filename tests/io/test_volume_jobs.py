@@ -125,6 +125,24 @@ def test_an_array_of_another_shape_or_type_is_a_mistake_of_the_caller(nifti_file
             list(read_phase_into(source, header, wrong))
 
 
+@pytest.mark.real
+def test_a_phase_of_dicom_files_goes_through_the_same_door(real_data):
+    """The 15 slices of the first volume, in order of place along the patient."""
+    pydicom = pytest.importorskip("pydicom")
+    first = {}
+    for path in sorted((real_data("dicom") / "ge_4d" / "In").iterdir()):
+        fields = pydicom.dcmread(path, stop_before_pixels=True)
+        place, number = float(fields.SliceLocation), int(fields.InstanceNumber)
+        first[place] = min(first.get(place, (number, path)), (number, path))
+    source = PhaseSource(tuple(first[place][1] for place in sorted(first)))
+    header = read_phase_header(source)
+    out = np.zeros(header.grid.shape, header.dtype)
+    steps = list(read_phase_into(source, header, out))
+    assert header.grid.shape[0] == steps[-1].done == steps[-1].total == 15
+    middle = pydicom.dcmread(source.files[7]).pixel_array
+    assert any(np.array_equal(plane, middle) for plane in out)
+
+
 def test_a_stem_is_the_name_without_its_volume_suffix():
     names = ("DUKE_001.nii.gz", "a/b.c.NII", "x.nrrd", "table.csv", ".nii.gz")
     stems = [volume_stem(Path(name)) for name in names]

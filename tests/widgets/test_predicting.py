@@ -26,7 +26,7 @@ def test_the_page_names_model_note_needs_and_phases(opened):
     assert page.note.text() == "kinetic threshold, not a trained model"
     assert "About 1 s" in page.needs.text()
     assert page.inputs.text() == (
-        "phase 0 → before contrast · phase 1 (90 s) → early · phase 2 (180 s) → late"
+        "phase 0 → before contrast · phase 2 (180 s) → early · no late phase"
     )
 
 

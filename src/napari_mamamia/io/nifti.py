@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
@@ -44,7 +44,7 @@ def open_nifti(
         if is_nifti2(raw):
             raw += stream.head(NIFTI2_BYTES - NIFTI1_BYTES)
         header, offset = parse_nifti_header(path, raw)
-        voxels = header.n_volumes * int(np.prod(header.grid.shape))
+        voxels = header.n_volumes * prod(header.grid.shape)
         stream.require(offset + voxels * header.stored.itemsize)
         for _ in stream.skip(offset - len(raw)):
             pass

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ def open_nrrd(
     header = _header(path, fields)
     is_gzip = fields["encoding"].lower() in _GZIP
     with open_stream(path, start, content=content, is_gzip=is_gzip) as stream:
-        stream.require(int(np.prod(header.grid.shape)) * header.stored.itemsize)
+        stream.require(prod(header.grid.shape) * header.stored.itemsize)
         yield header, stream
 
 

@@ -73,7 +73,8 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "voxels",
         Better.LOWER,
         f"95th percentile of the distances to the other contour, {_DIRECTED} {_OPEN}",
-        "the challenge's published per-case function (LidiaGarrucho/MAMA-MIA, commit bfc321a4)",
+        "an independent slow implementation of what the challenge's published per-case function "
+        "computes (LidiaGarrucho/MAMA-MIA, commit bfc321a4), bit for bit; SimpleITK LabelContour",
     ),
     MetricSpec(
         "hausdorff_mm",

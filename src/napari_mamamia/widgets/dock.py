@@ -55,6 +55,13 @@ class MamamiaDock(QWidget):
         The viewer, a `ViewerModel`, or napari's proxy of one.
     services
         The calls that the pages make; tests pass fakes.
+
+    Attributes
+    ----------
+    home
+        The one dock that the panel lives in, None before it was docked.
+    docks
+        The docks it was put into since it was last at home; `place` empties this.
     """
 
     def __init__(self, napari_viewer: Any, services: Services | None = None) -> None:
@@ -62,6 +69,7 @@ class MamamiaDock(QWidget):
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
         self.home: QDockWidget | None = None
+        self.docks: list[QDockWidget] = []
         self.services = services or Services()
         self.session = Session(self)
         self.jobs = JobRunner(self)
@@ -277,6 +285,12 @@ class MamamiaDock(QWidget):
 
     def _dress(self, _event: object = None) -> None:
         self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
+
+    def event(self, event: QEvent) -> bool:
+        """Remember the docks that napari puts the panel into."""
+        if event.type() == QEvent.Type.ParentChange and isinstance(self.parent(), QDockWidget):
+            self.docks.append(self.parent())
+        return bool(super().event(event))
 
     def showEvent(self, event: Any) -> None:
         """Watch the window for its closing."""

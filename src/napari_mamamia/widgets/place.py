@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QDockWidget, QWidget
 
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.widgets.dock import MamamiaDock
@@ -60,25 +59,21 @@ def _panel_on(viewer: Any, page: str) -> MamamiaDock:
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
     """Put the panel into its own dock, making that if need be, and show it."""
-    guest = _dock_around(panel)
     home = panel.home
+    guests = [dock for dock in panel.docks if dock is not home]
     if home is None:
-        if guest is not None:
-            viewer.window.remove_dock_widget(panel)
+        if guests:
+            viewer.window.remove_dock_widget(guests.pop())
         home = viewer.window.add_dock_widget(panel, name=DOCK_NAME)
         panel.home = home
-    elif guest is not home:
+    elif panel.parent() is not home:
         home.setWidget(panel)
-        if guest is not None:
-            viewer.window.remove_dock_widget(guest)
+    for guest in guests:
+        viewer.window.remove_dock_widget(guest)
+    panel.docks = [home]
     panel.show()
     home.show()
     home.raise_()
-
-
-def _dock_around(widget: QWidget) -> QDockWidget | None:
-    parent = widget.parent()
-    return parent if isinstance(parent, QDockWidget) else None
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:

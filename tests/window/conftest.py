@@ -1,0 +1,103 @@
+"""A real window; pictures of its states go to MAMAMIA_SCREENSHOTS where that is set."""
+
+import os
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
+
+import numpy as np
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QImage
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication, QWidget
+
+from napari_mamamia.widgets.place import dock_of
+
+PLUGIN = "napari-mamamia"
+
+
+@pytest.fixture
+def window(make_napari_viewer):
+    """A napari viewer with its window shown, 1400 x 900."""
+    viewer = make_napari_viewer(show=True)
+    viewer.window.resize(1400, 900)
+    QApplication.processEvents()
+    return viewer
+
+
+@pytest.fixture
+def menu_item():
+    """Return a function that finds an item of a viewer's menu by its titles."""
+
+    def find(viewer, *titles):
+        menu = viewer.window.plugins_menu
+        menu.aboutToShow.emit()
+        for title in titles[:-1]:
+            menu = next(a for a in menu.actions() if a.text() == title).menu()
+        return next(a for a in menu.actions() if a.text().startswith(titles[-1]))
+
+    return find
+
+
+@pytest.fixture
+def docked(qtbot, window):
+    """The dock as `add_plugin_dock_widget` gives it, settled."""
+    _, panel = window.window.add_plugin_dock_widget(PLUGIN, "Cases")
+    qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
+    yield panel
+    panel.close_down()
+
+
+@pytest.fixture
+def control():
+    """Return a function that clicks the control of a name."""
+
+    def click(panel, name):
+        widget = panel.findChild(QWidget, name)
+        assert widget is not None, name
+        assert widget.isVisible(), name
+        QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
+        return widget
+
+    return click
+
+
+@pytest.fixture(scope="session")
+def picture_folder(tmp_path_factory):
+    named = os.environ.get("MAMAMIA_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def picture(qtbot, picture_folder):
+    """Return a function that saves the whole window and returns its pixels (rows, columns, RGB)."""
+
+    def take(viewer, name):
+        qtbot.wait(60)
+        path = picture_folder / f"{name}.png"
+        viewer.window.screenshot(str(path), flash=False, canvas_only=False)
+        image = QImage(str(path)).convertToFormat(QImage.Format.Format_RGB888)
+        bits = np.frombuffer(image.constBits().asstring(image.sizeInBytes()), np.uint8)
+        rows = bits.reshape(image.height(), image.bytesPerLine())
+        return rows[:, : image.width() * 3].reshape(image.height(), image.width(), 3)
+
+    return take
+
+
+def canvas_of(viewer):
+    """Return the pixels of the canvas alone."""
+    return viewer.screenshot(canvas_only=True, flash=False)[..., :3]
+
+
+@pytest.fixture
+def canvas():
+    return canvas_of
+
+
+@pytest.fixture
+def the_dock():
+    return dock_of
