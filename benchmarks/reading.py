@@ -174,7 +174,7 @@ def main() -> None:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         kept = compare_masks(Path(name), arguments.rounds)
-        kept &= compare_images(Path(name), max(arguments.rounds // 3, 1))
+        kept &= compare_images(Path(name), max(arguments.rounds // 2, 1))
     if arguments.check and not kept:
         sys.exit(1)
 

@@ -13,7 +13,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.segmentation.enhancement import Enhancement
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.morphology import (
-    Offsets,
     ball_offsets,
     closed,
     dilated,
@@ -27,6 +26,7 @@ __all__ = [
     "Region",
     "Scored",
     "measured",
+    "pieces_of",
     "reasons",
     "regions_at",
     "score",
@@ -107,8 +107,7 @@ def regions_at(
     """Yield the 26-connected regions of `allowed` that enhance by at least `level_percent`.
 
     Thin strands are opened away and gaps closed before, holes filled after; see the settings.
-    At most 60 regions come, those with the largest sum of PE, in that order; after each follow the
-    pieces into which it falls when strands up to `vessel_mm` and twice as thick are opened away.
+    At most 60 regions come, those with the largest sum of PE, in that order.
     """
     mask = allowed & (found.percent >= level_percent)
     mask = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
@@ -126,20 +125,23 @@ def regions_at(
             where = boxes[label - 1]
             core = labels[where] == label
             start, stop = tuple(s.start for s in where), tuple(s.stop for s in where)
-            whole = Region(Box(start, stop), filled(core, most=settings.most_fill), core)
-            yield whole
-            for radius_mm in (settings.vessel_mm / 2, settings.vessel_mm):
-                yield from _pieces(whole, ball_offsets(radius_mm, spacing_mm), smallest)
+            yield Region(Box(start, stop), filled(core, most=settings.most_fill), core)
 
 
-def _pieces(whole: Region, ball: Offsets, smallest: float) -> Iterator[Region]:
-    """Yield what a wide opening leaves of a filled region: a lesion without its vessels."""
-    rest = opened(whole.crop, ball)
+def pieces_of(
+    whole: Region, thickness_mm: float, spacing_mm: Spacing, settings: KineticSettings
+) -> Iterator[Region]:
+    """Yield the pieces into which a region falls when strands of `thickness_mm` are opened away.
+
+    So a lesion comes free of its vessels. Nothing comes if the region hardly has any strands.
+    """
+    rest = opened(whole.crop, ball_offsets(thickness_mm / 2, spacing_mm))
     before = np.count_nonzero(whole.crop)
     if np.count_nonzero(rest) > _UNCHANGED * before:
         return
     labels, _ = ndimage.label(rest, structure=_ALL_NEIGHBOURS)
     sizes = np.bincount(labels.ravel())
+    smallest = settings.smallest_mm3 / float(np.prod(spacing_mm))
     for label, where in enumerate(ndimage.find_objects(labels), start=1):
         crop = labels[where] == label
         core = crop & whole.core[where]
@@ -167,7 +169,7 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
     volume = int(np.count_nonzero(region.crop)) * float(np.prod(spacing_mm))
     axes = _semi_axes_mm(region.crop, spacing_mm)
     solid = volume / (4 / 3 * np.pi * float(np.prod(axes)))
-    compactness = min(solid, 1.0) * axes[1] / axes[0]
+    compactness = float(min(solid, 1.0) * axes[1] / axes[0])
     return Features(
         volume, percent, contrast, ratio, compactness, 2 * axes[0], 2 * axes[1], region.share, place
     )

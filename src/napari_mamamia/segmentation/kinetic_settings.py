@@ -109,6 +109,11 @@ class KineticSettings:
         "this distance",
         "our choice",
     )
+    click_core_mm: float = setting(
+        30.0, 5.0, 200.0, "mm", "Of what a click may mean, regions that lie within this distance "
+        "of it are preferred",
+        "our choice: half of the longest lesions that are common",
+    )
     click_region_mm: float = setting(
         50.0, 10.0, 200.0, "mm", "A click searches this far around itself",
         "our choice: the largest lesions sought are about 100 mm across",

@@ -4,9 +4,18 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.candidates import Scored, measured, regions_at, score, separate
+from napari_mamamia.segmentation.candidates import (
+    Region,
+    Scored,
+    measured,
+    pieces_of,
+    regions_at,
+    score,
+    separate,
+)
 from napari_mamamia.segmentation.delineate import delineate
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.search import Search, place_of
@@ -17,6 +26,7 @@ _LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
 """Multiples of the PE threshold at which regions are sought: a lesion that hangs together with
 glandular tissue or a vessel at the lowest comes apart at a higher one. Our choice."""
 
+_COMPACT: Final = 0.45  # compactness from which a region is not taken apart
 _SPARE: Final = 3  # regions outlined beyond those asked for, since outlining may change the order
 _SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
 
@@ -47,17 +57,20 @@ def seeds_at(
 ) -> Job[list[Scored]]:
     """Return a job that finds the regions within reach of a clicked voxel of the patient frame.
 
-    They are ordered by score times (1 - d / `click_reach_mm`) squared, d being the distance in mm
-    from the click to the filled region, 0 within it: speckles next to the click do not win over the
-    rim around it, nor a large region far away over a small one that was hit.
+    They are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in mm from
+    the click to the filled region, 0 within it: speckles next to the click do not win over the rim
+    around it. p is the part of the region within `click_core_mm` of the click: the gland that holds
+    a lesion does not win over the lesion.
     """
     found = yield from _scored(search, search.percent, search.rise, settings)
     centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
     near = []
     for item in found:
-        closeness = 1 - _away_mm(item, centre, search) / settings.click_reach_mm
+        away_mm = _away_mm(item, centre, search)
+        closeness = 1 - float(away_mm.min()) / settings.click_reach_mm
         if closeness > 0:
-            near.append(replace(item, value=item.value * closeness**2))
+            part = float(np.mean(away_mm <= settings.click_core_mm))
+            near.append(replace(item, value=item.value * closeness**2 * part))
     near.sort(key=lambda item: -item.value)
     return _apart(near, search, settings)
 
@@ -91,22 +104,32 @@ def _scored(
     allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
     scored = []
     for n, step in enumerate(_LEVELS):
-        yield Progress(n, len(_LEVELS), "Looking for regions")
-        found = regions_at(percent * step, search.found, allowed, search.spacing_mm, settings)
-        for region in found:
-            place = place_of(region, search, settings)
-            if place.behind_chest > settings.beyond_percent / 100:
-                continue
-            features = measured(region, search.found, search.spacing_mm, place)
-            scored.append(Scored(score(features, settings), region, features))
+        level = percent * step
+        for region in regions_at(level, search.found, allowed, search.spacing_mm, settings):
+            yield Progress(n, len(_LEVELS), "Looking for regions")
+            scored += _with_pieces(region, search, settings)
     return sorted(scored, key=lambda item: -item.value)
+
+
+def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
+    """Return a region scored, and if it is not compact its pieces; none that lies in the chest."""
+    place = place_of(region, search, settings)
+    if place.behind_chest > settings.beyond_percent / 100:
+        return []
+    features = measured(region, search.found, search.spacing_mm, place)
+    scored = [Scored(score(features, settings), region, features)]
+    if features.compactness < _COMPACT and region.share == 1:
+        for thickness_mm in (settings.vessel_mm, 2 * settings.vessel_mm):
+            for piece in pieces_of(region, thickness_mm, search.spacing_mm, settings):
+                scored += _with_pieces(piece, search, settings)
+    return scored
 
 
 def _apart(found: list[Scored], search: Search, settings: KineticSettings) -> list[Scored]:
     return separate(found, settings.candidates + _SPARE, search.allowed.shape)
 
 
-def _away_mm(item: Scored, centre: list[int], search: Search) -> float:
+def _away_mm(item: Scored, centre: list[int], search: Search) -> NDArray[np.float64]:
     voxels = np.argwhere(item.region.crop) + item.region.box.start - centre
-    squared = ((voxels * search.spacing_mm) ** 2).sum(axis=1)
-    return float(np.sqrt(squared.min()))
+    away: NDArray[np.float64] = np.sqrt(((voxels * search.spacing_mm) ** 2).sum(axis=1))
+    return away
