@@ -34,7 +34,7 @@ contracts: $(VENV)/test.done
 	$(BIN)/lint-imports
 
 bench: $(VENV)/test.done ## timings against peers, each in one run
-	for file in benchmarks/*.py; do $(CLEAN_ENV) $(BIN)/python $$file || exit 1; done
+	for file in benchmarks/*.py; do echo "== $$file"; $(CLEAN_ENV) xvfb-run -a $(BIN)/python $$file || exit 1; done
 
 pictures: $(VENV)/test.done ## take the pictures of the README again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
