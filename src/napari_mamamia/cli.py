@@ -9,8 +9,9 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from napari_mamamia.core.records import CaseFailure, CaseScore
     from napari_mamamia.services.data_set import CaseRow, OpenDataSet
     from napari_mamamia.services.output_folder import Existing
+    from napari_mamamia.services.score import ScoreSummary
+    from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["app", "main"]
 
@@ -55,6 +58,26 @@ ResumeOption = Annotated[
 ]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace files of the same name in the output folder.")
+]
+ClinicalOption = Annotated[
+    Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .csv), for fairness.")
+]
+BootstrapOption = Annotated[
+    int, typer.Option("--bootstrap", min=0, help="Resamples for the intervals (0: none).")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+
+
+class ProfileName(StrEnum):
+    """Names of `scoring.profiles.PROFILES`."""
+
+    OFFICIAL_CODE = "official-code"
+    PAPER = "paper"
+    CLINICAL = "clinical"
+
+
+ProfileOption = Annotated[
+    ProfileName, typer.Option("--profile", help="The definitions of every number.")
 ]
 
 
@@ -139,20 +162,84 @@ def predict(
 @app.command()
 def score(
     reference: Annotated[Path, typer.Option("--reference", help="Folder of reference masks.")],
-    prediction: Annotated[Path, typer.Option("--prediction", help="Folder of predicted masks.")],
+    prediction: Annotated[
+        list[str],
+        typer.Option(
+            "--prediction",
+            metavar="[NAME=]DIR",
+            help="Folder of predicted masks; repeatable: each model gets OUT/NAME.",
+        ),
+    ],
     out: OutOption,
+    clinical: ClinicalOption = None,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
     label: LabelOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Compare two folders of masks: writes OUT/case_scores.csv and OUT/summary.json."""
+    """Compare folders of masks: writes OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
     from napari_mamamia.services.score import score_folders
+    from napari_mamamia.services.score_models import prediction_folder, score_models
+    from napari_mamamia.services.score_text import comparison_lines
 
     existing = _existing(False, overwrite)
-    summary = _run(score_folders(reference, prediction, out, label=label, existing=existing))
-    _print_scores(summary.rows)
-    print(f"Scores saved in {summary.table}")
-    if not summary.all_ok:
-        raise typer.Exit(NOT_EVERY_CASE)
+    settings = _score_settings(profile, clinical, label, bootstrap, seed)
+    folders = [prediction_folder(text) for text in prediction]
+    if len(folders) == 1:
+        (only,) = folders
+        job = score_folders(
+            reference, only.folder, out, settings, name=only.name, existing=existing
+        )
+        _finish_scores([_run(job)])
+        return
+    compared = _run(score_models(reference, folders, out, settings, existing=existing))
+    _finish_scores(compared.models, comparison_lines(compared.comparison))
+
+
+@app.command("score-table")
+def score_table(
+    table: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", help="Table with case_id or patient_id, dsc, norm_hd."),
+    ],
+    out: OutOption,
+    clinical: ClinicalOption = None,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Compute a cohort's numbers from case scores that somebody else computed."""
+    from napari_mamamia.services import score_table as service
+
+    existing = _existing(False, overwrite)
+    settings = _score_settings(profile, clinical, None, bootstrap, seed)
+    _finish_scores(
+        [_run(service.score_table(table, out, settings, existing=existing))], cases=False
+    )
+
+
+@app.command("score-pcr")
+def score_pcr(
+    predictions: Annotated[
+        Path,
+        typer.Argument(metavar="PREDICTIONS", help="Table with patient_id or case_id, pcr, score."),
+    ],
+    clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
+    out: OutOption,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Score predicted response (pCR) against the clinical table: writes OUT/summary.json."""
+    from napari_mamamia.services import score_pcr as service
+
+    existing = _existing(False, overwrite)
+    settings = _score_settings(profile, None, None, bootstrap, seed)
+    job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
+    _finish_scores([_run(job)], cases=False)
 
 
 @app.command()
@@ -261,6 +348,37 @@ def _finish(failures: "tuple[CaseFailure, ...]") -> None:
         raise typer.Exit(NOT_EVERY_CASE)
 
 
+def _score_settings(
+    profile: ProfileName, clinical: Path | None, label: float | None, bootstrap: int, seed: int
+) -> "ScoreSettings":
+    from napari_mamamia.scoring.profiles import profile_named
+    from napari_mamamia.services.score_settings import ScoreSettings
+
+    try:
+        return ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _finish_scores(
+    models: "Sequence[ScoreSummary]", comparison: Sequence[str] = (), *, cases: bool = True
+) -> None:
+    """Print the cases and the cohort's numbers of each model; exit code 3 unless all are ok."""
+    from napari_mamamia.services.score_text import cohort_lines
+
+    for scored in models:
+        if cases:
+            _print_scores(scored.rows)
+        print("\n".join(cohort_lines(scored.model)))
+        print(f"Scores saved in {scored.table if cases else scored.folder}")
+    for line in comparison:
+        print(line)
+    if not cases:
+        _finish(models[0].model.failures)
+    if not all(scored.all_ok for scored in models):
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
 def _print_scores(rows: "tuple[CaseScore, ...]") -> None:
     from rich.console import Console
     from rich.table import Table
@@ -269,7 +387,7 @@ def _print_scores(rows: "tuple[CaseScore, ...]") -> None:
     table = Table(title=f"Case scores (profile: {profile})")
     table.add_column("case")
     table.add_column("status")
-    for head in ("Dice", "HD95 mm", "NSD 1 mm", "reference ml", "prediction ml"):
+    for head in ("Dice", "HD95 mm", "NormHD", "NSD 1 mm", "reference ml", "prediction ml"):
         table.add_column(head, justify="right")
     for row in rows:
         volumes = (row.volume_reference_mm3 / 1000, row.volume_prediction_mm3 / 1000)
@@ -278,6 +396,7 @@ def _print_scores(rows: "tuple[CaseScore, ...]") -> None:
             row.status.value,
             _number(row.dsc, 3),
             _number(row.hausdorff95_mm, 1),
+            _number(row.norm_hd, 3),
             _number(row.nsd_1mm, 3),
             *(_number(volume, 2) for volume in volumes),
         )

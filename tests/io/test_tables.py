@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ def test_columns_are_the_fields_in_the_published_order(tmp_path):
     write_case_scores([], tmp_path / "s.csv")
     assert (tmp_path / "s.csv").read_text() == (
         "case_id,status,dsc,iou,hausdorff95_mm,hausdorff95_voxels,hausdorff_mm,assd_mm,nsd_1mm,"
-        "nsd_2mm,volume_reference_mm3,volume_prediction_mm3,profile,warning,reason\n"
+        "nsd_2mm,norm_hd,volume_reference_mm3,volume_prediction_mm3,profile,warning,reason\n"
     )
 
 
@@ -43,7 +44,7 @@ def test_numbers_are_written_in_full_and_nan_as_an_empty_cell(tmp_path):
     row = CaseScore("A", ScoreStatus.PREDICTION_EMPTY, dsc=0.1 + 0.2, iou=math.inf)
     write_case_scores([row], tmp_path / "s.csv")
     line = (tmp_path / "s.csv").read_text().splitlines()[1]
-    assert line == "A,prediction_empty,0.30000000000000004,,,,,,,,,,clinical,,"
+    assert line == "A,prediction_empty,0.30000000000000004,,,,,,,,,,,clinical,,"
 
 
 @settings(deadline=None, max_examples=60)
@@ -161,3 +162,34 @@ def test_json_of_anything_else_is_a_type_error(tmp_path):
     with pytest.raises(TypeError, match="object"):
         write_json({"x": object()}, tmp_path / "j")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_xlsx_and_parquet_hold_the_columns_and_numbers_of_the_csv(tmp_path):
+    rows = [
+        CaseScore("007", ScoreStatus.OK, dsc=0.1 + 0.2, norm_hd=math.inf, warning="=1+1 \x01"),
+        CaseScore("B", ScoreStatus.UNREADABLE, reason="ä\nb"),
+    ]
+    for suffix in ("csv", "xlsx", "parquet"):
+        write_case_scores(rows, tmp_path / f"s.{suffix}")
+    frames = [pd.read_excel(tmp_path / "s.xlsx", dtype={"case_id": str})]
+    frames.append(pd.read_parquet(tmp_path / "s.parquet"))
+    for frame in frames:
+        assert list(frame.columns) == [f.name for f in fields(CaseScore)]
+        assert list(frame.case_id) == ["007", "B"]
+        assert list(frame.status) == ["ok", "unreadable"]
+        assert frame.dsc[0] == pytest.approx(0.1 + 0.2, abs=1e-15)
+        assert frame.norm_hd.isna().all()
+        assert frame.reason[1] == "ä\nb"
+    assert [frame.warning[0] for frame in frames] == ["=1+1 ?", "=1+1 \x01"]
+    assert frames[1].dsc[0] == 0.1 + 0.2
+
+
+def test_parquet_of_no_case_has_its_columns(tmp_path):
+    write_case_scores([], tmp_path / "s.parquet")
+    frame = pd.read_parquet(tmp_path / "s.parquet")
+    assert (len(frame), str(frame.dsc.dtype)) == (0, "float64")
+
+
+def test_a_table_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"\.csv, \.xlsx or \.parquet"):
+        write_case_scores([], tmp_path / "s.txt")

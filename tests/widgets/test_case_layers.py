@@ -46,7 +46,12 @@ def test_a_case_becomes_one_image_layer_that_shares_its_memory(either_case, view
 def test_the_layer_of_a_case_has_mm_units_and_named_axes(either_case, viewer):
     layer = viewer.add_layer(Layer.create(*case_layer(either_case, (0, 100))))
     assert layer.axis_labels == ("phase", "slice", "row", "column")
-    assert [str(unit) for unit in layer.units] == ["pixel", "millimeter", "millimeter", "millimeter"]
+    assert [str(unit) for unit in layer.units] == [
+        "pixel",
+        "millimeter",
+        "millimeter",
+        "millimeter",
+    ]
     assert tuple(viewer.dims.axis_labels) == ("phase", "slice", "row", "column")
 
 
@@ -70,9 +75,7 @@ def test_sagittal_slices_show_superior_up_and_anterior_left():
 
 def test_painting_on_a_mask_layer_paints_the_array(either_case, viewer):
     buffer = np.zeros(either_case.grid.shape, np.uint8)
-    layer = viewer.add_layer(
-        Layer.create(*mask_layer(tag_for(either_case, Role.REFINED), buffer))
-    )
+    layer = viewer.add_layer(Layer.create(*mask_layer(tag_for(either_case, Role.REFINED), buffer)))
     style_mask(layer)
     voxel = (1, 2, 3)
     frame = either_case.grid.display_frame()

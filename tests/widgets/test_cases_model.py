@@ -81,9 +81,7 @@ def test_problems_are_told_on_hover(qapp):
 
 def test_every_column_explains_itself(model):
     for section in range(model.columnCount()):
-        tip = model.headerData(
-            section, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
-        )
+        tip = model.headerData(section, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
         assert tip
 
 

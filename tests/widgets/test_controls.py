@@ -9,7 +9,8 @@ from qtpy.QtWidgets import (
     QTabBar,
 )
 
-INNER = ("qt_", "QtPrivate")
+from napari_mamamia.widgets.layers import Role
+
 CONTROLS = (
     QAbstractButton,
     QAbstractItemView,
@@ -30,7 +31,9 @@ def controls(dock):
 
 def _popup_of_a_combo_box(widget):
     parent = widget.parent()
-    return parent is not None and "ComboBox" in type(parent).__name__ + parent.metaObject().className()
+    return (
+        parent is not None and "ComboBox" in type(parent).__name__ + parent.metaObject().className()
+    )
 
 
 def test_every_control_has_a_name_and_a_tooltip(dock):
@@ -67,12 +70,22 @@ def test_no_text_is_cut_off_at_the_width_of_the_dock(qtbot, opened, page):
     cut = [
         (widget.objectName(), widget.width(), widget.sizeHint().width())
         for widget in (*opened.findChildren(QAbstractButton), *opened.findChildren(QLabel))
-        if widget.isVisible()
-        and not _wraps(widget)
-        and widget.width() < widget.sizeHint().width()
+        if widget.isVisible() and not _wraps(widget) and widget.width() < widget.sizeHint().width()
     ]
     assert cut == []
     assert opened.minimumSizeHint().width() <= opened.minimumWidth()
+
+
+def test_the_header_has_room_for_three_masks_and_a_name(qtbot, opened):
+    opened.predict()
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
+    opened.editing.start(Role.PREDICTION)
+    opened.resize(opened.minimumWidth(), 800)
+    qtbot.wait(10)
+    for name in ("header_mask_reference", "header_mask_prediction", "header_mask_refined"):
+        chip = opened.findChild(QAbstractButton, name)
+        assert chip.width() >= chip.sizeHint().width(), name
+    assert opened.header.reader.width() >= opened.header.reader.sizeHint().width()
 
 
 def _wraps(widget):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from napari.utils.notifications import notification_manager
 
+from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.editing import SaveState
 from napari_mamamia.widgets.layers import Role
@@ -120,6 +121,34 @@ def test_a_mask_that_cannot_be_saved_keeps_its_case_open(qtbot, editing, world, 
     assert "No space left" in editing.header.message.text()
 
 
+def test_a_mask_that_cannot_be_saved_can_be_discarded(qtbot, editing, world, disk_full):
+    world.save_error = disk_full
+    paint(editing)
+    assert not editing.edit_page.discard.isVisible()
+    click(editing, "edit_save")
+    qtbot.waitUntil(editing.edit_page.discard.isVisible)
+    click(editing, "edit_discard")
+    assert editing.session.mask(Role.REFINED) is None
+    editing.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: editing.session.case_id == "A_2")
+
+
+def test_a_mask_that_conflicts_can_be_kept_under_another_name(qtbot, editing, world):
+    world.save_error = SaveConflictError("A_1.nii.gz was changed by another window")
+    paint(editing)
+    click(editing, "edit_save")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
+    click(editing, "header_reader")
+    editing.header.reader_name.setText("Bo")
+    click(editing, "header_reader_ok")
+    qtbot.waitUntil(lambda: editing.session.reader == "Bo")
+    qtbot.waitUntil(lambda: not editing.jobs.is_running("save"))
+    world.save_error = None
+    click(editing, "edit_save")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
+    assert world.refined["Bo", "A_1"].sum() == 49
+
+
 def test_a_failed_saving_is_notified_once_and_tried_again(qtbot, editing, world, disk_full):
     world.save_error = disk_full
     editing.editing._autosave.setInterval(30)
@@ -213,7 +242,7 @@ def test_the_reader_is_asked_once_in_a_line_and_remembered(qtbot, nameless, worl
     click(nameless, "header_reader_ok")
     qtbot.waitUntil(lambda: nameless.session.mask(Role.REFINED) is not None)
     assert world.preferences.reader == "Bo Smith"
-    assert nameless.header.reader.text() == "reader: Bo Smith"
+    assert nameless.header.reader.text() == "Bo Smith"
     assert not nameless.header.reader_name.isVisible()
 
 

@@ -1,5 +1,6 @@
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 from qtpy.QtCore import QTimer
@@ -64,7 +65,9 @@ def test_the_outcome_is_delivered_in_the_gui_thread(qtbot, runner):
 def test_the_job_itself_runs_in_another_thread(qtbot, runner):
     threads, outcomes = [], []
     runner.start(
-        "lane", "Work", lambda: job_of(lambda: threads.append(threading.current_thread())),
+        "lane",
+        "Work",
+        lambda: job_of(lambda: threads.append(threading.current_thread())),
         outcomes.append,
     )
     qtbot.waitUntil(lambda: bool(outcomes))
@@ -73,7 +76,9 @@ def test_the_job_itself_runs_in_another_thread(qtbot, runner):
 
 def test_cancel_delivers_stopped_and_closes_the_job_in_its_own_thread(qtbot, runner):
     closed, outcomes, seen = [], [], []
-    runner.start("lane", "Endless", lambda: endless(closed), outcomes.append, on_progress=seen.append)
+    runner.start(
+        "lane", "Endless", lambda: endless(closed), outcomes.append, on_progress=seen.append
+    )
     qtbot.waitUntil(lambda: bool(seen))
     runner.cancel("lane")
     assert outcomes == [Stopped()]
@@ -166,7 +171,7 @@ def test_the_event_loop_runs_while_a_job_runs(qtbot, runner):
     runner.start("lane", "Busy", busy, outcomes.append)
     qtbot.waitUntil(lambda: bool(outcomes), timeout=20_000)
     timer.stop()
-    gaps = [b - a for a, b in zip(beats, beats[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(beats)]
     assert len(beats) > 5
     assert max(gaps) < 0.25
 

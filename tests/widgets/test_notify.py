@@ -16,6 +16,10 @@ from napari_mamamia.widgets.notify import (
 )
 
 
+def _raise(error):
+    raise error
+
+
 @pytest.fixture
 def said(qtbot):
     notifier = Notifier()
@@ -42,7 +46,7 @@ def test_a_failure_is_notified_once_and_logged_with_its_traceback(said, caplog):
     notifier, heard = said
     before = len(notification_manager.records)
     try:
-        raise CaseError("phase 3 is missing")
+        _raise(CaseError("phase 3 is missing"))
     except CaseError as error:
         with caplog.at_level(logging.ERROR):
             notifier.fail("Opening A_1", error)
@@ -57,10 +61,6 @@ def test_a_hint_is_not_a_notification(said):
     notifier.hint("This is the last case of the list.")
     assert heard == [(Level.HINT, "This is the last case of the list.")]
     assert len(notification_manager.records) == before
-
-
-def _raise(error):
-    raise error
 
 
 def test_the_three_outcomes_are_told_apart():

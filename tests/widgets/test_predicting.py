@@ -79,9 +79,7 @@ def test_a_failed_prediction_says_why_and_can_be_started_again(qtbot, opened, wo
     assert opened.header.message.text() == ""
 
 
-def test_a_prediction_that_cannot_be_saved_is_shown_all_the_same(
-    qtbot, opened, world, disk_full
-):
+def test_a_prediction_that_cannot_be_saved_is_shown_all_the_same(qtbot, opened, world, disk_full):
     world.save_error = disk_full
     opened.predict_page.start.click()
     qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
@@ -117,7 +115,10 @@ def press_and_drag(dock, *voxels):
     frame = grid.display_frame()
     spacing = frame.per_axis(grid.spacing_mm)
     points = [
-        (1.0, *(i * mm for i, mm in zip(frame.point_to_display(v, grid.shape), spacing, strict=True)))
+        (
+            1.0,
+            *(i * mm for i, mm in zip(frame.point_to_display(v, grid.shape), spacing, strict=True)),
+        )
         for v in voxels
     ]
     event = Mouse("mouse_press", points[0])

@@ -55,6 +55,6 @@ def test_a_deleted_subtraction_gives_the_phases_back(qtbot, opened, viewer):
 
 
 def test_without_a_case_the_keys_do_no_harm(dock, viewer):
-    for key in (",", ".", "D", "Shift+H", "U", "N", "Shift+N"):
+    for key in (",", ".", "D", "Shift+H", "G", "N", "Shift+N"):
         press(viewer, key)
     assert isinstance(dock, QWidget)

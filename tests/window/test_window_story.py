@@ -199,9 +199,7 @@ def test_letters_scale_bar_and_phase_stand_on_the_image(
         assert part.sum() > 10, name
 
 
-def test_every_page_fits_in_both_themes_and_sizes(
-    qtbot, window, docked, small_data_set, picture
-):
+def test_every_page_fits_in_both_themes_and_sizes(qtbot, window, docked, small_data_set, picture):
     docked.open_data_set(small_data_set, "A_1")
     wait_open(qtbot, docked, "A_1")
     for theme, width, height in (

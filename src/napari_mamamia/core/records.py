@@ -31,8 +31,10 @@ class ScoreStatus(StrEnum):
 class CaseScore:
     """The metrics of one case under one profile; nan where a value is undefined.
 
-    Distances carry their unit in the name; volumes are mm3. `reason` says why `status` is not ok,
-    `warning` what is unusual about a scored case (both "" otherwise). Definitions: docs/methods.md.
+    Distances carry their unit in the name; volumes are mm3. `dsc`, `iou` and `norm_hd` (no unit, 0
+    is best) follow the profile's rules for foreground and empty masks. `reason` says why `status`
+    is not ok, `warning` what is unusual about a scored case (both "" otherwise). Definitions:
+    docs/methods.md.
     """
 
     case_id: str
@@ -45,6 +47,7 @@ class CaseScore:
     assd_mm: float = float("nan")
     nsd_1mm: float = float("nan")
     nsd_2mm: float = float("nan")
+    norm_hd: float = float("nan")
     volume_reference_mm3: float = float("nan")
     volume_prediction_mm3: float = float("nan")
     profile: str = "clinical"

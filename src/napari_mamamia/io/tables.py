@@ -3,9 +3,11 @@
 import csv
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,31 +15,47 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.save import write_text_atomically
+from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.io.spreadsheets import Cell, write_sheet
 
 __all__ = ["read_case_scores", "write_case_scores", "write_json"]
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
 _TEXTS: Final = frozenset({"case_id", "status", "profile", "warning", "reason"})
 _LINE_END: Final = "\n"
+_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
     """Write one row for each case; the columns are the fields of `CaseScore`, in its order.
 
-    Numbers have as many digits as it takes to read back the same; nan and infinite values are
-    empty cells.
+    The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
+    refuse become "?") or ``.parquet`` (texts and float64). In .csv and .parquet numbers have as
+    many digits as it takes to read back the same. nan and infinite values are empty cells.
 
     Raises
     ------
+    FormatError
+        If `path` has another suffix.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
         If the system refuses to write.
     """
-    lines = [",".join(_COLUMNS)]
-    lines += [",".join(_cell(getattr(row, name)) for name in _COLUMNS) for row in rows]
-    write_text_atomically(path, _LINE_END.join([*lines, ""]), overwrite=overwrite)
+    suffix = path.suffix.lower()
+    if suffix == ".xlsx":
+        cells = [[_sheet_cell(getattr(row, name)) for name in _COLUMNS] for row in rows]
+        write_sheet([_COLUMNS, *cells], path, name="case_scores", overwrite=overwrite)
+    elif suffix == ".parquet":
+        _write_parquet(rows, path, overwrite)
+    elif suffix == ".csv":
+        lines = [",".join(_COLUMNS)]
+        lines += [",".join(_cell(getattr(row, name)) for name in _COLUMNS) for row in rows]
+        write_text_atomically(path, _LINE_END.join([*lines, ""]), overwrite=overwrite)
+    else:
+        raise FormatError(
+            f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
+        )
 
 
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
@@ -91,6 +109,24 @@ def _cell(value: str | float) -> str:
         quoted = any(mark in value for mark in ',"\r\n') or value != value.strip()
         return '"' + value.replace('"', '""') + '"' if quoted else str(value)
     return repr(float(value)) if math.isfinite(value) else ""
+
+
+def _sheet_cell(value: str | float) -> Cell:
+    return _NOT_IN_XML.sub("?", str(value)) if isinstance(value, str) else float(value)
+
+
+def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
+    arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
+    columns = {}
+    for name in _COLUMNS:
+        if name in _TEXTS:
+            texts = [str(getattr(row, name)) for row in rows]
+            columns[name] = arrow.array(texts, type=arrow.string())
+        else:
+            numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
+            columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
+    with saving(path, overwrite=overwrite) as temporary:
+        import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
 
 
 def _score(row: Mapping[str, str | None], path: Path, line: int) -> CaseScore:

@@ -81,10 +81,10 @@ def delayed_change(
     NaN where S_initial <= eps or a value is not finite.
     Source: Partridge et al. 2014, figure 2.
     """
-    start = initial.astype(np.float32)
+    start, end = initial.astype(np.float32), late.astype(np.float32)
     out = np.full_like(start, np.nan)
     with np.errstate(invalid="ignore", over="ignore"):
-        np.divide(late.astype(np.float32) - start, start, out=out, where=start > eps)
+        np.divide(end - start, start, out=out, where=start > eps)
         out *= np.float32(100.0)
     out[~np.isfinite(out)] = np.nan
     return out

@@ -200,7 +200,11 @@ def _peak(eps: float) -> _Formula:
 
 
 def _float(values: NDArray[Any]) -> Block:
-    return values.astype(np.float32)
+    """Return a float32 copy in which every value that is not finite is NaN."""
+    out = values.astype(np.float32)
+    if np.issubdtype(values.dtype, np.floating):
+        out[~np.isfinite(out)] = np.nan
+    return out
 
 
 def _quotient(over: Block, under: Block, defined: NDArray[np.bool_], factor: np.float32) -> Block:

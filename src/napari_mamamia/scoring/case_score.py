@@ -58,6 +58,10 @@ class _Measured:
             return hausdorff95(self.voxels)
         return hausdorff(self.mm) if column is Distance.HAUSDORFF_MM else hausdorff95(self.mm)
 
+    def norm_hd(self, profile: Profile) -> float:
+        emptiness = self.emptiness(profile.emptiness_of)
+        return profile.norm_hd(self.distance(profile.distance), emptiness)
+
 
 def score_masks(
     case_id: str, reference: Mask, prediction: Mask, profile: Profile = CLINICAL
@@ -146,9 +150,7 @@ def norm_hd(
     problem = _grid_problem(reference, prediction, profile)
     if problem:
         raise GridMismatchError(problem)
-    measured = _measure(reference, prediction, profile, label)
-    emptiness = measured.emptiness(profile.emptiness_of)
-    return profile.norm_hd(measured.distance(profile.distance), emptiness)
+    return _measure(reference, prediction, profile, label).norm_hd(profile)
 
 
 def _as_labels(mask: Mask) -> LabelMap:
@@ -217,6 +219,7 @@ def _scored(
         assd_mm=assd(mm),
         nsd_1mm=nsd(mm, 1.0),
         nsd_2mm=nsd(mm, 2.0),
+        norm_hd=measured.norm_hd(profile),
         volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
         volume_prediction_mm3=foreground_volume_mm3(prediction, profile, label),
         profile=profile.name,

@@ -79,7 +79,6 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
     has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
     mean_dsc, mean_norm_hd = _mean(scores.dsc[has_dsc]), _mean(scores.norm_hd[has_norm_hd])
     excluded = np.flatnonzero(~(has_dsc & has_norm_hd))
-    undefined = not (has_dsc.any() and has_norm_hd.any())
     return Performance(
         float(performance_of(mean_dsc, mean_norm_hd)),
         mean_dsc,
@@ -88,7 +87,7 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
         int(has_dsc.sum()),
         int(has_norm_hd.sum()),
         tuple(scores.case_ids[place] for place in excluded),
-        f"none of the {len(scores.case_ids)} cases has a defined score" if undefined else "",
+        _reason(has_dsc, has_norm_hd),
     )
 
 
@@ -110,6 +109,18 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     shares = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares
+
+
+def _reason(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
+    """Return which mean has no case to be made from, "" if both have."""
+    if not has_dsc.size:
+        return "there is no case with a defined score"
+    if has_dsc.any() and has_norm_hd.any():
+        return ""
+    undefined = "score"
+    if has_dsc.any() or has_norm_hd.any():
+        undefined = "NormHD" if has_dsc.any() else "Dice"
+    return f"none of the {has_dsc.size} cases has a defined {undefined}"
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.segmentation.candidates import Region
 from napari_mamamia.segmentation.enhancement import Enhancement, enhancement_of
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.morphology import (
@@ -19,6 +18,7 @@ from napari_mamamia.segmentation.morphology import (
     opened,
 )
 from napari_mamamia.segmentation.pooling import Factors, spread
+from napari_mamamia.segmentation.regions import Region
 from napari_mamamia.segmentation.scan import Scan, Voxel, moved, times
 from napari_mamamia.segmentation.smoothing import smoothed
 

@@ -25,6 +25,7 @@ from napari_mamamia.segmentation.ranking import (
     seeds_anywhere,
     seeds_at,
     seeds_in_box,
+    strongest_in_box,
 )
 from napari_mamamia.segmentation.scan import Scan, moved
 from napari_mamamia.segmentation.search import Search, search_around, search_breast
@@ -111,7 +112,10 @@ class KineticSegmenter:
             in_box = seeds_in_box(search, settings)
             looking = in_box if at is None else seeds_at(search, settings, at)
         seeds = yield from part(looking, 60, 80, 100)
-        found = yield from part(outlined(search, seeds, settings), 80, 99, 100)
+        found = yield from part(outlined(search, seeds, settings), 80, 95, 100)
+        if not found and isinstance(prompt, BoxPrompt):
+            seeds = yield from part(strongest_in_box(search, settings), 95, 97, 100)
+            found = yield from part(outlined(search, seeds, settings), 97, 99, 100)
         return search, best_apart(found, search, settings, by_score=at is None)
 
 
@@ -182,6 +186,10 @@ def _notes(
     if choice.late is None:
         yield f"no late phase: SER was not used ({choice.reason})"
     yield from search.notes
+    if not search.brightens:
+        yield (
+            f"phase {choice.early} is not brighter than phase 0: phases may be in the wrong order"
+        )
     if not candidates:
         yield _nothing_found(choice, search, prompt)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from napari_mamamia.segmentation.breast import BreastSettings
+from napari_mamamia.segmentation.breast_settings import BreastSettings
 from napari_mamamia.segmentation.settings import checked, setting
 
 __all__ = ["KineticSettings"]

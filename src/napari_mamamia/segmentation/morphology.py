@@ -5,6 +5,7 @@ so a radius below a spacing does not reach along that axis: thick slices are lef
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Final
 
@@ -30,6 +31,11 @@ def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
     >>> ball_offsets(0.9, (1.0, 1.0, 1.0))
     ()
     """
+    return _ball(radius_mm, tuple(spacing_mm))
+
+
+@lru_cache(maxsize=64)
+def _ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
     reach = [int(radius_mm / s + _SLACK) for s in spacing_mm]
     steps = product(*(range(-r, r + 1) for r in reach))
     inside = []

@@ -7,26 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.candidates import (
-    Region,
-    Scored,
-    measured,
-    pieces_of,
-    regions_at,
-    score,
-    separate,
-)
+from napari_mamamia.segmentation.candidates import Scored, measured, score, separate
 from napari_mamamia.segmentation.delineate import delineate
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
-from napari_mamamia.segmentation.search import Search, place_of
+from napari_mamamia.segmentation.regions import Region, enhancing, pieces_of, regions_of
+from napari_mamamia.segmentation.search import Search, place_of, touched
 
-__all__ = ["best_apart", "outlined", "seeds_anywhere", "seeds_at", "seeds_in_box"]
+__all__ = [
+    "best_apart",
+    "outlined",
+    "seeds_anywhere",
+    "seeds_at",
+    "seeds_in_box",
+    "strongest_in_box",
+]
 
 _LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
 """Multiples of the PE threshold at which regions are sought: a lesion that hangs together with
 glandular tissue or a vessel at the lowest comes apart at a higher one. Our choice."""
 
 _COMPACT: Final = 0.45  # compactness from which a region is not taken apart
+_TEXT: Final = "Looking for regions"
 _SPARE: Final = 3  # regions outlined beyond those asked for, since outlining may change the order
 _SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
 
@@ -38,18 +39,32 @@ def seeds_anywhere(search: Search, settings: KineticSettings) -> Job[list[Scored
 
 
 def seeds_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
-    """Return a job as `seeds_anywhere`, that lowers its demands until something is found.
+    """Return a job that finds the regions of a box, best first.
 
-    If nothing passes the thresholds, what rises by half of the strongest PE is taken, however small
-    it is. The list is empty only if nothing in the box enhances.
+    Regions are sought in and around the box and ordered by score times the square of the part that
+    lies in it, so that gland which fills the box and goes on outside does not win.
     """
-    seeds = yield from seeds_anywhere(search, settings)
-    strongest = float(search.found.percent[search.allowed].max())
-    if seeds or strongest <= 0:
-        return seeds
+    box = touched(search.limit, search.factors, search.allowed.shape)
+    seeds = []
+    for item in (yield from _scored(search, search.percent, search.rise, settings)):
+        part = float(np.mean(box[item.region.box.slices][item.region.crop]))
+        if part > 0:
+            seeds.append(replace(item, value=item.value * part**2))
+    return _apart(sorted(seeds, key=lambda item: -item.value), search, settings)
+
+
+def strongest_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that finds what rises by half of a box's strongest PE, however little or small.
+
+    The list is empty only if nothing in the box enhances.
+    """
+    box = touched(search.limit, search.factors, search.allowed.shape)
+    strongest = float(search.found.percent[box].max())
+    if strongest <= 0:
+        return []
     loose = replace(settings, opening_mm=0.0, smallest_mm3=0.0)
-    found = yield from _scored(search, strongest / 2, 0.0, loose)
-    return _apart(found, search, settings)
+    found = yield from _scored(replace(search, allowed=box), strongest / 2, 0.0, loose)
+    return _apart(found, search, loose)
 
 
 def seeds_at(
@@ -82,7 +97,7 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
         yield Progress(n, len(seeds), "Outlining candidates")
         outline = delineate(search.scan, seed.region, search.factors, search.limit, settings)
         if outline is not None:
-            place = seed.features.place
+            place = place_of(outline.region, search, search.factors)
             local = replace(outline.local, share=seed.region.share)
             features = measured(local, outline.found, search.scan.spacing_mm, place)
             done.append(Scored(score(features, settings), outline.region, features))
@@ -92,7 +107,7 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
 def best_apart(
     candidates: list[Scored], search: Search, settings: KineticSettings, *, by_score: bool
 ) -> list[Scored]:
-    """Return the candidates to show: apart from each other, not too many, not too small."""
+    """Return the candidates to show: apart from each other, and not too many."""
     if by_score:
         candidates = sorted(candidates, key=lambda item: -item.value)
     return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
@@ -104,16 +119,18 @@ def _scored(
     allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
     scored = []
     for n, step in enumerate(_LEVELS):
-        level = percent * step
-        for region in regions_at(level, search.found, allowed, search.spacing_mm, settings):
-            yield Progress(n, len(_LEVELS), "Looking for regions")
+        yield Progress(n, len(_LEVELS), _TEXT)
+        mask = enhancing(percent * step, search.found, allowed, search.spacing_mm, settings)
+        yield Progress(n, len(_LEVELS), _TEXT)
+        for region in regions_of(mask, search.found, search.spacing_mm, settings):
+            yield Progress(n, len(_LEVELS), _TEXT)
             scored += _with_pieces(region, search, settings)
     return sorted(scored, key=lambda item: -item.value)
 
 
 def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
     """Return a region scored, and if it is not compact its pieces; none that lies in the chest."""
-    place = place_of(region, search, settings)
+    place = place_of(region, search)
     if place.behind_chest > settings.beyond_percent / 100:
         return []
     features = measured(region, search.found, search.spacing_mm, place)

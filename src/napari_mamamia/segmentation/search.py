@@ -1,5 +1,6 @@
 """Where the kinetic segmenter looks, and its maps there: the breast, or what a prompt says."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -9,16 +10,17 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.breast import find_breast
-from napari_mamamia.segmentation.candidates import Place, Region
+from napari_mamamia.segmentation.breast import find_breast_job
+from napari_mamamia.segmentation.candidates import Place
 from napari_mamamia.segmentation.enhancement import Enhancement, enhancement_job
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.morphology import ball_offsets, eroded
 from napari_mamamia.segmentation.pooling import Factors, pool_factors, pooled_job
+from napari_mamamia.segmentation.regions import Region
 from napari_mamamia.segmentation.scan import Scan, Voxel, moved, times
 from napari_mamamia.segmentation.stages import part
 
-__all__ = ["Search", "place_of", "search_around", "search_breast"]
+__all__ = ["Search", "place_of", "search_around", "search_breast", "touched"]
 
 _MARGIN_MM: Final = 10.0  # around what is searched, for the outlines
 _SURROUNDINGS_MM: Final = 20.0  # around a prompt, for the background
@@ -35,8 +37,9 @@ class Search:
 
     `scan` is cut to the part, which begins at voxel `origin` of the whole patient frame; `limit` is
     the box of it that a mask may fill. `percent` is the PE from which a voxel counts, `rise` how
-    much it must rise besides. `inside` and `before_chest` serve `place_of` and are None for a
-    prompt; `back_row` is the image's posterior end.
+    much it must rise besides. `deep` (away from the skin) and `before_chest` serve `place_of` and
+    are None for a prompt; `back_row` is the image's posterior end. `brightens` is
+    whether the early phase is brighter than phase 0 at all.
     """
 
     scan: Scan
@@ -47,9 +50,10 @@ class Search:
     allowed: Bools
     percent: float
     rise: float
-    inside: Bools | None = None
+    deep: Bools | None = None
     before_chest: Bools | None = None
     back_row: int = -1
+    brightens: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -62,10 +66,9 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
     """Return a job that finds the breast and the maps in it; progress counts to 100."""
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
     pre, early = yield from part(_two_phases(scan, factors), 0, 50, 100)
-    yield Progress(50, 100, "Looking for the breast")
     spacing = _coarse(scan, factors)
-    region = find_breast((pre + early) / np.float32(2), spacing, settings.breast)
-    yield Progress(65, 100, "Looking for the breast")
+    looking = find_breast_job((pre + early) / np.float32(2), spacing, settings.breast)
+    region = yield from part(looking, 50, 65, 100)
     rows = np.arange(pre.shape[1])
     searched = region.inside & region.before_cut(rows, settings.behind_search_mm, spacing)
     box = Box.around(searched).grown([int(_MARGIN_MM / s) + 1 for s in spacing], pre.shape)
@@ -74,7 +77,10 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
     maps = enhancement_job(
         scan, factors, (pre[here], early[here]), region.breast[here], settings.smoothing_mm
     )
-    found = yield from part(maps, 65, 100, 100)
+    found = yield from part(maps, 65, 95, 100)
+    half = ball_offsets(settings.near_skin_mm / 2, spacing)  # twice half the ball is the ball
+    deep = eroded(eroded(region.inside[here], half), half)
+    yield Progress(100, 100, "Comparing phases")
     return Search(
         scan=scan,
         origin=times(box.start, factors),
@@ -84,10 +90,11 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
         allowed=searched[here],
         percent=settings.enhancement_percent,
         rise=settings.noise_factor * found.noise,
-        inside=region.inside[here],
+        deep=deep,
         before_chest=region.before_cut(rows, 0.0, spacing)[here],
         back_row=pre.shape[1] - box.start[1],
-        notes=(*region.notes, *_order_notes(found, region.breast[here])),
+        brightens=_brightens(found, region.breast[here]),
+        notes=region.notes,
     )
 
 
@@ -111,8 +118,7 @@ def search_around(
     maps = enhancement_job(scan, factors, (pre, early), everywhere, settings.smoothing_mm)
     found = yield from part(maps, 60, 100, 100)
     limit = moved(target, [-n for n in wide.start])
-    allowed = _touched(limit, factors, pre)
-    near = allowed
+    near = touched(limit, factors, found.pre.shape)
     if at is not None:
         near = _near(
             [(a - o) // f for a, o, f in zip(at, wide.start, factors, strict=True)],
@@ -121,25 +127,42 @@ def search_around(
         )
     half = float(np.percentile(found.percent[near], 99)) / 2
     percent = max(min(settings.enhancement_percent, half), settings.lowest_enhancement_percent)
-    rise = settings.noise_factor * found.noise
-    notes = _order_notes(found, everywhere)
-    return Search(scan, wide.start, limit, factors, found, allowed, percent, rise, notes=notes)
+    return Search(
+        scan=scan,
+        origin=wide.start,
+        limit=limit,
+        factors=factors,
+        found=found,
+        allowed=everywhere,
+        percent=percent,
+        rise=settings.noise_factor * found.noise,
+        brightens=_brightens(found, everywhere),
+    )
 
 
-def place_of(region: Region, search: Search, settings: KineticSettings) -> Place:
-    """Return where a region of the search grid lies; the default place under a prompt."""
-    if search.inside is None or search.before_chest is None:
+def touched(box: Box, factors: Factors, shape: Sequence[int]) -> Bools:
+    """Return the voxels of a pooled grid of `shape` that touch a box of the grid below it."""
+    out = np.zeros(tuple(shape), dtype=np.bool_)
+    edges = zip(box.start, box.stop, factors, strict=True)
+    out[tuple(slice(a // f, -(-b // f)) for a, b, f in edges)] = True
+    return out
+
+
+def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Place:
+    """Return where a region lies; the default place under a prompt.
+
+    `factors` is how many voxels of the region's grid make one of the search grid.
+    """
+    if search.deep is None or search.before_chest is None:
         return Place()
-    size = int(np.count_nonzero(region.crop))
-    before = int(np.count_nonzero(search.before_chest[region.box.slices] & region.crop))
-    ball = ball_offsets(settings.near_skin_mm, search.spacing_mm)
-    reach = [int(settings.near_skin_mm / s) + 1 for s in search.spacing_mm]
-    box = region.box.grown(reach, search.inside.shape)
-    deep = eroded(search.inside[box.slices], ball)
-    deep = deep[moved(region.box, [-n for n in box.start]).slices]
-    near = size - int(np.count_nonzero(deep & region.crop))
-    at_back = region.box.stop[1] == search.back_row
-    return Place(behind_chest=1 - before / size, near_skin=near / size, at_back=at_back)
+    voxels = (np.argwhere(region.crop) + region.box.start) // factors
+    index = tuple(voxels.T)
+    rows = search.back_row * factors[1]
+    return Place(
+        behind_chest=1 - float(search.before_chest[index].mean()),
+        near_skin=1 - float(search.deep[index].mean()),
+        at_back=region.box.stop[1] >= rows,
+    )
 
 
 def _two_phases(scan: Scan, factors: Factors) -> Job[tuple[Floats, Floats]]:
@@ -162,23 +185,13 @@ def _cut_to(scan: Scan, box: Box, factors: Factors, pre: Floats) -> Scan:
     return replace(scan.cut(full), bright=float(np.percentile(pre, 99)))
 
 
-def _order_notes(found: Enhancement, where: Bools) -> tuple[str, ...]:
-    """Return a warning if tissue does not brighten: neither on average nor in its bright tail."""
+def _brightens(found: Enhancement, where: Bools) -> bool:
+    """Return whether tissue becomes brighter: on average, or in its bright tail."""
     rise = found.rise[where]
-    if rise.size == 0 or not rise.any():
-        return ()
+    if rise.size == 0:
+        return True
     low, high = np.percentile(rise, (1, 99))
-    if rise.mean() > 0 or high > -low:
-        return ()
-    return ("phase 1 is not brighter than phase 0: phases may be in the wrong order",)
-
-
-def _touched(box: Box, factors: Factors, like: NDArray[Any]) -> Bools:
-    """Return the voxels of a pooled grid that touch a box of the grid below it."""
-    out = np.zeros(like.shape, dtype=np.bool_)
-    edges = zip(box.start, box.stop, factors, strict=True)
-    out[tuple(slice(a // f, -(-b // f)) for a, b, f in edges)] = True
-    return out
+    return bool(rise.mean() > 0 or high > -low)
 
 
 def _near(centre: list[int], spacing_mm: tuple[float, float, float], like: NDArray[Any]) -> Bools:

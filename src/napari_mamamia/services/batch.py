@@ -1,15 +1,33 @@
-"""Work over many cases: one case's failure costs one row, not the run."""
+"""Work over many cases: one case's failure costs one row, not the run.
+
+`for_each_case` runs jobs in this process, one after the other. `run_batch` runs a `CaseWork` in
+this process, in worker processes or on a cluster, and keeps each result as it comes.
+"""
 
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError
 from napari_mamamia.core.progress import Cancelled, Job, Progress
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.services.batch_child import Child, attempt_in_child
+from napari_mamamia.services.batch_store import ResultStore
+from napari_mamamia.services.batch_work import (
+    POLL_S,
+    CaseInputs,
+    CaseWork,
+    Outcome,
+    Place,
+    attempt,
+)
+from napari_mamamia.services.output_folder import Existing
 
-__all__ = ["BatchResult", "for_each_case"]
+__all__ = ["BatchResult", "for_each_case", "run_batch"]
 
 T = TypeVar("T")
 
@@ -19,10 +37,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[T]):
-    """Results in the order of the cases, and a failure for each case without one."""
+    """Results in the order of the cases, and a failure for each case without one.
+
+    `n_reused` results are of an earlier run.
+    """
 
     results: tuple[T, ...]
     failures: tuple[CaseFailure, ...]
+    n_reused: int = 0
 
 
 def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job[BatchResult[T]]:
@@ -42,7 +64,7 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job
             raise
         except MamamiaError as error:
             failures.append(CaseFailure(case_id, str(error)))
-        except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case
+        except Exception as error:  # noqa: BLE001 - as `attempt`, for jobs
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))
     yield Progress(total, total, "Finished")
@@ -61,3 +83,135 @@ def _within(job: Job[T], start: int, total: int, case_id: str) -> Job[T]:
         return result
     finally:
         job.close()
+
+
+def run_batch(
+    cases: Sequence[CaseInputs],
+    work: CaseWork[T],
+    place: Place | None = None,
+    *,
+    store: Path | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[BatchResult[T]]:
+    """Return a job that does `work` with each case at `place`; progress counts finished cases.
+
+    Parameters
+    ----------
+    cases
+        Each id once. Files are given as absolute paths where `place` is a cluster.
+    work
+        The definition of the work, the same for every place.
+    place
+        None is this process, without a time limit.
+    store
+        File that keeps each outcome as it comes; None keeps none. What is in it survives the end
+        of this process, of workers, and of the scheduler.
+    existing
+        With RESUME, results in `store` are used again where neither the case's files nor the work
+        changed.
+
+    Raises
+    ------
+    CaseError
+        If an id comes twice.
+    MissingExtraError
+        If `place` is a cluster and dask is not installed.
+    SaveConflictError
+        If `store` exists and `existing` is REFUSE, or another run is writing it.
+    SaveError
+        If a result cannot be kept, such as on a full disk; the run ends, earlier results stay.
+    """
+    _require_unique(cases)
+    if store is None:
+        return (yield from _run(cases, work, place or Place(), {}, None))
+    with closing(ResultStore(store, work, existing)) as kept:
+        found = yield from kept.reusable(cases) if existing is Existing.RESUME else _nothing()
+        return (yield from _run(cases, work, place or Place(), found, kept))
+
+
+def _run(
+    cases: Sequence[CaseInputs],
+    work: CaseWork[T],
+    place: Place,
+    found: dict[str, T],
+    kept: ResultStore[T] | None,
+) -> Job[BatchResult[T]]:
+    n_reused = len(found)
+    waiting = [inputs for inputs in cases if inputs.case_id not in found]
+    reasons: dict[str, str] = {}
+    spoken = float("-inf")
+    with closing(_outcomes(waiting, work, place)) as outcomes:
+        for outcome in outcomes:
+            if outcome is not None:
+                _sort_in(outcome, found, reasons, kept)
+            elif kept is not None:
+                kept.sync()
+            if time.monotonic() - spoken > POLL_S / 2:
+                spoken = time.monotonic()
+                yield _progress(len(found) + len(reasons), len(cases), len(reasons))
+    yield Progress(len(cases), len(cases), "Finished")
+    return BatchResult(
+        tuple(found[inputs.case_id] for inputs in cases if inputs.case_id in found),
+        tuple(
+            CaseFailure(inputs.case_id, reasons[inputs.case_id])
+            for inputs in cases
+            if inputs.case_id in reasons
+        ),
+        n_reused,
+    )
+
+
+def _outcomes(
+    cases: Sequence[CaseInputs], work: CaseWork[T], place: Place
+) -> Generator[Outcome[T] | None, None, None]:
+    """Yield each case's outcome, and None while waiting for one."""
+    if not cases:
+        return
+    if place.is_cluster:
+        try:
+            from napari_mamamia.services.batch_cluster import on_cluster
+        except ImportError as error:
+            raise MissingExtraError("distributed", "cluster") from error
+        yield from on_cluster(cases, work, place)
+    elif place.time_limit_s is not None:
+        yield from _in_child(cases, work, place.time_limit_s)
+    else:
+        for inputs in cases:
+            yield attempt(work, inputs)
+
+
+def _in_child(
+    cases: Sequence[CaseInputs], work: CaseWork[T], limit_s: float
+) -> Generator[Outcome[T] | None, None, None]:
+    with closing(Child()) as child:
+        for inputs in cases:
+            yield (yield from attempt_in_child(child, work, inputs, limit_s))
+
+
+def _sort_in(
+    outcome: Outcome[T], found: dict[str, T], reasons: dict[str, str], kept: ResultStore[T] | None
+) -> None:
+    if kept is not None:
+        kept.add(outcome)
+    if outcome.result is None:
+        reasons[outcome.case_id] = outcome.reason
+    else:
+        found[outcome.case_id] = outcome.result
+
+
+def _progress(n_done: int, n_cases: int, n_failed: int) -> Progress:
+    failed = f", {n_failed} failed" if n_failed else ""
+    return Progress(n_done, n_cases, f"{n_done} of {n_cases} cases{failed}")
+
+
+def _nothing() -> Job[dict[str, T]]:
+    yield Progress(0, 1, "Starting")
+    return {}
+
+
+def _require_unique(cases: Sequence[CaseInputs]) -> None:
+    seen: set[str] = set()
+    for inputs in cases:
+        if inputs.case_id in seen:
+            raise CaseError(f"expected each case once, got {inputs.case_id} twice: rename one")
+        seen.add(inputs.case_id)

@@ -12,6 +12,7 @@ from napari_mamamia.services.export import export_masks
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.predict import predict_data_set, segmenter_named
 from napari_mamamia.services.score import score_folders
+from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["DemoSummary", "make_demo"]
 
@@ -57,7 +58,12 @@ def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummar
     reference = data_set / "segmentations" / "expert"
     scores = opened.workspace.scores / _MODEL
     scored = yield from score_folders(
-        reference, predictions, scores, existing=_again(scores, Existing.OVERWRITE)
+        reference,
+        predictions,
+        scores,
+        ScoreSettings(clinical=opened.data_set.clinical),
+        name=_MODEL,
+        existing=_again(scores, Existing.OVERWRITE),
     )
     exported = yield from export_masks(
         opened.data_set, predictions, export, existing=_again(export, Existing.OVERWRITE)

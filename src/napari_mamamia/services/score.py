@@ -1,38 +1,70 @@
 """Scoring: the masks on screen, or two folders of masks."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
 
 from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.layout import find_masks
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.tables import write_case_scores, write_json
 from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.scoring.case_score import score_label_maps, score_masks
-from napari_mamamia.scoring.profiles import CLINICAL
+from napari_mamamia.scoring.group_rules import rules_of
+from napari_mamamia.scoring.model_results import segmentation_result
+from napari_mamamia.scoring.performance import SegmentationScores
+from napari_mamamia.scoring.results import ModelScores
 from napari_mamamia.services.batch import for_each_case
+from napari_mamamia.services.clinical_table import described, matched, read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.score_output import SCORE_TABLE, SUMMARY, write_scores
+from napari_mamamia.services.score_settings import ScoreSettings
 
-__all__ = ["ScoreSummary", "score_folders", "score_pair"]
+__all__ = [
+    "Pairs",
+    "ScoreSummary",
+    "cohort_numbers",
+    "find_pairs",
+    "score_folders",
+    "score_pair",
+    "score_pairs",
+]
+
+Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
+"""By case id, in order: the reference and the prediction, None where there is no file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
-    """The rows of a scoring run in order of case id, and where they were written."""
+    """What a scoring run found, and the folder it was written to."""
 
-    rows: tuple[CaseScore, ...]
-    table: Path
-    summary: Path
+    model: ModelScores
+    folder: Path
+
+    @property
+    def rows(self) -> tuple[CaseScore, ...]:
+        """The cases in order of id."""
+        return self.model.rows
+
+    @property
+    def table(self) -> Path:
+        """The table of cases."""
+        return self.folder / SCORE_TABLE
+
+    @property
+    def summary(self) -> Path:
+        """The cohort's numbers."""
+        return self.folder / SUMMARY
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case of either folder was scored as ok."""
-        return all(row.status is ScoreStatus.OK for row in self.rows)
+        """Whether every case, or row of a table, was scored as ok."""
+        return not self.model.failures
 
 
 def score_pair(case_id: str, reference: Mask, prediction: Mask) -> CaseScore:
@@ -44,43 +76,122 @@ def score_folders(
     reference: Path,
     prediction: Path,
     out: Path,
+    settings: ScoreSettings | None = None,
     *,
-    label: float | None = None,
+    name: str = "",
     existing: Existing = Existing.REFUSE,
 ) -> Job[ScoreSummary]:
-    """Return a job that scores every case of either folder and writes the table.
+    """Return a job that scores every case of either folder and writes tables and summary.
 
-    Writes ``case_scores.csv`` and ``summary.json`` in `out`. A file that cannot be read costs one
-    row. `label` is the value that counts as tumour; without it every value above 0 does.
+    Writes ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json`` in `out`. A file that
+    cannot be read costs one row. `name` is the model's (default: the prediction folder's).
+
+    Raises
+    ------
+    FormatError
+        If a folder is missing or holds no mask, or two files for one case, or the clinical table
+        cannot be read.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    pairs = find_pairs(reference, prediction)
+    yield Progress(0, 1, "Reading the clinical table")
+    cohort = read_table(settings.clinical)
+    folders = (("reference", reference.name), ("prediction", prediction.name))
+    claim_folder(out, "score", (*folders, *settings.parameters), existing)
+    model = yield from score_pairs(name or prediction.resolve().name, pairs, settings, cohort)
+    yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
+    return ScoreSummary(model, out)
+
+
+def find_pairs(reference: Path, prediction: Path) -> Pairs:
+    """Return both files of every case of either folder; letter case does not part them.
 
     Raises
     ------
     FormatError
         If a folder is missing or holds no mask, or two files for one case.
-    SaveConflictError
-        If `out` holds other results.
     """
-    references, predictions = _masks(reference), _masks(prediction)
-    parameters = (
-        ("profile", CLINICAL.name),
-        ("reference", reference.name),
-        ("prediction", prediction.name),
-        ("label", label),
+    folders = [_masks(reference), _masks(prediction)]
+    ids = {case_key(case_id): case_id for masks in reversed(folders) for case_id in masks}
+    by_key = [{case_key(case_id): path for case_id, path in masks.items()} for masks in folders]
+    keys = sorted(ids, key=lambda key: ids[key])
+    return {ids[key]: (by_key[0].get(key), by_key[1].get(key)) for key in keys}
+
+
+def score_pairs(
+    name: str, pairs: Pairs, settings: ScoreSettings, cohort: Cohort | None
+) -> Job[ModelScores]:
+    """Return a job that scores all pairs of one model and computes the cohort's numbers."""
+    rows = yield from _score_cases(pairs, settings)
+    failures = tuple(
+        CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
     )
-    claim_folder(out, "score", parameters, existing)
-    pairs = _paired(references, predictions)
+    return (yield from cohort_numbers(name, rows, failures, len(rows), settings, cohort))
+
+
+def cohort_numbers(
+    name: str,
+    rows: tuple[CaseScore, ...],
+    failures: tuple[CaseFailure, ...],
+    n_cases: int,
+    settings: ScoreSettings,
+    cohort: Cohort | None,
+) -> Job[ModelScores]:
+    """Return a job for the cohort's numbers of cases that were scored already.
+
+    `failures` go into the result as they are, `n_cases` counts cases without a row too.
+    """
+    scored = [row for row in rows if not (np.isnan(row.dsc) and np.isnan(row.norm_hd))]
+    scores = SegmentationScores.of((row.case_id, row.dsc, row.norm_hd) for row in scored)
+    volumes = np.array([row.volume_reference_mm3 for row in scored], dtype=np.float64)
+    own = matched([row.case_id for row in rows], cohort) if cohort else None
+    rules = rules_of(settings.profile.name)
+    result = yield from segmentation_result(scores, own, rules, settings.resampling, volumes)
+    return ModelScores(
+        name=name,
+        profile=settings.profile.name,
+        n_cases=n_cases,
+        n_scored=len(scored),
+        rows=rows,
+        failures=failures,
+        segmentation=result,
+        response=None,
+        clinical=described(settings.clinical, cohort, own),
+        resampling=settings.resampling,
+        cohort=own,
+    )
+
+
+def _score_cases(pairs: Pairs, settings: ScoreSettings) -> Job[tuple[CaseScore, ...]]:
+    """Return a job that gives one row for each pair, in order, whatever happens to it."""
 
     def work(case_id: str) -> Job[CaseScore]:
         yield Progress(0, 1, "Scoring")
-        return _score_files(case_id, *pairs[case_id], label)
+        return _score_files(case_id, *pairs[case_id], settings)
 
     batch = yield from for_each_case(list(pairs), work)
-    rows = _in_order(list(pairs), batch.results, batch.failures)
-    table, summary = out / "case_scores.csv", out / "summary.json"
-    replace = existing is not Existing.REFUSE
-    write_case_scores(rows, table, overwrite=replace)
-    write_json(_summary(rows), summary, overwrite=replace)
-    return ScoreSummary(rows, table, summary)
+    rows = {row.case_id: row for row in batch.results}
+    for failure in batch.failures:
+        rows[failure.case_id] = _unreadable(failure.case_id, failure.reason, settings)
+    return tuple(rows[case_id] for case_id in pairs)
+
+
+def _score_files(
+    case_id: str, reference: Path | None, prediction: Path | None, settings: ScoreSettings
+) -> CaseScore:
+    maps: list[LabelMap | None] = []
+    for path in (reference, prediction):
+        try:
+            maps.append(read_labels(path) if path else None)
+        except FormatError as error:
+            return _unreadable(case_id, str(error), settings)
+    return score_label_maps(case_id, maps[0], maps[1], settings.profile, settings.label)
+
+
+def _unreadable(case_id: str, reason: str, settings: ScoreSettings) -> CaseScore:
+    return CaseScore(case_id, ScoreStatus.UNREADABLE, profile=settings.profile.name, reason=reason)
 
 
 def _masks(folder: Path) -> dict[str, Path]:
@@ -90,60 +201,3 @@ def _masks(folder: Path) -> dict[str, Path]:
             f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
         )
     return found
-
-
-def _paired(
-    references: dict[str, Path], predictions: dict[str, Path]
-) -> dict[str, tuple[Path | None, Path | None]]:
-    """Return both files of every case of either folder; letter case does not part them."""
-    ids = {case_key(case_id): case_id for case_id in (*predictions, *references)}
-    by_key = [
-        {case_key(case_id): path for case_id, path in masks.items()}
-        for masks in (references, predictions)
-    ]
-    keys = sorted(ids, key=lambda key: ids[key])
-    return {ids[key]: (by_key[0].get(key), by_key[1].get(key)) for key in keys}
-
-
-def _score_files(
-    case_id: str, reference: Path | None, prediction: Path | None, label: float | None
-) -> CaseScore:
-    maps: list[LabelMap | None] = []
-    for path in (reference, prediction):
-        try:
-            maps.append(read_labels(path) if path else None)
-        except FormatError as error:
-            return CaseScore(
-                case_id, ScoreStatus.UNREADABLE, profile=CLINICAL.name, reason=str(error)
-            )
-    return score_label_maps(case_id, maps[0], maps[1], label=label)
-
-
-def _in_order(
-    case_ids: list[str], results: tuple[CaseScore, ...], failures: tuple[CaseFailure, ...]
-) -> tuple[CaseScore, ...]:
-    rows = {row.case_id: row for row in results}
-    for failure in failures:
-        rows[failure.case_id] = CaseScore(
-            failure.case_id,
-            ScoreStatus.UNREADABLE,
-            profile=CLINICAL.name,
-            reason=failure.reason,
-        )
-    return tuple(rows[case_id] for case_id in case_ids)
-
-
-def _summary(rows: tuple[CaseScore, ...]) -> dict[str, object]:
-    counts = Counter(row.status.value for row in rows)
-    return {
-        "profile": CLINICAL.name,
-        "software": software_version(),
-        "n_cases": len(rows),
-        "n_scored": sum(row.dsc == row.dsc for row in rows),
-        "status": {status.value: counts.get(status.value, 0) for status in ScoreStatus},
-        "failures": [
-            {"case_id": row.case_id, "reason": row.reason}
-            for row in rows
-            if row.status is not ScoreStatus.OK
-        ],
-    }

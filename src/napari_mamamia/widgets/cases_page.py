@@ -31,7 +31,7 @@ __all__ = ["CaseTable", "CasesPage"]
 
 _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
-_COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52)
+_COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
 _NOTHING_OPEN = (
     "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of one case, a DICOM "
     "folder, or a 4-D file. It is only read; your masks go to a folder of your own."

@@ -5,13 +5,15 @@ Source: the colour-blind safe palette of M. Okabe and K. Ito, "Color Universal D
 
 from typing import Final
 
-__all__ = ["MASK_COLOURS", "MESSAGE_COLOURS", "OUTLINE_VOXELS"]
+__all__ = ["ERROR_COLOURS", "MASK_COLOURS", "OUTLINE_VOXELS", "WARNING_COLOURS"]
 
 MASK_COLOURS: Final = {"reference": "#56B4E9", "prediction": "#E69F00", "refined": "#009E73"}
 """Hexadecimal RGB for each mask role: sky blue, orange, bluish green."""
 
-MESSAGE_COLOURS: Final = {"dark": "#E69F00", "light": "#A34800"}
-"""Colour of a warning's text on a dark and on a light background (contrast at least 4.5)."""
+WARNING_COLOURS: Final = {"dark": "#E69F00", "light": "#8F4500"}
+ERROR_COLOURS: Final = {"dark": "#FF8A5C", "light": "#A8001C"}
+"""Colours of a warning's and an error's text in napari's dark and light theme; against their
+backgrounds (#262930, #EFEBE9) each has a contrast of at least 4.5 (WCAG 2.1)."""
 
 OUTLINE_VOXELS: Final = 1
 """Masks are drawn as outlines this wide; 0 fills them."""

@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.widgets.colours import MESSAGE_COLOURS
+from napari_mamamia.widgets.colours import ERROR_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.napari_adapter import ThemeColours
 
 __all__ = [
@@ -120,10 +120,11 @@ def swatch(colour: str, size: int = 12) -> QIcon:
 
 def style_sheet(theme: ThemeColours) -> str:
     """Return the rules that napari's own style sheet does not have."""
-    warning = MESSAGE_COLOURS["dark" if theme.is_dark else "light"]
+    kind = "dark" if theme.is_dark else "light"
     return f"""
         QPushButton[primary="true"] {{
-            background-color: {theme.accent}; color: white; font-weight: bold; padding: 5px 12px;
+            background-color: {theme.accent}; color: {theme.on_accent};
+            font-weight: bold; padding: 5px 12px;
         }}
         QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
         QToolButton::menu-indicator {{ image: none; }}
@@ -133,11 +134,11 @@ def style_sheet(theme: ThemeColours) -> str:
             background-color: {theme.line}; padding: 2px 6px; border-radius: 2px;
         }}
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
-        QPushButton:checked {{ background-color: {theme.accent}; color: white; }}
+        QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}
         QFrame[rule="true"] {{ background-color: {theme.line}; border: none; }}
-        QLabel[level="warning"] {{ color: {warning}; }}
-        QLabel[level="error"] {{ color: {theme.error}; }}
+        QLabel[level="warning"] {{ color: {WARNING_COLOURS[kind]}; }}
+        QLabel[level="error"] {{ color: {ERROR_COLOURS[kind]}; }}
     """
 
 

@@ -30,6 +30,7 @@ class EditFlow(QObject):
         page.brush_wanted.connect(editing.take_brush)
         page.pan_wanted.connect(editing.put_down_brush)
         page.save_wanted.connect(editing.save)
+        page.discard_wanted.connect(editing.discard)
         editing.state_changed.connect(self._show_state)
         session.case_changed.connect(self._show_case)
         session.masks_changed.connect(self._show_masks)
@@ -63,4 +64,5 @@ class EditFlow(QObject):
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
         self._page.state.setText(f"{text}{where}")
-        self._page.set_save_is_next(self._editing.is_dirty or state is SaveState.NEW)
+        is_next = self._editing.is_dirty or state is SaveState.NEW
+        self._page.set_save_is_next(is_next, failed=failed)

@@ -20,11 +20,13 @@ class EditPage(Page):
     brush_wanted = Signal()
     pan_wanted = Signal()
     save_wanted = Signal()
+    discard_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__("edit")
         self._asked: Role | None = None
         self._has_mask = False
+        self._roles: tuple[Role, ...] = ()
         self.whose = label("edit_whose", tip="Whose mask is edited and what it was made from")
         self.body.addWidget(self.whose)
         self.body.addWidget(self._make_tools())
@@ -42,8 +44,8 @@ class EditPage(Page):
         """Offer the masks that an own mask can be made from."""
         self.from_prediction.setEnabled(Role.PREDICTION in roles)
         self.from_reference.setEnabled(Role.REFERENCE in roles)
-        is_next = Role.PREDICTION in roles and not self._has_mask
-        set_primary(self.from_prediction, is_next)
+        self._roles = tuple(roles)
+        self._mark_next()
 
     def show_mask(self, whose: str, state: str, *, has_mask: bool) -> None:
         """Show the reader's mask, or that there is none yet."""
@@ -56,12 +58,20 @@ class EditPage(Page):
         again = "again " if has_mask else ""
         self.start_title.setText(f"Start {again}from a copy of")
         self._ask(None, show=False)
+        self._mark_next()
 
-    def set_save_is_next(self, is_next: bool) -> None:
-        """Make Save the most visible control while something is unsaved."""
+    def set_save_is_next(self, is_next: bool, *, failed: bool) -> None:
+        """Make Save the next step while something is unsaved; after a failure offer to discard."""
         set_primary(self.save, is_next)
+        self.discard.setVisible(failed)
 
     # -------------------------------------------------------------------- inner
+
+    def _mark_next(self) -> None:
+        """Make a copy of the prediction the next step, or else of the reference."""
+        first = next((r for r in (Role.PREDICTION, Role.REFERENCE) if r in self._roles), None)
+        set_primary(self.from_prediction, not self._has_mask and first is Role.PREDICTION)
+        set_primary(self.from_reference, not self._has_mask and first is Role.REFERENCE)
 
     def _make_tools(self) -> QWidget:
         self.brush = button(
@@ -76,7 +86,14 @@ class EditPage(Page):
             "Saves your mask now; it is saved by itself as well",
             self.save_wanted.emit,
         )
-        self._tools = row(self.brush, self.pan, 1, self.save)
+        self.discard = button(
+            "edit_discard",
+            "Discard",
+            "Forgets your mask in this window; the file that was saved last stays",
+            self.discard_wanted.emit,
+        )
+        self.discard.hide()
+        self._tools = row(self.brush, self.pan, 1, self.discard, self.save)
         return self._tools
 
     def _make_start(self) -> QWidget:

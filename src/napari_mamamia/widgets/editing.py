@@ -195,6 +195,21 @@ class Editing(QObject):
         else:
             then(True)
 
+    def keep_under(self, reader: str) -> None:
+        """Make the mask that could not be saved another reader's, and save it there."""
+        mask = self._session.mask(Role.REFINED)
+        if mask is not None:
+            mask.name, mask.saved = reader, None
+            self._watch.on_disk, self._watch.problem = None, ""
+            self.save()
+
+    def discard(self) -> None:
+        """Forget the mask in this window; its file, if there is one, stays as it is."""
+        self._autosave.stop()
+        self._check.stop()
+        self._scene.remove_mask(Role.REFINED)
+        self._session.drop_mask(Role.REFINED)
+
     def save_now(self) -> bool:
         """Save in this thread, because the window closes; False if something stays unsaved."""
         self._look_for_changes()

@@ -34,6 +34,8 @@ from napari_mamamia.widgets.notify import Level
 __all__ = ["Header", "MaskChip"]
 
 _LINE_HEIGHT = 24
+_PROGRESS_WIDTH = 60
+_MOST_READER_WIDTH = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,10 @@ class Header(QFrame):
         layout.setContentsMargins(0, 0, 0, 4)
         layout.setSpacing(4)
         layout.addWidget(self._make_case_line())
-        layout.addWidget(row(*self._chips.values(), 1, self.reader))
-        layout.addWidget(self._make_state_line())
+        layout.addWidget(self._make_mask_line())
+        state_line = row(self._make_state(), self.reader)
+        state_line.layout().setStretch(0, 1)
+        layout.addWidget(state_line)
         layout.addWidget(self._make_message_line())
         layout.addWidget(self._make_reader_line())
         self.set_case("", "")
@@ -100,7 +104,9 @@ class Header(QFrame):
 
     def set_reader(self, name: str | None) -> None:
         """Show who edits; None where nobody was named yet."""
-        self.reader.setText(f"reader: {name}" if name else "reader?")
+        self.reader.setText(name or "reader?")
+        whose = f"{name} edits" if name else "Nobody was named yet who edits"
+        self.reader.setToolTip(f"{whose}; click to change")
         self._reader_line.hide()
 
     def ask_reader(self, known: str | None) -> None:
@@ -115,7 +121,9 @@ class Header(QFrame):
         self.progress.setRange(0, 0 if progress is None or progress.total == 0 else 1000)
         if progress is not None:
             self.progress.setValue(round(progress.fraction * 1000))
-        self.progress_text.setText(text)
+        room = max(self.state.width() - _PROGRESS_WIDTH - 2 * _LINE_HEIGHT, 2 * _LINE_HEIGHT)
+        metrics = self.progress_text.fontMetrics()
+        self.progress_text.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.progress_text.setToolTip(f"{title}: {text}")
         self.state.setCurrentIndex(1)
 
@@ -165,9 +173,16 @@ class Header(QFrame):
             "header_reader", "", "Who edits; click to change", self.reader_wanted.emit
         )
         self.reader.setProperty("framed", True)
+        self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.reader.setMaximumWidth(_MOST_READER_WIDTH)
         line = row(self.case, self.position, self.lesion, self.previous, self.next, self.keys)
         line.layout().setStretch(0, 1)
         return line
+
+    def _make_mask_line(self) -> QWidget:
+        for chip in self._chips.values():
+            chip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        return row(*self._chips.values(), 1)
 
     def _make_chip(self, role: Role) -> QToolButton:
         chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)
@@ -178,14 +193,14 @@ class Header(QFrame):
         chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
         return chip
 
-    def _make_state_line(self) -> QStackedWidget:
+    def _make_state(self) -> QStackedWidget:
         self.saved: QLabel = named(QLabel(), "header_saved", "Whether the edited mask is saved")
         self.saved.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.progress: QProgressBar = named(
             QProgressBar(), "header_progress", "How far the running work is"
         )
         self.progress.setTextVisible(False)
-        self.progress.setFixedSize(90, 8)
+        self.progress.setFixedSize(_PROGRESS_WIDTH, 8)
         self.progress_text: QLabel = named(QLabel(), "header_progress_text", "What runs now")
         self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.cancel = tool_button(

@@ -38,7 +38,7 @@ KEYS: Final = (
     Key("subtraction", "D", "D", "subtraction on or off: the phase shown minus phase 0"),
     Key("hide_masks", "H", "H", "hide the masks while held", held=True),
     Key("outline", "Shift-H", "Shift+H", "masks as outlines or filled"),
-    Key("lesion", "U", "U", "go to the tumour: largest part of the mask shown"),
+    Key("lesion", "G", "G", "go to the tumour: largest part of the mask shown"),
     Key("next_case", "N", "N", "next case"),
     Key("previous_case", "Shift-N", "Shift+N", "previous case"),
     Key("keys", "?", "?", "show or hide this table", by_qt=True),

@@ -26,7 +26,7 @@ class ThemeColours:
     """Colours of napari's theme that our own style rules need, as hexadecimal RGB."""
 
     accent: str
-    error: str
+    on_accent: str
     line: str
     quiet: str
     stripe: str
@@ -71,7 +71,7 @@ def theme_colours(viewer: Any) -> ThemeColours:
     theme = get_theme(viewer.theme)
     return ThemeColours(
         accent=theme.current.as_hex("long"),
-        error=theme.error.as_hex("long"),
+        on_accent="#ffffff" if theme.type == "dark" else "#000000",
         line=theme.secondary.as_hex("long"),
         quiet=theme.primary.as_hex("long"),
         stripe=theme.background.as_hex("long"),

@@ -92,6 +92,7 @@ class Opening(QObject):
                 self._notifier.fail(f"Opening {path.name or path}", outcome.error)
 
         self._jobs.start("list", "Listing cases", lambda: self._list(path, workspace), listed)
+        self._scene.warm_up()
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""

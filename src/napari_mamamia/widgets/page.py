@@ -7,6 +7,9 @@ from napari_mamamia.widgets.controls import button, label
 
 __all__ = ["Page"]
 
+_ALL = 1000
+"""The content's share of the height, against 1 for the space below a hint."""
+
 
 class Page(QWidget):
     """Shows its content, or says what is missing with the button that brings it.
@@ -34,7 +37,8 @@ class Page(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.missing)
         layout.addWidget(self.to_cases)
-        layout.addWidget(self._content, stretch=1)
+        layout.addWidget(self._content, stretch=_ALL)
+        layout.addStretch(1)
         self.need("Open a case first.")
 
     def need(self, what: str) -> None:

@@ -16,8 +16,8 @@ from napari_mamamia.widgets.session import Session
 
 __all__ = ["PredictFlow", "mapping_text"]
 
-_SECONDS_PER_MEGAVOXEL: Final = 0.1
-"""Measured on 2 cores: 160 x 448 x 448 voxels in about 3 s; only the estimate rests on it."""
+_SECONDS_PER_MEGAVOXEL: Final = 0.15
+"""Measured on 2 cores: 160 x 448 x 448 voxels in 4.8 s; only the estimate rests on it."""
 
 
 def mapping_text(case: Case, choice: PhaseChoice) -> str:

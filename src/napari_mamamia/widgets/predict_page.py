@@ -115,7 +115,7 @@ class PredictPage(Page):
     def _make_buttons(self) -> QWidget:
         self.start = button(
             "predict_start",
-            "Predict",
+            "Start",
             "Segments the tumour in the whole volume",
             self.start_wanted.emit,
             primary=True,

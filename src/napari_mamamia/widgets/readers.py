@@ -61,9 +61,10 @@ class Readers(QObject):
         if name == self._session.reader:
             self._header.set_reader(name)
             return
-        self._editing.save_if_needed(lambda all_saved: self._change(name) if all_saved else None)
+        self._editing.save_if_needed(lambda all_saved: self._change(name, all_saved))
 
-    def _change(self, name: str) -> None:
+    def _change(self, name: str, all_saved: bool) -> None:
+        """Take the name; a mask that could not be saved goes with it."""
         try:
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)
@@ -72,4 +73,7 @@ class Readers(QObject):
         self._session.set_reader(name)
         self._header.set_reader(name)
         waiting, self._waiting = self._waiting, None
-        self._opening.show_own_mask(waiting)
+        if all_saved:
+            self._opening.show_own_mask(waiting)
+        else:
+            self._editing.keep_under(name)

@@ -12,7 +12,8 @@ import numpy as np
 from napari.layers import Layer
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import Case
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.colours import OUTLINE_VOXELS
 from napari_mamamia.widgets.layers import (
     MASK_ROLES,
@@ -25,6 +26,7 @@ from napari_mamamia.widgets.layers import (
     mask_layer,
     style_mask,
     subtraction_layer,
+    tag_for,
     tag_of,
 )
 from napari_mamamia.widgets.napari_adapter import forget_history
@@ -51,6 +53,7 @@ class Scene:
     def __init__(self, viewer: Any) -> None:
         self.viewer = viewer
         self._own_change = False
+        self._is_warm = False
         self._hidden: list[Any] = []
         self._box: Any | None = None
 
@@ -68,6 +71,22 @@ class Scene:
     def is_changing(self) -> bool:
         """Whether we are adding or removing layers ourselves at this moment."""
         return self._own_change
+
+    def warm_up(self) -> None:
+        """Let napari do now what it does once: units, controls and visuals of its first layers.
+
+        It takes about a second, which otherwise the first case would wait for. Nothing is drawn:
+        the layers are gone before the window is painted again.
+        """
+        if self._is_warm or len(self.viewer.layers):
+            return
+        self._is_warm = True
+        grid = Grid((1, 2, 2), np.eye(4))
+        tiny = Case("-", grid, np.zeros((1, 1, 2, 2), np.uint8), (Phase(0),))
+        with self._changing():
+            self._put(case_layer(tiny, (0.0, 1.0)), Role.PHASE)
+            self._put(mask_layer(tag_for(tiny, Role.REFERENCE), tiny.signal[0]), Role.REFERENCE)
+            self._remove(find_layers(self.viewer.layers))
 
     def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
         """Replace the layers of the case before by the phases of `case`."""
@@ -307,7 +326,7 @@ class Scene:
         layer.metadata = keywords["metadata"]
         layer.data = data
         for name in _UPDATED:
-            if name in keywords:
+            if name in keywords and not np.array_equal(getattr(layer, name), keywords[name]):
                 setattr(layer, name, keywords[name])
         return layer
 

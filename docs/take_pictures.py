@@ -1,0 +1,74 @@
+"""Takes the picture of the README in a real window: ``python docs/take_pictures.py [FOLDER]``.
+
+Needs a display; without one: ``xvfb-run -s "-screen 0 1400x900x24" python docs/take_pictures.py``.
+The case is the demo's first phantom, so that the picture shows what ``make demo`` shows.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+WIDTH, HEIGHT = 1400, 900
+DEMO_CASES, DEMO_SEED = 12, 2026
+
+
+def main() -> None:
+    """Make the demo's data set, predict its first case, take the picture."""
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "images"
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["NAPARI_CONFIG"] = str(Path(folder) / "settings.yaml")
+        os.environ["MAMAMIA_CONFIG_DIR"] = folder
+        _take(Path(folder), target / "window.png")
+
+
+def _take(folder: Path, picture: Path) -> None:
+    import napari
+
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.phantom import write_data_set
+    from napari_mamamia.widgets.place import show_dock
+
+    data_set = folder / "dataset"
+    run_job(write_data_set(data_set, n_cases=DEMO_CASES, seed=DEMO_SEED))
+    viewer = napari.Viewer(title="napari", show=True)
+    viewer.theme = "dark"
+    viewer.window.resize(WIDTH, HEIGHT)
+    panel = show_dock(viewer, "Cases")
+    panel.open_data_set(data_set, "PHANTOM_001")
+    _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    panel.predict()
+    _wait(lambda: "prediction" in panel.session.masks)
+    panel.go_to_lesion()
+    _wait(lambda: not panel.jobs.is_running("lesion"))
+    viewer.reset_view()
+    panel.show_page("Score")
+    dice = panel.findChild(object, "score_prediction_dsc")
+    _wait(lambda: dice.text() != "–")
+    _wait(_after(1.0))
+    viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
+    panel.close_down()
+    viewer.close()
+
+
+def _after(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
+def _wait(ready: Callable[[], bool], at_most_s: float = 60.0) -> None:
+    from qtpy.QtWidgets import QApplication
+
+    timed_out = _after(at_most_s)
+    while not ready():
+        QApplication.processEvents()
+        time.sleep(0.01)
+        if timed_out():
+            raise TimeoutError("the window did not get ready in time: is the machine busy?")
+
+
+if __name__ == "__main__":
+    main()

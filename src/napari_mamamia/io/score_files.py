@@ -1,0 +1,166 @@
+"""Score and response tables that somebody else computed: read row by row, bad rows told."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Generic, TypeVar
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.clinical_rules import is_missing, parse_id, parse_pcr
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.spreadsheets import read_sheets
+
+__all__ = ["ReadRows", "ResponseRow", "ScoreRow", "read_response_table", "read_score_table"]
+
+_ID_NAMES: Final = ("case_id", "patient_id")
+
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "dsc": ("dsc",),
+        "norm_hd": ("norm_hd", "normhd"),
+        "pcr": ("pcr",),
+        "score": ("score",),
+    }
+)
+"""Spellings of each column, in lower case with ``_`` for blanks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """Dice (0 to 1) and normalised Hausdorff distance (0 upwards) of a case; nan: undefined."""
+
+    case_id: str
+    dsc: float
+    norm_hd: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRow:
+    """The predicted response of a case and its probability, nan where none is given."""
+
+    case_id: str
+    pcr: bool
+    score: float
+
+
+T = TypeVar("T", ScoreRow, ResponseRow)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows(Generic[T]):
+    """The rows of a table in its order, and a failure with the row number for each bad one."""
+
+    rows: tuple[T, ...]
+    failures: tuple[CaseFailure, ...]
+
+
+def read_score_table(path: Path) -> ReadRows[ScoreRow]:
+    """Return the columns case_id (or patient_id), dsc and norm_hd of a .csv or .xlsx table.
+
+    An empty cell is an undefined number; a row without either is a bad row, and so is one with a
+    number outside its range, without id, or of a case that was there already. Row 1 is the header;
+    letter case does not part case ids. Further columns are passed over.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read or lacks a column.
+    """
+
+    def row(case_id: str, cells: Mapping[str, object]) -> ScoreRow:
+        dsc = _number("dsc", cells["dsc"], 1.0)
+        norm_hd = _number("norm_hd", cells["norm_hd"], math.inf)
+        if math.isnan(dsc) and math.isnan(norm_hd):
+            raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
+        return ScoreRow(case_id, dsc, norm_hd)
+
+    return _read(path, ("dsc", "norm_hd"), (), row)
+
+
+def read_response_table(path: Path) -> ReadRows[ResponseRow]:
+    """Return the columns case_id (or patient_id), pcr and score of a .csv or .xlsx table.
+
+    `pcr` is the predicted class (0 or 1), `score` the probability of response; the column score
+    may be missing and its cells empty. Bad rows and ids as in `read_score_table`.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read or lacks a column.
+    """
+
+    def row(case_id: str, cells: Mapping[str, object]) -> ResponseRow:
+        pcr = parse_pcr(cells["pcr"])
+        if pcr is None:
+            raise ValueError("pcr is empty: each case needs a predicted 0 or 1")
+        return ResponseRow(case_id, pcr, _number("score", cells["score"], 1.0))
+
+    return _read(path, ("pcr",), ("score",), row)
+
+
+def _read(
+    path: Path,
+    required: Sequence[str],
+    optional: Sequence[str],
+    parse: Callable[[str, Mapping[str, object]], T],
+) -> ReadRows[T]:
+    sheet = next(iter(read_sheets(path)))
+    places = _places(sheet.rows[0] if sheet.rows else (), required, optional, path)
+    rows: list[T] = []
+    failures: list[CaseFailure] = []
+    first_row: dict[str, int] = {}
+    for number, line in enumerate(sheet.rows[1:], start=2):
+        if all(cell is None or cell == "" for cell in line):
+            continue
+        cells = {name: line[at] if at < len(line) else None for name, at in places.items()}
+        name = f"row {number}"
+        try:
+            name = parse_id(cells["case_id"])
+            key = case_key(name)
+            if key in first_row:
+                raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
+            rows.append(parse(name, {**dict.fromkeys(optional), **cells}))
+            first_row[key] = number
+        except ValueError as reason:
+            failures.append(CaseFailure(name, f"row {number} of {path.name}: {reason}"))
+    return ReadRows(tuple(rows), tuple(failures))
+
+
+def _places(
+    header: Sequence[object], required: Sequence[str], optional: Sequence[str], path: Path
+) -> dict[str, int]:
+    """Return where the columns are; of two with one name the first counts."""
+    known: dict[str, int] = {}
+    for at, name in enumerate(header):
+        known.setdefault("_".join(str(name or "").casefold().replace("_", " ").split()), at)
+    names = {"case_id": _ID_NAMES, **{name: _NAMES[name] for name in (*required, *optional)}}
+    places = {
+        column: known[next(name for name in spellings if name in known)]
+        for column, spellings in names.items()
+        if any(name in known for name in spellings)
+    }
+    missing = [name for name in ("case_id", *required) if name not in places]
+    if missing:
+        found = ", ".join(str(name) for name in header if name) or "no header"
+        raise FormatError(
+            f"expected the columns case_id (or patient_id), {', '.join((*required, *optional))} in "
+            f"{path}, found {found}: {', '.join(missing)} is missing; name the columns so"
+        )
+    return places
+
+
+def _number(name: str, cell: object, highest: float) -> float:
+    """Return a number from 0 to `highest`, nan for a missing one."""
+    if is_missing(cell):
+        return math.nan
+    try:
+        number = float(str(cell).strip())
+    except ValueError:
+        raise ValueError(f"{name} must be a number or empty, got {cell!r}") from None
+    if math.isfinite(number) and 0 <= number <= highest:
+        return number
+    bounds = "from 0 to 1" if highest == 1 else "0 or above and finite"
+    raise ValueError(f"{name} must be {bounds}, got {cell!r}")

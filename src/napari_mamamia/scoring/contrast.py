@@ -1,0 +1,70 @@
+"""How much a tumour stands out from what surrounds it, from two phases of the case."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.grid import Grid
+
+__all__ = ["Enhancement", "contrast_to_noise"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enhancement:
+    """Two phases of the case, (z, y, x) on the masks' grid: before contrast and the first after."""
+
+    before: NDArray[Any]
+    after: NDArray[Any]
+
+
+def contrast_to_noise(
+    reference: NDArray[np.bool_],
+    box: Box,
+    grid: Grid,
+    enhancement: Enhancement,
+    surroundings_mm: float,
+) -> float:
+    """Return (mean inside - mean around)/SD around of the enhancement; nan where undefined.
+
+    `reference` is bool on `box`. Around is a shell up to `surroundings_mm` from the mask, inside
+    the image; it is undefined with fewer than 2 such voxels or where they are all alike. The
+    formula is that of a contrast-to-noise ratio with the surroundings' spread as the noise.
+
+    Raises
+    ------
+    GridMismatchError
+        If a phase has another shape than the grid.
+    """
+    for phase in (enhancement.before, enhancement.after):
+        if phase.shape != grid.shape:
+            raise GridMismatchError(
+                f"a phase has shape {phase.shape} (z, y, x), the masks have {grid.shape}: give "
+                "the phases of the same case"
+            )
+    own = Box.around(reference)
+    if own.is_empty:
+        return float("nan")
+    steps = [ceil(surroundings_mm / mm) for mm in grid.spacing_mm]
+    there = [a + o for a, o in zip(own.start, box.start, strict=True)]
+    stop = [a + n for a, n in zip(there, own.shape, strict=True)]
+    wide = Box((there[0], there[1], there[2]), (stop[0], stop[1], stop[2]))
+    wide = wide.grown(steps, grid.shape)
+    mask = np.pad(
+        reference[own.slices],
+        [(a - o, p - b) for a, b, o, p in zip(there, stop, wide.start, wide.stop, strict=True)],
+    )
+    gain = enhancement.after[wide.slices].astype(np.float32) - enhancement.before[wide.slices]
+    distance: Any = ndimage.distance_transform_edt  # type: ignore[attr-defined, unused-ignore]
+    around = distance(~mask, sampling=grid.spacing_mm) <= surroundings_mm
+    around &= ~mask
+    if np.count_nonzero(around) < 2:
+        return float("nan")
+    spread = float(gain[around].std(ddof=1))
+    apart = float(gain[mask].mean()) - float(gain[around].mean())
+    return apart / spread if spread > 0 else float("nan")

@@ -1,0 +1,124 @@
+"""Pictures of cases: the slice with the largest error, cut to what matters, upright."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.grid import require_same_grid
+
+__all__ = ["CasePicture", "picture_of"]
+
+MARGIN_MM: Final = 15.0
+LEAST_MM: Final = 60.0
+"""Room around both masks, and the least width and height of a picture. Our choice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CasePicture:
+    """One slice of a case for the gallery.
+
+    `image` (rows, columns) float32 from 0 (black) to 1 (white), or None where there is no image;
+    `reference` and `prediction` bool of the same shape; `spacing_mm` of a row and of a column.
+    `plane` and `place` say which slice it is ("axial", "slice 31 of 80").
+    """
+
+    case_id: str
+    model: str
+    image: NDArray[np.float32] | None
+    reference: NDArray[np.bool_]
+    prediction: NDArray[np.bool_]
+    spacing_mm: tuple[float, float]
+    plane: str
+    place: str
+    caption: str = ""
+
+
+def picture_of(
+    case_id: str,
+    reference: Mask,
+    prediction: Mask,
+    volume: NDArray[Any] | None = None,
+    model: str = "",
+    caption: str = "",
+) -> CasePicture:
+    """Return the slice where the two masks differ in most voxels, in the acquisition plane.
+
+    `volume` (z, y, x) is any phase or subtraction of the case, shown between its 1st and 99th
+    percentile in the cut-out. Without any difference the slice with most foreground is shown, and
+    the middle one for two empty masks. The cut-out holds both masks with `MARGIN_MM` around.
+
+    Raises
+    ------
+    GridMismatchError
+        If the masks or the volume do not share one grid.
+    """
+    grid = reference.grid
+    require_same_grid(grid, prediction.grid, "the reference", "the prediction")
+    if volume is not None and volume.shape != grid.shape:
+        raise GridMismatchError(
+            f"the volume has shape {volume.shape} (z, y, x), the masks have {grid.shape}: give a "
+            "phase of the same case"
+        )
+    frame = grid.display_frame()
+    shown_r, shown_p = (frame.to_display(mask.array) for mask in (reference, prediction))
+    place = _place(shown_r, shown_p)
+    _, *spacing = frame.per_axis(grid.spacing_mm)
+    outlined = shown_r[place] | shown_p[place]
+    rows, columns = (_cut(outlined.any(axis=1 - axis), spacing[axis]) for axis in (0, 1))
+    image = None
+    if volume is not None:
+        image = _windowed(frame.to_display(volume)[place][rows, columns])
+    return CasePicture(
+        case_id,
+        model,
+        image,
+        np.ascontiguousarray(shown_r[place][rows, columns]),
+        np.ascontiguousarray(shown_p[place][rows, columns]),
+        (spacing[0], spacing[1]),
+        frame.plane,
+        f"slice {place + 1} of {len(shown_r)}",
+        caption,
+    )
+
+
+def _place(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> int:
+    """Return the index of the slice with the largest error."""
+    for differing in (reference ^ prediction, reference):
+        counts = np.count_nonzero(differing, axis=(1, 2))
+        if counts.any():
+            return int(np.argmax(counts))
+    return len(reference) // 2
+
+
+def _cut(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
+    """Return the part of an axis that holds the masks with room around."""
+    places = np.flatnonzero(occupied)
+    first, last = (places[0], places[-1]) if places.size else (len(occupied) // 2,) * 2
+    room = MARGIN_MM / spacing_mm
+    lacking = (LEAST_MM / spacing_mm - (last - first + 1)) / 2
+    grown = ceil(max(room, lacking))
+    return slice(max(0, int(first) - grown), min(len(occupied), int(last) + 1 + grown))
+
+
+def _windowed(values: NDArray[Any]) -> NDArray[np.float32]:
+    low, high = (float(edge) for edge in np.percentile(values, (1, 99)))
+    scaled = (values.astype(np.float32) - low) / max(high - low, 1e-6)
+    shown: NDArray[np.float32] = np.clip(scaled, 0, 1, dtype=np.float32)
+    return shown
+
+
+def worst_first(values: Sequence[float]) -> list[int]:
+    """Return the indices of values in ascending order, undefined ones (nan) last.
+
+    Examples
+    --------
+    >>> worst_first([0.5, float("nan"), 0.1])
+    [2, 0, 1]
+    """
+    return [int(place) for place in np.argsort(np.asarray(values), kind="stable")]

@@ -1,0 +1,170 @@
+"""What a report shows: the only input of `scoring.report`, made from a model's scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring.failure_kinds import THRESHOLDS, Failure, FailureThresholds
+from napari_mamamia.scoring.gallery import CasePicture
+from napari_mamamia.scoring.groups import Grouping
+from napari_mamamia.scoring.results import ModelComparison, ModelScores, SegmentationResult
+from napari_mamamia.scoring.slices import SliceSearch, worst_slices
+from napari_mamamia.scoring.strata import group_by_column, group_by_volume
+
+__all__ = [
+    "FEATURED_STRATA",
+    "CaseColumn",
+    "ModelReport",
+    "ReportContent",
+    "report_of",
+]
+
+FEATURED_STRATA: Final = (
+    "volume",
+    "diameter",
+    "dataset",
+    "centre",
+    "tumour_subtype",
+    "manufacturer",
+    "field_strength",
+    "multifocal_cancer",
+    "bilateral_breast_cancer",
+)
+"""Strata that get a box plot and a column of the case table; all have a table. A clinical table can
+have dozens of columns, and a report is for reading."""
+
+MOST_GROUPS_SEARCHED: Final = 10
+LEAST_SHARE_SEARCHED: Final = 0.5
+"""Columns with more groups, or known for fewer of the cases, are not searched for subgroups: each
+slice more makes the corrected p-values of all others larger. Our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseColumn:
+    """A further column of the case table, one value for each case id; a missing id is unknown.
+
+    `values` are all texts or all numbers; `unit` is "" for a text or a share. `decimals` are shown.
+    """
+
+    name: str
+    label: str
+    values: Mapping[str, str | float]
+    unit: str = ""
+    decimals: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelReport:
+    """One model: its scores, and what explains them.
+
+    `strata` have their codes in the order of ``scores.segmentation.scores``. `failures` are the
+    failure kinds by case id; `pictures` are shown in this order; `slices` are the searches for the
+    worst subgroups, one for each metric. `has_failure_kinds` says whether they were looked for.
+    """
+
+    scores: ModelScores
+    strata: tuple[Grouping, ...] = ()
+    failures: Mapping[str, tuple[Failure, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    slices: tuple[SliceSearch, ...] = ()
+    pictures: tuple[CasePicture, ...] = ()
+    columns: tuple[CaseColumn, ...] = ()
+    has_failure_kinds: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportContent:
+    """A whole report: one model or several under one profile, and how they compare.
+
+    `created` is ISO 8601 in UTC; `software` and `versions` name what made the numbers; `baseline`
+    is the model that others are meant to beat ("" for none).
+    """
+
+    models: tuple[ModelReport, ...]
+    title: str = "Scores of tumour segmentations"
+    comparison: ModelComparison | None = None
+    baseline: str = ""
+    thresholds: FailureThresholds = THRESHOLDS
+    created: str = field(default_factory=now_utc)
+    software: str = field(default_factory=software_version)
+    versions: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        profiles = {model.scores.profile for model in self.models}
+        if len(profiles) != 1:
+            names = ", ".join(sorted(profiles)) or "no model"
+            raise ValueError(
+                f"a report is on one model or more under one profile, got {names}: make a report "
+                "for each profile"
+            )
+
+    @property
+    def profile(self) -> str:
+        """The profile of every number of the report."""
+        return self.models[0].scores.profile
+
+
+def report_of(
+    scores: ModelScores,
+    cohort: Cohort | None = None,
+    failures: Mapping[str, tuple[Failure, ...]] | None = None,
+    pictures: Sequence[CasePicture] = (),
+    columns: Sequence[CaseColumn] = (),
+) -> ModelReport:
+    """Return a model's part of a report; strata and worst subgroups are worked out here.
+
+    `cohort` is the clinical table that the scores were made with. `failures` None means that
+    failure kinds were not looked for.
+    """
+    result = scores.segmentation
+    strata = _strata(scores, result, cohort) if result else ()
+    return ModelReport(
+        scores,
+        strata,
+        MappingProxyType(dict(failures or {})),
+        _slices(result, strata) if result else (),
+        tuple(pictures),
+        tuple(columns),
+        failures is not None,
+    )
+
+
+def _strata(
+    scores: ModelScores, result: SegmentationResult, cohort: Cohort | None
+) -> tuple[Grouping, ...]:
+    """Return the groups of the strata that the model was reported on, with their codes."""
+    ids, found = result.scores.case_ids, []
+    for stratum in result.strata:
+        if stratum.variable == "volume":
+            found.append(group_by_volume(ids, _volumes_mm3(scores, ids)))
+        elif cohort is not None:
+            found.append(group_by_column(ids, cohort, stratum.variable))
+    return tuple(found)
+
+
+def _volumes_mm3(scores: ModelScores, ids: Sequence[str]) -> NDArray[np.float64]:
+    volumes = {row.case_id: row.volume_reference_mm3 for row in scores.rows}
+    return np.array([volumes.get(case_id, float("nan")) for case_id in ids], dtype=np.float64)
+
+
+def _slices(result: SegmentationResult, strata: tuple[Grouping, ...]) -> tuple[SliceSearch, ...]:
+    groupings = [
+        grouping
+        for grouping in (*result.groupings, *strata)
+        if len(grouping.labels) <= MOST_GROUPS_SEARCHED
+        and grouping.sizes.sum() >= LEAST_SHARE_SEARCHED * grouping.codes.size
+    ]
+    if not groupings:
+        return ()
+    return (
+        worst_slices("dsc", result.scores.dsc, groupings, Better.HIGHER),
+        worst_slices("norm_hd", result.scores.norm_hd, groupings, Better.LOWER),
+    )

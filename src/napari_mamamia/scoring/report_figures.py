@@ -1,0 +1,187 @@
+"""Which figures a report holds, each with its name and caption."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.scoring.figures import (
+    BoxGroup,
+    ModelPoint,
+    box_plot,
+    fairness_performance,
+    png_of,
+    reliability_diagram,
+    svg_of,
+    volume_histogram,
+    weight_sweep,
+)
+from napari_mamamia.scoring.group_rules import rules_of
+from napari_mamamia.scoring.groups import Grouping
+from napari_mamamia.scoring.ranking import ModelScore, Sweep, sweep_weights
+from napari_mamamia.scoring.report_content import FEATURED_STRATA, ModelReport, ReportContent
+from napari_mamamia.scoring.report_text import interval_named, variable_label
+
+__all__ = ["ReportFigure", "figures_of_cohort", "figures_of_model", "write_figures"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportFigure:
+    """A figure, the stem of its files, and what it shows."""
+
+    name: str
+    caption: str
+    figure: Figure
+
+
+def figures_of_cohort(content: ReportContent) -> tuple[ReportFigure, ...]:
+    """Return the figures that hold all models: fairness against performance, weight sweep."""
+    points = [point for model in content.models if (point := _point(model))]
+    found = []
+    if any(not np.isnan([p.performance, p.fairness]).any() for p in points):
+        label = "performance (1 is best)"
+        if content.models[0].scores.segmentation is None:
+            label = "balanced accuracy (0.5 is chance)"
+        shaded = " The shaded region beats the baseline in both." if content.baseline else ""
+        found.append(
+            ReportFigure(
+                "fairness_performance",
+                f"Fairness against performance (profile {content.profile}), crosses: 95 % "
+                "percentile intervals, dotted: equal ranking scores at weight of fairness 0.5."
+                + shaded,
+                fairness_performance(points, label, content.baseline),
+            )
+        )
+    sweep = _sweep(content, points)
+    if sweep is not None:
+        what = "Rank of each model" if len(sweep.names) > 1 else "Ranking score"
+        found.append(
+            ReportFigure(
+                "weight_sweep",
+                f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
+                f"only); {sweep.composite}, profile {content.profile}.",
+                weight_sweep(sweep),
+            )
+        )
+    return tuple(found)
+
+
+def figures_of_model(model: ModelReport) -> tuple[ReportFigure, ...]:
+    """Return the figures of one model: box plots of Dice, volumes, reliability."""
+    return tuple(_segmentation_figures(model)) + tuple(_response_figures(model))
+
+
+def write_figures(content: ReportContent, folder: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write every figure as PNG (200 dots per inch) and SVG; return the paths.
+
+    With several models each one's figures lie in a folder of its name.
+
+    Raises
+    ------
+    SaveConflictError
+        If a file exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    paths = []
+    several = len(content.models) > 1
+    shown = [(folder, figure) for figure in figures_of_cohort(content)]
+    for model in content.models:
+        own = folder / model.scores.name if several else folder
+        shown += [(own, figure) for figure in figures_of_model(model)]
+    for place, figure in shown:
+        png, svg = place / f"{figure.name}.png", place / f"{figure.name}.svg"
+        with saving(png, overwrite=overwrite) as temporary:
+            temporary.write_bytes(png_of(figure.figure))
+        write_text_atomically(svg, svg_of(figure.figure), overwrite=overwrite)
+        paths += [png, svg]
+    return paths
+
+
+def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:
+    result = model.scores.segmentation
+    if result is None or not len(result.scores.case_ids):
+        return
+    least = rules_of(model.scores.profile).min_group_size
+    strata = [grouping for grouping in model.strata if grouping.variable in FEATURED_STRATA]
+    for grouping in (*result.groupings, *strata):
+        groups = _boxes(grouping, result.scores.dsc, least)
+        if not groups:
+            continue
+        label = "Size" if grouping.variable == "volume" else variable_label(grouping.variable)
+        yield ReportFigure(
+            f"dice_by_{_file_stem(grouping.variable)}",
+            f"Dice by {label[:1].lower()}{label[1:]} (profile {model.scores.profile}): median, "
+            "quartiles, whiskers to 1.5 times the box, mean as a diamond. Grey: small group.",
+            box_plot(groups, "Dice", label),
+        )
+    volumes = np.array([row.volume_reference_mm3 for row in model.scores.rows], dtype=np.float64)
+    if (volumes > 0).any():
+        yield ReportFigure(
+            "reference_volumes",
+            "Volumes of the reference masks (mm³, log axis) with the 20th and 80th percentile, "
+            "between which tumours count as moderate.",
+            volume_histogram(volumes),
+        )
+
+
+def _response_figures(model: ModelReport) -> Iterator[ReportFigure]:
+    result = model.scores.response
+    if result is None or not result.cohort.discrimination.calibration.bins:
+        return
+    found = result.cohort.discrimination.calibration
+    yield ReportFigure(
+        "reliability",
+        f"Reliability of the predicted probabilities, in {len(found.bins)} quantile bins with n "
+        f"beside each point; ECE {found.ece:.3f}, Brier score {found.brier:.3f}, {found.n} cases.",
+        reliability_diagram(found),
+    )
+
+
+def _boxes(grouping: Grouping, values: np.ndarray, least: int) -> list[BoxGroup]:
+    """Return the groups that have a case."""
+    sizes = grouping.sizes
+    return [
+        BoxGroup(label, values[grouping.codes == code], bool(sizes[code] < least))
+        for code, label in enumerate(grouping.labels)
+        if sizes[code]
+    ]
+
+
+def _point(model: ModelReport) -> ModelPoint | None:
+    scores = model.scores
+    if scores.segmentation is not None:
+        task1 = scores.segmentation
+        return ModelPoint(
+            scores.name,
+            task1.cohort.performance.value,
+            task1.cohort.fairness.value,
+            interval_named(task1.intervals, "performance"),
+            interval_named(task1.intervals, "fairness"),
+        )
+    if scores.response is not None:
+        task2 = scores.response
+        return ModelPoint(
+            scores.name,
+            task2.cohort.balanced_accuracy,
+            task2.cohort.fairness,
+            interval_named(task2.intervals, "balanced_accuracy"),
+            interval_named(task2.intervals, "fairness"),
+        )
+    return None
+
+
+def _sweep(content: ReportContent, points: list[ModelPoint]) -> Sweep | None:
+    if content.comparison is not None:
+        return content.comparison.sweep
+    defined = [p for p in points if not np.isnan([p.performance, p.fairness]).any()]
+    if not defined:
+        return None
+    return sweep_weights([ModelScore(p.name, p.performance, p.fairness) for p in defined])
+
+
+def _file_stem(variable: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in variable)

@@ -1,0 +1,145 @@
+"""Joining a dask cluster, letting go of it, and what runs in its workers."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from threading import Lock, Thread, get_ident
+from typing import Any, Final, TypeVar, cast
+
+from distributed import Client, LocalCluster, WorkerPlugin, get_worker
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.services.batch_child import Child, attempt_in_child
+from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt
+
+__all__ = ["aside", "connection", "work_there"]
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_CONNECT_S: Final = 10.0
+_CLOSE_S: Final = 1.0
+_PLUGIN: Final = "mamamia-children"
+
+
+@contextmanager
+def connection(place: Place) -> Iterator["Future[Client]"]:
+    """Give the client to come; at the end, let go of the cluster, or end it if it is ours.
+
+    The future holds a `MamamiaError` if the scheduler cannot be reached.
+    """
+    opening = aside(lambda: _connect(place))
+    try:
+        yield opening
+    finally:
+        wait([opening], timeout=_CLOSE_S)
+        opening.add_done_callback(_close_opened)
+
+
+def _connect(place: Place) -> Client:
+    try:
+        target: Any = place.scheduler
+        if not target:
+            target = LocalCluster(
+                n_workers=0,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+            target.scale(place.workers)
+        client = Client(target, timeout=min(_CONNECT_S, place.patience_s), set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise MamamiaError(
+            f"expected a dask scheduler at {place.scheduler or 'this machine'}, but it cannot be "
+            f"reached ({error}): check the address, or use --workers"
+        ) from error
+    if place.time_limit_s is not None:
+        client.register_plugin(_Children())
+    return client
+
+
+def _close_opened(opening: "Future[Client]") -> None:
+    if opening.exception() is None:
+        _close(opening.result())
+
+
+def _close(client: Client) -> None:
+    """Let go of the cluster within seconds, even if it does not answer any more."""
+    cluster = client.cluster
+    nannies = list(cluster.workers.values()) if cluster is not None else []
+    closing = aside(lambda: _say_goodbye(client))
+    end = time.monotonic() + _CLOSE_S
+    while not closing.done() and time.monotonic() < end:
+        time.sleep(POLL_S)
+        for nanny in nannies:
+            _kill(nanny.pid)
+
+
+def _say_goodbye(client: Client) -> None:
+    if client.cluster is None and client.status == "running":
+        client.cancel(list(client.futures), asynchronous=False)
+        with suppress(Exception):  # it is not there unless there was a time limit
+            client.unregister_worker_plugin(_PLUGIN)
+    client.close(timeout=_CLOSE_S)
+    if client.cluster is not None:
+        client.cluster.close(timeout=_CLOSE_S)
+
+
+def _kill(pid: int | None) -> None:
+    """End a local worker, which would first wait for its case."""
+    with suppress(OSError):
+        if pid:
+            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+class _Children(WorkerPlugin):
+    """Gives each thread of a worker a process that can be killed, and ends them with the worker."""
+
+    name = _PLUGIN
+
+    def setup(self, worker: Any) -> None:
+        self._lock = Lock()
+        self._children: dict[int, Child] = {}
+
+    def teardown(self, worker: Any) -> None:
+        for child in self._children.values():
+            child.close()
+
+    def child(self) -> Child:
+        """Return the process of the calling thread."""
+        with self._lock:
+            return self._children.setdefault(get_ident(), Child())
+
+
+def work_there(work: CaseWork[R], inputs: CaseInputs, limit_s: float | None) -> Outcome[R]:
+    """Do one case; this runs in a worker."""
+    if limit_s is None:
+        return attempt(work, inputs)
+    children = cast("_Children", get_worker().plugins[_PLUGIN])
+    steps = attempt_in_child(children.child(), work, inputs, limit_s)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            outcome: Outcome[R] = stop.value
+            return outcome
+
+
+def aside(function: Callable[[], T]) -> "Future[T]":
+    """Return the result to come of `function`, run in a thread that never holds up the exit."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - handed to whoever asks for the result
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future

@@ -1,0 +1,164 @@
+"""What a batch does with a case, from which files, and where: one definition for every place."""
+
+import hashlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import Cancelled
+from napari_mamamia.core.provenance import software_version
+from napari_mamamia.io.checksums import sha256_of
+
+__all__ = ["POLL_S", "CaseInputs", "CaseWork", "FilePrint", "Outcome", "Place", "attempt"]
+
+R = TypeVar("R")
+
+POLL_S: Final = 0.1
+"""Longest wait without a sign of life, half of what a job is allowed."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseInputs:
+    """One case of a batch: its id and the files that its result depends on, None where missing."""
+
+    case_id: str
+    files: tuple[Path | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseWork(Generic[R]):
+    """What is done with each case; it can be sent to another process or machine.
+
+    Parameters
+    ----------
+    name
+        Of the work, such as "score".
+    function
+        A function at the top of a module, called with the inputs and `settings`. It returns the
+        result or raises; a `MamamiaError` becomes the reason of the case's failure as it is.
+    settings
+        A frozen dataclass of plain values, everything that the result depends on besides files.
+    result_type
+        The flat dataclass that `function` returns: its fields are str, int, float, bool or enum.
+    """
+
+    name: str
+    function: Callable[[CaseInputs, Any], R]
+    settings: Any
+    result_type: type[R]
+
+    @property
+    def key(self) -> str:
+        """Digest of everything besides the files that a result depends on.
+
+        Name, function, settings, the fields of the result, and this software's version.
+        """
+        columns = tuple(field.name for field in fields(self.result_type))  # type: ignore[arg-type]
+        function = f"{self.function.__module__}.{self.function.__qualname__}"
+        parts = (self.name, function, repr(self.settings), columns, software_version())
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a batch runs, and how long one case may take.
+
+    Without `workers` and `scheduler` in this process; with `workers` in as many processes of this
+    machine; with `scheduler` (``tcp://host:port``) on a dask.distributed cluster, whose machines
+    must see the files under the same absolute paths and have this software installed.
+
+    Parameters
+    ----------
+    time_limit_s
+        A case that takes longer is ended and fails. With a limit the cases run in a process
+        beside the worker that can be killed; None sets no limit.
+    patience_s
+        How long to wait for a cluster on which there is no worker at all. A scheduler that does
+        not answer is given up after this time, 10 s at most.
+    """
+
+    workers: int = 0
+    scheduler: str = ""
+    time_limit_s: float | None = None
+    patience_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(f"the number of workers must be 0 or more, got {self.workers}")
+        if self.workers and self.scheduler:
+            raise ValueError("give a number of workers or a scheduler's address, not both")
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise ValueError(f"the time limit must be above 0 s, got {self.time_limit_s:g}")
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the cases run on a dask cluster, here or elsewhere."""
+        return bool(self.workers or self.scheduler)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePrint:
+    """What a file was when its case was worked on: size in bytes, time of change, SHA-256."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "FilePrint":
+        """Return the print of a file; `FormatError` if it cannot be read."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise FormatError(
+                f"expected a readable file at {path}, but {error.strerror or error}: "
+                "check that it exists and that you may read it"
+            ) from error
+        return cls(found.st_size, found.st_mtime_ns, sha256_of(path))
+
+    def fits(self, path: Path) -> bool:
+        """Whether the file is still the same.
+
+        Same size and time of change are taken for the same content, as `make` does; with another
+        time of change (a copy) the SHA-256 decides.
+        """
+        try:
+            found = path.stat()
+            if found.st_size != self.size:
+                return False
+            return found.st_mtime_ns == self.mtime_ns or sha256_of(path) == self.sha256
+        except (OSError, FormatError):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """What became of one case: a result and what its files were, or the reason of its failure."""
+
+    case_id: str
+    result: R | None = None
+    reason: str = ""
+    prints: tuple[FilePrint | None, ...] = ()
+
+
+def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
+    """Return what comes of doing `work` here and now; a failure is an outcome, not an error.
+
+    The files' prints are taken before the work, so that a file that changes meanwhile counts as
+    changed in the next run.
+    """
+    try:
+        prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
+        return Outcome(inputs.case_id, work.function(inputs, work.settings), "", prints)
+    except Cancelled:
+        raise
+    except MamamiaError as error:
+        return Outcome(inputs.case_id, reason=str(error))
+    except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case
+        _log.exception("case %s failed", inputs.case_id)
+        return Outcome(inputs.case_id, reason=f"unexpected {type(error).__name__}: {error}")

@@ -1,0 +1,108 @@
+"""Several models against one reference: each scored by itself, then compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.workspace import file_name
+from napari_mamamia.scoring.model_results import compare_results
+from napari_mamamia.scoring.results import ModelComparison
+from napari_mamamia.services.clinical_table import read_table
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.score import ScoreSummary, find_pairs, score_pairs
+from napari_mamamia.services.score_output import COMPARISON, write_comparison, write_scores
+from napari_mamamia.services.score_settings import ScoreSettings
+
+__all__ = ["ModelsSummary", "PredictionFolder", "prediction_folder", "score_models"]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionFolder:
+    """A model's name and the folder of its masks."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsSummary:
+    """What was found for each model, in the order asked, and how they compare."""
+
+    models: tuple[ScoreSummary, ...]
+    comparison: ModelComparison
+    path: Path
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether every case of every model was scored as ok."""
+        return all(model.all_ok for model in self.models)
+
+
+def prediction_folder(text: str) -> PredictionFolder:
+    """Return the folder that ``NAME=DIR`` or ``DIR`` names; a folder gives its own name.
+
+    Text with ``=`` that is the path of a folder is that folder.
+
+    Examples
+    --------
+    >>> prediction_folder("nnU-Net=results/fold_0").name
+    'nnU-Net'
+    >>> prediction_folder("results/fold_0").name
+    'fold_0'
+    """
+    name, is_named, path = text.partition("=")
+    if is_named and not Path(text).is_dir():
+        return PredictionFolder(name.strip(), Path(path).expanduser())
+    return PredictionFolder(Path(text).resolve().name, Path(text))
+
+
+def score_models(
+    reference: Path,
+    predictions: Sequence[PredictionFolder],
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ModelsSummary]:
+    """Return a job that scores each model into ``out/NAME`` and writes ``out/comparison.json``.
+
+    Raises
+    ------
+    CaseError
+        If a name cannot name a folder, or two models have one name.
+    FormatError
+        If a folder is missing or holds no mask, or the clinical table cannot be read; nothing is
+        written then.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    _check_names(predictions)
+    pairs = [find_pairs(reference, model.folder) for model in predictions]
+    yield Progress(0, 1, "Reading the clinical table")
+    cohort = read_table(settings.clinical)
+    models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
+    folders = (("reference", reference.name), ("predictions", models))
+    claim_folder(out, "score", (*folders, *settings.parameters), existing)
+    replace = existing is not Existing.REFUSE
+    found = []
+    for model, own in zip(predictions, pairs, strict=True):
+        scored = yield from score_pairs(model.name, own, settings, cohort)
+        yield from write_scores(scored, out / model.name, overwrite=replace)
+        found.append(ScoreSummary(scored, out / model.name))
+    yield Progress(1, 1, "Comparing the models")
+    comparison = compare_results([summary.model for summary in found])
+    write_comparison(comparison, out, overwrite=replace)
+    return ModelsSummary(tuple(found), comparison, out / COMPARISON)
+
+
+def _check_names(predictions: Sequence[PredictionFolder]) -> None:
+    keys = [case_key(file_name(model.name, "the name of a model")) for model in predictions]
+    if len(set(keys)) < len(keys):
+        names = ", ".join(model.name for model in predictions)
+        raise CaseError(
+            f"expected a name of its own for each model, got {names}: give them as NAME=DIR"
+        )

@@ -1,0 +1,109 @@
+"""Task 2: predicted response (pCR) against the clinical table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.clinical import read_clinical
+from napari_mamamia.io.score_files import ReadRows, ResponseRow, read_response_table
+from napari_mamamia.scoring.group_rules import GroupRules, MissingLabel, rules_of
+from napari_mamamia.scoring.model_results import response_result
+from napari_mamamia.scoring.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.results import ModelScores
+from napari_mamamia.services.clinical_table import described, matched
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.score import ScoreSummary
+from napari_mamamia.services.score_output import write_scores
+from napari_mamamia.services.score_settings import ScoreSettings
+
+__all__ = ["score_pcr"]
+
+
+def score_pcr(
+    predictions: Path,
+    clinical: Path,
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ScoreSummary]:
+    """Return a job that scores a table of predicted responses and writes ``out/summary.json``.
+
+    A bad row becomes a failure with its row number, and so does a case that the clinical table
+    does not have or has no pcr for. See `io.score_files.read_response_table` for the columns. The
+    clinical table of `settings` is not used.
+
+    Raises
+    ------
+    FormatError
+        If a table cannot be read or lacks a column.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    yield Progress(0, 2, f"Reading {predictions.name}")
+    read = read_response_table(predictions)
+    cohort = read_clinical(clinical)
+    names = (("predictions", predictions.name), ("clinical", clinical.name))
+    own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")
+    claim_folder(out, "score-pcr", (*names, *own_settings), existing)
+    yield Progress(1, 2, "Computing the cohort's numbers")
+    model = _response_model(predictions.stem, read, clinical, cohort, settings)
+    yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
+    return ScoreSummary(model, out)
+
+
+def _response_model(
+    name: str,
+    read: ReadRows[ResponseRow],
+    clinical: Path,
+    cohort: Cohort,
+    settings: ScoreSettings,
+) -> ModelScores:
+    rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
+    own = matched([row.case_id for row in rows], cohort)
+    rules = rules_of(settings.profile.name)
+    found = ResponsePredictions.of(_known(rows, own), own)
+    result = response_result(found, own, rules, settings.resampling)
+    return ModelScores(
+        name=name,
+        profile=settings.profile.name,
+        n_cases=len(rows) + len(read.failures),
+        n_scored=result.cohort.n_scored,
+        rows=(),
+        failures=(*read.failures, *_without_label(rows, own, rules)),
+        segmentation=None,
+        response=result,
+        clinical=described(clinical, cohort, own),
+        resampling=settings.resampling,
+        notes=result.cohort.notes,
+        cohort=own,
+    )
+
+
+def _known(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
+    """Return the rows of cases that the clinical table has."""
+    ids = own.by_id()
+    return [(row.case_id, float(row.pcr), row.score) for row in rows if row.case_id in ids]
+
+
+def _without_label(
+    rows: Sequence[ResponseRow], own: Cohort, rules: GroupRules
+) -> list[CaseFailure]:
+    records = own.by_id()
+    unknown = "its pcr is not known in the clinical table: left out"
+    if rules.missing_label is MissingLabel.NO_RESPONSE:
+        unknown = (
+            "its pcr is not known in the clinical table: a non-responder in balanced accuracy, as "
+            "in the published script, else left out"
+        )
+    failures = []
+    for row in rows:
+        if row.case_id not in records:
+            reason = "it is not in the clinical table: left out"
+            failures.append(CaseFailure(row.case_id, reason))
+        elif records[row.case_id].pcr is None:
+            failures.append(CaseFailure(row.case_id, unknown))
+    return failures

@@ -1,0 +1,70 @@
+"""What a scoring run is asked to do, besides the masks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.scoring.profiles import CLINICAL, Foreground, Profile
+from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
+from napari_mamamia.scoring.results import Resampling
+
+__all__ = ["ScoreSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSettings:
+    """Definitions and extras of a scoring run.
+
+    Parameters
+    ----------
+    profile
+        The definitions of every number.
+    clinical
+        The clinical table that fairness is made from; None leaves fairness undefined.
+    label
+        The value that counts as tumour, for a profile that lets the user choose; None takes every
+        value above 0.
+    n_resamples
+        Bootstrap resamples for the intervals; 0 for none.
+    seed
+        Seed of resamples and permutations.
+
+    Raises
+    ------
+    ValueError
+        If `label` is 0 or the profile has its own foreground, or a number is negative.
+    """
+
+    profile: Profile = CLINICAL
+    clinical: Path | None = None
+    label: float | None = None
+    n_resamples: int = N_RESAMPLES
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        Resampling(self.n_resamples, self.seed)
+        if self.label == 0:
+            raise ValueError("label 0 is background: choose a label other than 0")
+        chooses = self.profile.distance_foreground is Foreground.CHOSEN_LABEL
+        if self.label is not None and not chooses:
+            raise ValueError(
+                f"the profile {self.profile.name} has its own rule for foreground, got label "
+                f"{self.label:g}: leave the label out or take the profile clinical"
+            )
+
+    @property
+    def resampling(self) -> Resampling:
+        """Number of resamples and seed."""
+        return Resampling(self.n_resamples, self.seed)
+
+    @property
+    def parameters(self) -> tuple[tuple[str, Setting], ...]:
+        """Name and value of each setting, as ``run.json`` notes them."""
+        return (
+            ("profile", self.profile.name),
+            ("profile_version", self.profile.version),
+            ("clinical", self.clinical.name if self.clinical else None),
+            ("label", self.label),
+            ("bootstrap", self.n_resamples),
+            ("seed", self.seed),
+        )

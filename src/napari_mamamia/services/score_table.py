@@ -1,0 +1,49 @@
+"""Cohort numbers from a table of Dice and NormHD that somebody else computed."""
+
+from pathlib import Path
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.score_files import read_score_table
+from napari_mamamia.services.clinical_table import read_table
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.score import ScoreSummary, cohort_numbers
+from napari_mamamia.services.score_output import write_scores
+from napari_mamamia.services.score_settings import ScoreSettings
+
+__all__ = ["score_table"]
+
+
+def score_table(
+    table: Path,
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ScoreSummary]:
+    """Return a job that computes the cohort's numbers of a table and writes them to `out`.
+
+    The numbers of the cases are taken as they are; the profile draws the groups. A bad row becomes
+    a failure with its row number. See `io.score_files.read_score_table` for the columns.
+
+    Raises
+    ------
+    FormatError
+        If a table cannot be read or lacks a column.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    yield Progress(0, 1, f"Reading {table.name}")
+    read = read_score_table(table)
+    cohort = read_table(settings.clinical)
+    claim_folder(out, "score-table", (("table", table.name), *settings.parameters), existing)
+    profile = settings.profile.name
+    rows = tuple(
+        CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
+        for row in sorted(read.rows, key=lambda row: row.case_id)
+    )
+    n_cases = len(rows) + len(read.failures)
+    model = yield from cohort_numbers(table.stem, rows, read.failures, n_cases, settings, cohort)
+    yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
+    return ScoreSummary(model, out)

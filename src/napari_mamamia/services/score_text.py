@@ -1,0 +1,141 @@
+"""Results in a few plain lines, for the terminal and the window."""
+
+from collections.abc import Iterable
+from math import isnan
+
+from napari_mamamia.scoring.bootstrap import Interval, IntervalMethod
+from napari_mamamia.scoring.fairness import GroupScore
+from napari_mamamia.scoring.results import (
+    ModelComparison,
+    ModelScores,
+    ResponseResult,
+    SegmentationResult,
+)
+
+__all__ = ["cohort_lines", "comparison_lines"]
+
+_WIDTH = 34
+_SHOWN = 10
+
+
+def cohort_lines(model: ModelScores) -> tuple[str, ...]:
+    """Return the cohort's numbers with profile, n, excluded cases and 95 % intervals."""
+    excluded = model.n_cases - model.n_scored
+    head = (
+        f"{model.name}: profile {model.profile}, {model.n_cases} case(s), "
+        f"{model.n_scored} scored, {excluded} excluded"
+    )
+    lines = [head]
+    if model.segmentation:
+        lines += _task1(model.segmentation)
+    if model.response:
+        lines += _task2(model.response)
+    lines += [f"  note: {note}" for note in model.notes]
+    if model.clinical and model.clinical.refused:
+        rows = ", ".join(f"row {r.row} ({r.reason})" for r in model.clinical.refused[:_SHOWN])
+        lines.append(
+            f"  {len(model.clinical.refused)} row(s) of {model.clinical.name} not read: {rows}"
+        )
+    return tuple(lines)
+
+
+def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
+    """Return the models by rank, then the paired tests of each pair."""
+    lines = [
+        f"Ranks under profile {comparison.profile}, weight of fairness "
+        f"{comparison.weight_of_fairness:g}"
+    ]
+    ordered = sorted(comparison.ranking, key=lambda model: (isnan(model.rank), model.rank))
+    for model in ordered:
+        rank = "–" if isnan(model.rank) else f"{model.rank:.0f}"
+        lines.append(
+            f"  {rank:>3}  {model.name}: ranking score {_text(model.ranking_score)}, performance "
+            f"{_text(model.performance)} (rank {_text(model.rank_by_performance, 0)}), fairness "
+            f"{_text(model.fairness)}"
+        )
+    for test in comparison.tests:
+        lines.append(
+            f"  {test.metric}: {test.model_a} - {test.model_b} = {_text(test.mean_difference)} "
+            f"(n {test.n}), p {_text(test.p_t_test_holm)} t-test, {_text(test.p_wilcoxon_holm)} "
+            "Wilcoxon, both after Holm"
+        )
+    return (*lines, *(f"  note: {note}" for note in comparison.notes))
+
+
+def _task1(result: SegmentationResult) -> list[str]:
+    cohort, performance = result.cohort, result.cohort.performance
+    shown = [
+        ("mean DSC", "mean_dsc", performance.mean_dsc, performance.reason),
+        ("mean NormHD", "mean_norm_hd", performance.mean_norm_hd, performance.reason),
+        ("performance", "performance", performance.value, performance.reason),
+    ]
+    shown += [
+        (f"fairness over {v.variable}", f"fairness_{v.variable}", v.value, v.reason)
+        for v in cohort.fairness.variables
+    ]
+    shown.append(("fairness", "fairness", cohort.fairness.value, cohort.fairness.reason))
+    score = f"ranking score (weight {cohort.weight_of_fairness:g})"
+    shown.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
+    lines = [_line(*item, result.intervals) for item in shown]
+    for variable in cohort.fairness.variables:
+        if variable.unassigned:
+            lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
+        lines += _small(variable.variable, variable.groups)
+    return lines + _warnings(result.intervals)
+
+
+def _task2(result: ResponseResult) -> list[str]:
+    cohort, found = result.cohort, result.cohort.discrimination
+    shown = [("balanced accuracy", "balanced_accuracy", cohort.balanced_accuracy, cohort.refused)]
+    shown += [
+        (f"disparity over {v.variable}", f"disparity_{v.variable}", v.disparity, v.reason)
+        for v in cohort.odds.variables
+    ]
+    score = f"ranking score (weight {cohort.weight_of_fairness:g})"
+    shown += [
+        ("fairness", "fairness", cohort.fairness, cohort.refused or cohort.odds.reason),
+        (score, "ranking_score", cohort.ranking_score, cohort.reason),
+        ("AUC", "auc", found.auc, found.reason),
+        ("average precision", "average_precision", found.average_precision, found.reason),
+        ("Brier score", "brier", found.calibration.brier, found.reason),
+        ("ECE", "ece", found.calibration.ece, found.reason),
+        ("recall gap", "recall_gap", cohort.recall.gap, ""),
+    ]
+    lines = [_line(*item, result.intervals) for item in shown]
+    chance = cohort.chance
+    lines.append(
+        f"  p against {chance.n_classifiers} random classifiers: {_text(chance.p_value)} "
+        f"({chance.significance.value})"
+    )
+    for variable in cohort.odds.variables:
+        if variable.unassigned:
+            lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
+    return lines + _warnings(result.intervals)
+
+
+def _line(text: str, name: str, value: float, reason: str, intervals: Iterable[Interval]) -> str:
+    start = f"  {text:<{_WIDTH}} {_text(value)}"
+    if isnan(value):
+        return f"{start}  ({reason or 'undefined'})"
+    for interval in intervals:
+        if (interval.name, interval.method) == (name, IntervalMethod.PERCENTILE):
+            level = f"{100 * interval.level:.0f} %"
+            return f"{start}  ({_text(interval.low)} to {_text(interval.high)}, {level})"
+    return start
+
+
+def _small(variable: str, groups: Iterable[GroupScore]) -> list[str]:
+    small = ", ".join(f"{group.label} (n {group.n})" for group in groups if group.is_small)
+    return [f"  {variable}: small group(s) {small}"] if small else []
+
+
+def _warnings(intervals: Iterable[Interval]) -> list[str]:
+    return [
+        f"  warning: {interval.name}: {interval.warning}"
+        for interval in intervals
+        if interval.warning and interval.method is IntervalMethod.PERCENTILE
+    ]
+
+
+def _text(value: float, digits: int = 4) -> str:
+    return "–" if isnan(value) else f"{value:.{digits}f}"

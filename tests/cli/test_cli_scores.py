@@ -1,0 +1,90 @@
+"""`mamamia score`, `score-table` and `score-pcr` as their user runs them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def mamamia(*arguments):
+    """Run `mamamia` in a process of its own."""
+    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
+    return subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def expert(small_data_set):
+    return small_data_set / "segmentations" / "expert"
+
+
+@pytest.fixture
+def clinical(small_data_set):
+    return small_data_set / "clinical_and_imaging_info.xlsx"
+
+
+def test_score_prints_the_cohort_with_profile_n_excluded_and_intervals(expert, clinical, tmp_path):
+    out = tmp_path / "out"
+    folders = ("--reference", expert, "--prediction", expert, "--clinical", clinical)
+    extras = ("--profile", "official-code", "--bootstrap", 20, "--seed", 7, "--out", out)
+    done = mamamia("score", *folders, *extras)
+    assert done.returncode == 0, done.stderr
+    assert "profile official-code, 3 case(s), 3 scored, 0 excluded" in done.stdout
+    assert "1.0000  (1.0000 to 1.0000, 95 %)" in done.stdout
+    found = json.loads((out / "summary.json").read_text())
+    assert found["task1"]["fairness_by_variable"]["age"] is None  # as the scripts: no case to 40
+    assert "0-40" in found["task1"]["reasons"]["fairness_by_variable.age"]
+    assert found["bootstrap"] == {"n_resamples": 20, "seed": 7}
+    again = mamamia("score", *folders, *extras)
+    assert again.returncode == 1
+    assert "--overwrite" in again.stderr
+    assert mamamia("score", *folders, *extras, "--overwrite").returncode == 0
+
+
+def test_several_models_are_compared(expert, tmp_path):
+    out = tmp_path / "out"
+    options = ("--reference", expert, "--bootstrap", 0, "--out", out)
+    done = mamamia("score", *options, "--prediction", f"a={expert}", "--prediction", f"b={expert}")
+    assert done.returncode == 0, done.stderr
+    assert (out / "a" / "summary.json").exists()
+    assert (out / "b" / "case_scores.csv").exists()
+    assert json.loads((out / "comparison.json").read_text())["tests"][0]["reason"]
+    assert "no clinical table" in done.stdout
+
+
+def test_usage_errors_of_scoring_exit_with_2(expert, tmp_path):
+    options = ("--reference", expert, "--prediction", expert, "--out", tmp_path / "out")
+    assert mamamia("score", *options, "--profile", "mine").returncode == 2
+    assert mamamia("score", *options, "--bootstrap", -1).returncode == 2
+    done = mamamia("score", *options, "--profile", "paper", "--label", 2)
+    assert done.returncode == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_row_of_a_score_table_is_named_and_exits_with_3(clinical, tmp_path):
+    table = tmp_path / "scores.csv"
+    table.write_text("patient_id,dsc,norm_hd\na_1,0.5,0.25\nA_2,1.5,0.25\nB_1,0.5,0.25\n")
+    out = tmp_path / "out"
+    done = mamamia("score-table", table, "--clinical", clinical, "--out", out)
+    assert done.returncode == 3
+    assert "failed: A_2: row 3 of scores.csv" in done.stderr
+    found = json.loads((out / "summary.json").read_text())
+    assert found["task1"]["performance"] == 0.625
+    assert found["task1"]["ranking_score"] == (0.625 + 1) / 2  # one group in each variable
+    table.write_text("patient_id,dsc,norm_hd\na_1,0.5,0.25\n")
+    done = mamamia("score-table", table, "--clinical", clinical, "--out", tmp_path / "good")
+    assert done.returncode == 0
+
+
+def test_response_predictions_are_scored(tmp_path):
+    (tmp_path / "c.csv").write_text("case_id,age,pcr\nA,30,1\nB,30,0\nC,60,1\nD,60,0\n")
+    (tmp_path / "p.csv").write_text("case_id,pcr,score\nA,1,0.9\nB,0,0.2\nC,0,0.4\nD,0,0.1\n")
+    out = tmp_path / "out"
+    done = mamamia("score-pcr", tmp_path / "p.csv", "--clinical", tmp_path / "c.csv", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "balanced accuracy" in done.stdout
+    task2 = json.loads((out / "summary.json").read_text())["task2"]
+    assert (task2["balanced_accuracy"], task2["auc"]) == (0.75, 1.0)
+    assert mamamia("score-pcr", tmp_path / "p.csv", "--out", out).returncode == 2

@@ -1,0 +1,202 @@
+"""The same work in worker processes and on a dask cluster, with workers and schedulers that die."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from itertools import pairwise
+
+import pytest
+
+from napari_mamamia.core.errors import MamamiaError, MissingExtraError
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.checked_lines import read_checked_lines
+from napari_mamamia.services.batch import run_batch
+from napari_mamamia.services.batch_work import Place
+from napari_mamamia.services.output_folder import Existing
+
+pytest.importorskip("distributed", reason='needs  pip install "napari-mamamia[cluster]"')
+
+LONG_S = 40.0
+
+
+def until(job, condition):
+    """Drive a job until the condition holds; its steps come at least every 0.2 s by contract."""
+    end = time.monotonic() + LONG_S
+    for _ in job:
+        if condition():
+            return
+        if time.monotonic() > end:
+            break
+    raise TimeoutError("it did not come to that")
+
+
+def finish(job):
+    return run_job(job)
+
+
+def pid_in(path):
+    return int(path.read_text())
+
+
+@pytest.fixture
+def start():
+    """Return a function that starts a program of dask; all are ended after the test."""
+    programs = []
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        programs.append(subprocess.Popen(command, start_new_session=True, **quiet))
+        return programs[-1]
+
+    yield run
+    for program in programs:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+
+
+@pytest.fixture
+def scheduler(start, tmp_path):
+    """Return a running scheduler's process and address on a free port of this machine."""
+    file = tmp_path / "scheduler.json"
+    options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file)
+    process = start("scheduler", *map(str, options))
+    end = time.monotonic() + LONG_S
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return process, json.loads(file.read_text())["address"]
+
+
+def start_worker(start, address, *options):
+    return start("worker", address, "--nthreads", "1", "--no-dashboard", *options)
+
+
+def test_two_workers_give_what_one_process_gives(work, cases_of, notes):
+    cases = cases_of(*"abcdefgh", "bad_1", "bug_1")
+    here = run_job(run_batch(cases, work))
+    there = run_job(run_batch(cases, work, Place(workers=2)))
+    assert repr(there) == repr(here)
+    assert os.getpid() not in {pid_in(path) for path in notes.glob("*.2")}
+
+
+def test_a_killed_worker_costs_no_case(work, cases_of, notes):
+    cases = cases_of("gate_1", *"abcdef", "gate_2")
+    with closing(run_batch(cases, work, Place(workers=2))) as job:
+        until(job, (notes / "gate_1.1").exists)
+        os.kill(pid_in(notes / "gate_1.1"), signal.SIGKILL)
+        (notes / "open").touch()
+        batch = finish(job)
+    assert [row.case_id for row in batch.results] == [case.case_id for case in cases]
+    assert (notes / "gate_1.2").exists()
+
+
+def test_workers_end_a_case_over_its_time_limit(work, cases_of, notes, is_running):
+    cases = cases_of("a", "forever_1", "b", "c")
+    batch = run_job(run_batch(cases, work, Place(workers=2, time_limit_s=1.0)))
+    assert [row.case_id for row in batch.results] == ["a", "b", "c"]
+    assert "time limit of 1 s" in batch.failures[0].reason
+    assert not any(is_running(pid_in(path)) for path in notes.iterdir())
+
+
+@pytest.mark.parametrize("limit_s", [None, 30.0])
+def test_a_cancel_answers_within_two_seconds_and_leaves_no_process(
+    work, cases_of, notes, is_running, limit_s
+):
+    job = run_batch(cases_of("forever_1", "forever_2", "a"), work, Place(2, "", limit_s))
+    until(job, lambda: (notes / "forever_1.1").exists() and (notes / "forever_2.1").exists())
+    start = time.monotonic()
+    job.close()
+    assert time.monotonic() - start < 2.0
+    end = time.monotonic() + 10
+    pids = [pid_in(path) for path in notes.glob("forever*")]
+    while any(map(is_running, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(is_running, pids))
+
+
+def test_a_cancel_while_the_workers_start_answers_within_two_seconds(work, cases_of):
+    job = run_batch(cases_of("a"), work, Place(workers=2))
+    next(job)
+    start = time.monotonic()
+    job.close()
+    assert time.monotonic() - start < 2.0
+
+
+def test_steps_come_often_while_workers_start_and_work(work, cases_of, notes):
+    times = [time.monotonic()]
+    job = run_batch(cases_of("gate_1"), work, Place(workers=1))
+    until(job, lambda: times.append(time.monotonic()) or (notes / "gate_1.1").exists())
+    (notes / "open").touch()
+    finish(job)
+    gaps = sorted(b - a for a, b in pairwise(times))
+    assert gaps[len(gaps) // 2] < 0.2  # the longest depends on what else this machine does
+
+
+def test_a_running_cluster_does_the_work_and_stays(work, cases_of, scheduler, start):
+    process, address = scheduler
+    worker = start_worker(start, address)
+    place = Place(scheduler=address, time_limit_s=30.0)
+    batch = run_job(run_batch(cases_of("a", "bad_1", "b"), work, place))
+    assert [row.case_id for row in batch.results] == ["a", "b"]
+    assert [failure.case_id for failure in batch.failures] == ["bad_1"]
+    assert process.poll() is None
+    assert worker.poll() is None
+
+
+def test_when_the_scheduler_dies_the_rest_fails_and_a_resumed_run_does_only_that(
+    work, cases_of, notes, scheduler, start, tmp_path
+):
+    process, address = scheduler
+    start_worker(start, address)
+    cases, store = cases_of("a", "b", "gate_1", "c"), tmp_path / "results.jsonl"
+    job = run_batch(cases, work, Place(scheduler=address), store=store)
+    until(job, lambda: (notes / "gate_1.1").exists() and len(list(read_checked_lines(store))) >= 2)
+    process.kill()
+    batch = finish(job)
+    assert [row.case_id for row in batch.results] == ["a", "b"]
+    assert [failure.case_id for failure in batch.failures] == ["gate_1", "c"]
+    assert all(f"{address} went away" in failure.reason for failure in batch.failures)
+    (notes / "open").touch()
+    again = run_job(run_batch(cases, work, store=store, existing=Existing.RESUME))
+    assert (len(again.results), again.n_reused) == (4, 2)
+    assert not (notes / "a.2").exists()
+
+
+def test_a_node_that_leaves_costs_no_case(work, cases_of, notes, scheduler, start):
+    _, address = scheduler
+    first = start_worker(start, address, "--no-nanny")
+    with closing(run_batch(cases_of("gate_1", "a"), work, Place(scheduler=address))) as job:
+        until(job, (notes / "gate_1.1").exists)
+        os.killpg(first.pid, signal.SIGKILL)
+        start_worker(start, address, "--no-nanny")
+        (notes / "open").touch()
+        batch = finish(job)
+    assert [row.case_id for row in batch.results] == ["gate_1", "a"]
+
+
+def test_a_cluster_without_workers_is_not_waited_for_for_ever(work, cases_of, scheduler):
+    place = Place(scheduler=scheduler[1], patience_s=1.0)
+    batch = run_job(run_batch(cases_of("a", "b"), work, place))
+    assert [failure.case_id for failure in batch.failures] == ["a", "b"]
+    assert "no worker" in batch.failures[0].reason
+
+
+def test_a_scheduler_that_is_not_there_is_named(work, cases_of):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # a port on which nobody listens
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(MamamiaError, match=address):
+            run_job(run_batch(cases_of("a"), work, Place(scheduler=address, patience_s=1.0)))
+
+
+def test_without_dask_the_error_names_the_extra(work, cases_of, monkeypatch):
+    monkeypatch.delitem(sys.modules, "napari_mamamia.services.batch_cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match="cluster"):
+        run_job(run_batch(cases_of("a"), work, Place(workers=2)))
