@@ -57,6 +57,6 @@ $(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
-	bash .ci/system-libraries window screen
-	$(PIP) -e '.[pyqt6,dicom,test,lint,bench]'
+	bash .ci/system-libraries window screen browser
+	$(PIP) -e '.[pyqt6,dicom,cluster,test,lint,bench]'
 	touch $@ $(VENV)/base.done $(VENV)/window.done

@@ -24,6 +24,7 @@ from napari_mamamia.core.provenance import software_version
 
 if TYPE_CHECKING:
     from napari_mamamia.core.records import CaseFailure, CaseScore
+    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.data_set import CaseRow, OpenDataSet
     from napari_mamamia.services.output_folder import Existing
     from napari_mamamia.services.score import ScoreSummary
@@ -64,6 +65,15 @@ ClinicalOption = Annotated[
 ]
 BootstrapOption = Annotated[
     int, typer.Option("--bootstrap", min=0, help="Resamples for the intervals (0: none).")
+]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=0, help="Processes that work at once (0: only this one).")
+]
+SchedulerOption = Annotated[
+    str, typer.Option("--scheduler", metavar="ADDRESS", help="dask scheduler, tcp://host:port.")
+]
+TimeLimitOption = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a case after that.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 
@@ -176,6 +186,10 @@ def score(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
     label: LabelOption = None,
+    workers: WorkersOption = 0,
+    scheduler: SchedulerOption = "",
+    time_limit: TimeLimitOption = None,
+    resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Compare folders of masks: writes OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
@@ -183,17 +197,18 @@ def score(
     from napari_mamamia.services.score_models import prediction_folder, score_models
     from napari_mamamia.services.score_text import comparison_lines
 
-    existing = _existing(False, overwrite)
+    existing, place = _existing(resume, overwrite), _place(workers, scheduler, time_limit)
     settings = _score_settings(profile, clinical, label, bootstrap, seed)
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1:
         (only,) = folders
         job = score_folders(
-            reference, only.folder, out, settings, name=only.name, existing=existing
+            reference, only.folder, out, settings, name=only.name, place=place, existing=existing
         )
         _finish_scores([_run(job)])
         return
-    compared = _run(score_models(reference, folders, out, settings, existing=existing))
+    job_of_all = score_models(reference, folders, out, settings, place=place, existing=existing)
+    compared = _run(job_of_all)
     _finish_scores(compared.models, comparison_lines(compared.comparison))
 
 
@@ -346,6 +361,15 @@ def _finish(failures: "tuple[CaseFailure, ...]") -> None:
         print(f"failed: {failure.case_id}: {failure.reason}", file=sys.stderr)
     if failures:
         raise typer.Exit(NOT_EVERY_CASE)
+
+
+def _place(workers: int, scheduler: str, time_limit_s: float | None) -> "Place":
+    from napari_mamamia.services.batch_work import Place
+
+    try:
+        return Place(workers, scheduler, time_limit_s)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _score_settings(

@@ -13,19 +13,21 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
+from napari_mamamia.scoring import report, report_content
 from napari_mamamia.scoring.bootstrap import IntervalMethod
 from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.fairness import group_table
 from napari_mamamia.scoring.figures import BoxGroup, box_plot, svg_of
-from napari_mamamia.scoring.gallery import picture_of
+from napari_mamamia.scoring.gallery import picture_of, worst_cases
 from napari_mamamia.scoring.group_rules import rules_of
 from napari_mamamia.scoring.groups import group_cases
 from napari_mamamia.scoring.performance import SegmentationScores
 from napari_mamamia.scoring.permutation import permute_segmentation_groups
-from napari_mamamia.scoring.report import render_report, write_report
+from napari_mamamia.scoring.report import write_report
 from napari_mamamia.scoring.report_cases import case_table, script_json
-from napari_mamamia.scoring.report_content import CaseColumn, ReportContent, report_of
+from napari_mamamia.scoring.report_content import CaseColumn, ReportContent
 from napari_mamamia.scoring.report_figures import write_figures
 from napari_mamamia.scoring.results import (
     ClinicalTable,
@@ -40,6 +42,14 @@ from napari_mamamia.scoring.strata import group_by_column
 N = 130
 RULES = rules_of("clinical")
 ODD_ID = '<b>"O\'Neil" & Söhne</b>'
+
+
+def report_of(*args):
+    return run_job(report_content.report_of(*args))
+
+
+def render_report(content):
+    return run_job(report.render_report(content))
 
 
 def a_cohort(ids):
@@ -130,8 +140,8 @@ def some_content(**changes):
     volume = np.random.default_rng(0).integers(0, 900, GRID.shape).astype(np.int16)
     picture = picture_of(ODD_ID, REFERENCE, PREDICTION, volume, caption="Dice 0.20")
     latency = CaseColumn("seconds", "Latency", {"C_001": 12.34}, "s", 1)
-    report = report_of(model, cohort, failures, (picture,), (latency,))
-    return ReportContent((report,), **changes)
+    made = report_of(model, cohort, failures, (picture,), (latency,))
+    return ReportContent((made,), **changes)
 
 
 @pytest.fixture(scope="module")
@@ -265,16 +275,25 @@ def test_the_same_content_gives_the_same_page():
     assert render_report(content) == render_report(again)
 
 
+def test_the_report_is_a_job_whose_progress_ends_at_its_total():
+    seen = []
+    run_job(report.render_report(some_content()), seen.append)
+    fractions = [progress.fraction for progress in seen]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    assert len(seen) >= 10
+
+
 def test_an_existing_report_is_not_overwritten_unasked(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("mine")
     with pytest.raises(SaveConflictError):
-        write_report(some_content(), path)
+        run_job(write_report(some_content(), path))
     assert path.read_text() == "mine"
 
 
 def test_figures_are_written_as_png_and_svg(tmp_path):
-    paths = write_figures(some_content(), tmp_path)
+    paths = run_job(write_figures(some_content(), tmp_path))
     names = {path.name for path in paths}
     assert {"fairness_performance.png", "weight_sweep.svg", "dice_by_age.png"} <= names
     for path in paths:
@@ -313,6 +332,17 @@ def test_a_picture_holds_both_masks_with_room_around():
 def test_two_equal_masks_show_their_largest_slice_and_two_empty_ones_the_middle():
     assert picture_of("A", REFERENCE, REFERENCE).place == "slice 4 of 12"
     assert picture_of("A", a_mask(), a_mask()).place == "slice 7 of 12"
+
+
+def test_the_worst_cases_have_the_lowest_dice_and_then_the_largest_distance():
+    rows = [
+        CaseScore("near", ScoreStatus.OK, dsc=0.1, norm_hd=0.1),
+        CaseScore("far", ScoreStatus.OK, dsc=0.1, norm_hd=0.9),
+        CaseScore("good", ScoreStatus.OK, dsc=0.9, norm_hd=0.0),
+        CaseScore("empty", ScoreStatus.BOTH_EMPTY),
+    ]
+    assert worst_cases(rows) == ("far", "near", "good")
+    assert worst_cases(rows, 1) == ("far",)
 
 
 def test_a_hundred_thousand_rows_stay_small():

@@ -3,9 +3,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring import slices
 from napari_mamamia.scoring.groups import Grouping
-from napari_mamamia.scoring.slices import worst_slices
+
+
+def worst_slices(*args, **kwargs):
+    return run_job(slices.worst_slices(*args, **kwargs))
 
 
 def random_groupings(n, seed, missing=0.1):

@@ -4,6 +4,7 @@ The bodies here are half an ellipsoid on a slab, with balls that enhance: enough
 rules are kept, no evidence for patients.
 """
 
+from dataclasses import fields
 from itertools import permutations, product
 
 import numpy as np
@@ -15,8 +16,10 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.segmentation.breast import BreastSettings
 from napari_mamamia.segmentation.kinetic import KineticSegmenter, KineticSettings
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
+from napari_mamamia.segmentation.settings import described
 
 SHAPE = (40, 60, 50)  # superior, posterior, left
 STEP_MM = 2.0
@@ -161,6 +164,18 @@ def test_a_setting_out_of_its_range_is_refused_with_its_unit():
         KineticSettings(enhancement_percent=5.0)
 
 
+@pytest.mark.parametrize("info", described(KineticSettings()), ids=lambda info: info.name)
+def test_a_setting_at_either_end_of_its_range_still_gives_a_result(one_blob, info):
+    of_breast = info.name in {field.name for field in fields(BreastSettings)}
+    for value in (info.low, info.high):
+        changed = {info.name: int(value) if info.name == "candidates" else value}
+        if of_breast:
+            changed = {"breast": BreastSettings(**changed)}
+        prediction = predict(one_blob[0], **changed)
+        assert dict(prediction.parameters)[info.name] == value
+        assert np.isfinite([c.score for c in prediction.candidates]).all()
+
+
 def test_the_dead_core_of_a_rim_lesion_belongs_to_the_mask():
     whole, core = ball(FIRST, 7), ball(FIRST, 4)
     case = case_of(signal_of((whole & ~core, 170.0)))
@@ -172,9 +187,21 @@ def test_the_dead_core_of_a_rim_lesion_belongs_to_the_mask():
 def test_a_heart_deep_in_the_chest_is_not_ranked_first():
     truth, heart = ball(FIRST, 4), ball(HEART, 6)
     heart &= np.indices(SHAPE)[1] < SHAPE[1] - 1
-    prediction = predict(case_of(signal_of((truth, 120.0), (heart, 400.0))))
+    case = case_of(signal_of((truth, 120.0), (heart, 400.0)))
+    prediction = predict(case)
     assert dice(prediction.mask.array, truth) > 0.8
     assert not prediction.mask.array[heart].any()
+    # without the rules about the chest line it would win: they are what is tested here
+    assert dice(predict(case, behind_percent=100.0, beyond_percent=100.0).mask.array, heart) > 0.8
+
+
+def test_a_heart_that_is_shown_names_the_chest_line_in_its_reasons():
+    truth, heart = ball(FIRST, 4), ball(HEART, 5)
+    case = case_of(signal_of((truth, 120.0), (heart, 400.0)))
+    first, second, *_ = predict(case, beyond_percent=100.0).candidates
+    assert dice(candidate_mask(first), truth) > 0.8
+    assert dice(candidate_mask(second), heart) > 0.8
+    assert "100 % of it lies behind the chest line: heart or chest wall?" in second.reasons
 
 
 def test_the_same_signal_in_another_number_type_gives_the_same_mask(one_blob):
@@ -429,10 +456,11 @@ def turned_affine(affine, shape, order, flips):
 
 @pytest.fixture(scope="module")
 def uneven():
-    """Return a case with three different spacings, its mask without and with a click."""
+    """Return a case with a heart and three different spacings, found without and with a click."""
     truth = ball(FIRST, 5)
     affine = np.diag([-1.5, -1.8, 2.4, 1.0])
-    case = case_of(signal_of((truth, 150.0), (ball(SECOND, 3), 120.0)), affine=affine)
+    balls = ((truth, 150.0), (ball(SECOND, 3), 120.0), (ball(HEART, 5), 400.0))
+    case = case_of(signal_of(*balls), affine=affine)
     return case, predict(case), predict(case, Click(SECOND))
 
 

@@ -121,6 +121,20 @@ def test_a_mask_that_cannot_be_saved_keeps_its_case_open(qtbot, editing, world, 
     assert "No space left" in editing.header.message.text()
 
 
+def test_painting_on_does_not_hide_that_saving_failed(qtbot, editing, world, disk_full):
+    world.save_error = disk_full
+    paint(editing)
+    click(editing, "edit_save")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
+    paint(editing, (4, 4, 4))
+    qtbot.wait(500)
+    assert editing.editing.state is SaveState.FAILED
+    editing.scene.layer(Role.REFINED).undo()
+    editing.scene.layer(Role.REFINED).undo()
+    qtbot.wait(500)
+    assert editing.editing.state is SaveState.FAILED
+
+
 def test_a_mask_that_cannot_be_saved_can_be_discarded(qtbot, editing, world, disk_full):
     world.save_error = disk_full
     paint(editing)

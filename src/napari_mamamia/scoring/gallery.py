@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isnan
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import require_same_grid
+from napari_mamamia.core.records import CaseScore
 
-__all__ = ["CasePicture", "picture_of"]
+__all__ = ["MOST_PICTURES", "CasePicture", "picture_of", "worst_cases"]
+
+MOST_PICTURES: Final = 12
+"""Pictures of a gallery; each is about 30 kB of the page."""
 
 MARGIN_MM: Final = 15.0
 LEAST_MM: Final = 60.0
@@ -113,12 +117,11 @@ def _windowed(values: NDArray[Any]) -> NDArray[np.float32]:
     return shown
 
 
-def worst_first(values: Sequence[float]) -> list[int]:
-    """Return the indices of values in ascending order, undefined ones (nan) last.
+def worst_cases(rows: Sequence[CaseScore], most: int = MOST_PICTURES) -> tuple[str, ...]:
+    """Return the ids of the cases to make pictures of: lowest Dice first, then highest NormHD.
 
-    Examples
-    --------
-    >>> worst_first([0.5, float("nan"), 0.1])
-    [2, 0, 1]
+    Cases without a defined Dice have no picture.
     """
-    return [int(place) for place in np.argsort(np.asarray(values), kind="stable")]
+    defined = [row for row in rows if not isnan(row.dsc)]
+    ordered = sorted(defined, key=lambda row: (row.dsc, -row.norm_hd if row.norm_hd >= 0 else 0))
+    return tuple(row.case_id for row in ordered[:most])

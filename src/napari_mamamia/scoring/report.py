@@ -1,7 +1,7 @@
 """One self-contained ``report.html``: reads like a results page, without network or script."""
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,10 +9,11 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.scoring.case_figure import PREDICTION_COLOUR, REFERENCE_COLOUR, case_figure
 from napari_mamamia.scoring.figures import png_of, svg_of
-from napari_mamamia.scoring.gallery import CasePicture
+from napari_mamamia.scoring.gallery import MOST_PICTURES, CasePicture
 from napari_mamamia.scoring.report_cases import case_table, script_json
 from napari_mamamia.scoring.report_content import FEATURED_STRATA, ModelReport, ReportContent
 from napari_mamamia.scoring.report_figures import (
@@ -37,7 +38,6 @@ from napari_mamamia.scoring.results import Stratum
 __all__ = ["render_report", "write_report"]
 
 PAGE_ROWS: Final = 50
-MOST_PICTURES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class _Section:
     excluded: tuple[ReportTable, ...]
 
 
-def render_report(content: ReportContent) -> str:
-    """Return the report as the text of one HTML page that loads nothing.
+def render_report(content: ReportContent) -> Job[str]:
+    """Return a job that makes the report, the text of one HTML page that loads nothing.
 
     All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them as data,
     which the page's script sorts, filters and pages.
@@ -88,23 +88,33 @@ def render_report(content: ReportContent) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    total = len(content.models) + 1
+    drawings = yield from _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"))
+    sections = []
+    for done, model in enumerate(content.models):
+        now = Progress(done, total, f"Drawing {model.scores.name}")
+        section = yield from _section(model, now)
+        sections.append(section)
+    yield Progress(total - 1, total, "Writing the report")
     cases = case_table(content.models)
-    return environment.get_template("report.html.j2").render(
+    page = environment.get_template("report.html.j2").render(
         content=content,
         points=profile_points(content.profile),
-        sections=[_section(model) for model in content.models],
+        sections=sections,
         comparison=comparison_tables(content.comparison) if content.comparison else (),
-        drawings=_drawn(figures_of_cohort(content)),
+        drawings=drawings,
         cases=cases,
         page=cases.page(PAGE_ROWS),
         page_rows=PAGE_ROWS,
         data=Markup(script_json(cases)),
         colours={"reference": REFERENCE_COLOUR, "prediction": PREDICTION_COLOUR},
     )
+    yield Progress(total, total, "Report made")
+    return page
 
 
-def write_report(content: ReportContent, path: Path, *, overwrite: bool = False) -> Path:
-    """Write the report to `path` and return it.
+def write_report(content: ReportContent, path: Path, *, overwrite: bool = False) -> Job[Path]:
+    """Return a job that writes the report to `path` and returns it.
 
     Raises
     ------
@@ -113,11 +123,12 @@ def write_report(content: ReportContent, path: Path, *, overwrite: bool = False)
     SaveError
         If the system refuses to write.
     """
-    write_text_atomically(path, render_report(content), overwrite=overwrite)
+    page = yield from render_report(content)
+    write_text_atomically(path, page, overwrite=overwrite)
     return path
 
 
-def _section(model: ModelReport) -> _Section:
+def _section(model: ModelReport, now: Progress) -> Job[_Section]:
     scores = model.scores
     task1, task2 = scores.segmentation, scores.response
     numbers: list[ReportTable] = []
@@ -132,6 +143,8 @@ def _section(model: ModelReport) -> _Section:
     if task2 is not None:
         numbers.append(response_table(task2))
         groups += odds_tables(task2)
+    drawings = yield from _drawn(figures_of_model(model), now)
+    gallery = yield from _thumbnails(model, now)
     return _Section(
         scores.name,
         _facts(model),
@@ -140,10 +153,10 @@ def _section(model: ModelReport) -> _Section:
         tuple(groups),
         tuple(stratum_table(stratum) for stratum in strata),
         tuple(stratum_table(stratum) for stratum in further),
-        _drawn(figures_of_model(model)),
+        drawings,
         tuple(slice_table(search) for search in model.slices),
         tuple(table for table in (failure_table(model),) if table),
-        tuple(_thumbnails(model)),
+        gallery,
         tuple(table for table in (excluded_table(model),) if table),
     )
 
@@ -159,21 +172,31 @@ def _facts(model: ModelReport) -> str:
     return f"{said}; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
 
 
-def _drawn(figures: tuple[ReportFigure, ...]) -> tuple[_Drawing, ...]:
-    return tuple(_Drawing(f.name, f.caption, Markup(svg_of(f.figure))) for f in figures)
+def _drawn(figures: Iterable[ReportFigure], now: Progress) -> Job[tuple[_Drawing, ...]]:
+    drawings = []
+    for figure in figures:
+        yield now
+        svg = Markup(svg_of(figure.figure))
+        drawings.append(_Drawing(figure.name, figure.caption, svg))
+    return tuple(drawings)
 
 
-def _thumbnails(model: ModelReport) -> Iterator[_Thumbnail]:
+def _thumbnails(model: ModelReport, now: Progress) -> Job[tuple[_Thumbnail, ...]]:
+    thumbnails = []
     for picture in model.pictures[:MOST_PICTURES]:
+        yield now
         found = model.failures.get(picture.case_id, ())
-        yield _Thumbnail(
-            picture.case_id,
-            f"{picture.plane}, {picture.place}",
-            picture.caption,
-            _png_uri(picture),
-            tuple(failure.kind.value for failure in found),
-            tuple(failure.reason for failure in found),
+        thumbnails.append(
+            _Thumbnail(
+                picture.case_id,
+                f"{picture.plane}, {picture.place}",
+                picture.caption,
+                _png_uri(picture),
+                tuple(failure.kind.value for failure in found),
+                tuple(failure.reason for failure in found),
+            )
         )
+    return tuple(thumbnails)
 
 
 def _png_uri(picture: CasePicture) -> str:

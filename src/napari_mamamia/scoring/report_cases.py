@@ -1,7 +1,7 @@
 """The case table of a report: columns of numbers and texts, small enough for 100,000 rows."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -298,8 +298,9 @@ def _joined(
         ]
         joined = np.concatenate(parts)
         return TableColumn(name, first.label, first.unit, first.decimals, joined)
-    cell: Callable[[TableColumn | None, int], str] = lambda c, i: c.cell(i) if c else UNKNOWN  # noqa: E731
-    values = [cell(c, i) for c, n in zip(found, sizes, strict=True) for i in range(n)]
+    values = [
+        c.cell(row) if c else UNKNOWN for c, n in zip(found, sizes, strict=True) for row in range(n)
+    ]
     column = _texts(name, first.label, values)
     choices = tuple(dict.fromkeys(text for c in found if c for text in c.choices))
     return TableColumn(

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.failure_kinds import THRESHOLDS, Failure, FailureThresholds
 from napari_mamamia.scoring.gallery import CasePicture
 from napari_mamamia.scoring.groups import Grouping
 from napari_mamamia.scoring.results import ModelComparison, ModelScores, SegmentationResult
-from napari_mamamia.scoring.slices import SliceSearch, worst_slices
+from napari_mamamia.scoring.slices import N_PERMUTATIONS, SliceSearch, worst_slices
 from napari_mamamia.scoring.strata import group_by_column, group_by_volume
 
 __all__ = [
@@ -44,6 +45,11 @@ MOST_GROUPS_SEARCHED: Final = 10
 LEAST_SHARE_SEARCHED: Final = 0.5
 """Columns with more groups, or known for fewer of the cases, are not searched for subgroups: each
 slice more makes the corrected p-values of all others larger. Our choice."""
+
+
+MANY_CASES: Final = 20_000
+N_PERMUTATIONS_MANY: Final = 200
+"""Permutations of the search in a larger cohort, where each takes 20 ms and more. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +124,23 @@ def report_of(
     failures: Mapping[str, tuple[Failure, ...]] | None = None,
     pictures: Sequence[CasePicture] = (),
     columns: Sequence[CaseColumn] = (),
-) -> ModelReport:
-    """Return a model's part of a report; strata and worst subgroups are worked out here.
+) -> Job[ModelReport]:
+    """Return a job that makes a model's part of a report, with strata and worst subgroups.
 
     `cohort` is the clinical table that the scores were made with. `failures` None means that
     failure kinds were not looked for.
     """
     result = scores.segmentation
     strata = _strata(scores, result, cohort) if result else ()
+    slices: tuple[SliceSearch, ...] = ()
+    if result:
+        slices = yield from _slices(result, strata)
+    yield Progress(1, 1, "Worst subgroups found")
     return ModelReport(
         scores,
         strata,
         MappingProxyType(dict(failures or {})),
-        _slices(result, strata) if result else (),
+        slices,
         tuple(pictures),
         tuple(columns),
         failures is not None,
@@ -155,7 +165,10 @@ def _volumes_mm3(scores: ModelScores, ids: Sequence[str]) -> NDArray[np.float64]
     return np.array([volumes.get(case_id, float("nan")) for case_id in ids], dtype=np.float64)
 
 
-def _slices(result: SegmentationResult, strata: tuple[Grouping, ...]) -> tuple[SliceSearch, ...]:
+def _slices(
+    result: SegmentationResult, strata: tuple[Grouping, ...]
+) -> Job[tuple[SliceSearch, ...]]:
+    scores = result.scores
     groupings = [
         grouping
         for grouping in (*result.groupings, *strata)
@@ -164,7 +177,9 @@ def _slices(result: SegmentationResult, strata: tuple[Grouping, ...]) -> tuple[S
     ]
     if not groupings:
         return ()
-    return (
-        worst_slices("dsc", result.scores.dsc, groupings, Better.HIGHER),
-        worst_slices("norm_hd", result.scores.norm_hd, groupings, Better.LOWER),
+    n = N_PERMUTATIONS if len(scores.case_ids) <= MANY_CASES else N_PERMUTATIONS_MANY
+    by_dsc = yield from worst_slices("dsc", scores.dsc, groupings, Better.HIGHER, n_permutations=n)
+    by_norm_hd = yield from worst_slices(
+        "norm_hd", scores.norm_hd, groupings, Better.LOWER, n_permutations=n
     )
+    return by_dsc, by_norm_hd

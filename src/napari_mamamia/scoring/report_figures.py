@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.save import saving, write_text_atomically
 from napari_mamamia.scoring.figures import (
     BoxGroup,
@@ -37,45 +38,42 @@ class ReportFigure:
     figure: Figure
 
 
-def figures_of_cohort(content: ReportContent) -> tuple[ReportFigure, ...]:
-    """Return the figures that hold all models: fairness against performance, weight sweep."""
+def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
+    """Yield the figures that hold all models: fairness against performance, weight sweep."""
     points = [point for model in content.models if (point := _point(model))]
-    found = []
     if any(not np.isnan([p.performance, p.fairness]).any() for p in points):
         label = "performance (1 is best)"
         if content.models[0].scores.segmentation is None:
             label = "balanced accuracy (0.5 is chance)"
         shaded = " The shaded region beats the baseline in both." if content.baseline else ""
-        found.append(
-            ReportFigure(
-                "fairness_performance",
-                f"Fairness against performance (profile {content.profile}), crosses: 95 % "
-                "percentile intervals, dotted: equal ranking scores at weight of fairness 0.5."
-                + shaded,
-                fairness_performance(points, label, content.baseline),
-            )
+        yield ReportFigure(
+            "fairness_performance",
+            f"Fairness against performance (profile {content.profile}), crosses: 95 % "
+            "percentile intervals, dotted: equal ranking scores at weight of fairness 0.5."
+            + shaded,
+            fairness_performance(points, label, content.baseline),
         )
     sweep = _sweep(content, points)
     if sweep is not None:
         what = "Rank of each model" if len(sweep.names) > 1 else "Ranking score"
-        found.append(
-            ReportFigure(
-                "weight_sweep",
-                f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
-                f"only); {sweep.composite}, profile {content.profile}.",
-                weight_sweep(sweep),
-            )
+        yield ReportFigure(
+            "weight_sweep",
+            f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
+            f"only); {sweep.composite}, profile {content.profile}.",
+            weight_sweep(sweep),
         )
-    return tuple(found)
 
 
-def figures_of_model(model: ModelReport) -> tuple[ReportFigure, ...]:
-    """Return the figures of one model: box plots of Dice, volumes, reliability."""
-    return tuple(_segmentation_figures(model)) + tuple(_response_figures(model))
+def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
+    """Yield the figures of one model: box plots of Dice, volumes, reliability."""
+    yield from _segmentation_figures(model)
+    yield from _response_figures(model)
 
 
-def write_figures(content: ReportContent, folder: Path, *, overwrite: bool = False) -> list[Path]:
-    """Write every figure as PNG (200 dots per inch) and SVG; return the paths.
+def write_figures(
+    content: ReportContent, folder: Path, *, overwrite: bool = False
+) -> Job[tuple[Path, ...]]:
+    """Return a job that writes every figure as PNG (200 dots per inch) and SVG: the paths.
 
     With several models each one's figures lie in a folder of its name.
 
@@ -86,19 +84,27 @@ def write_figures(content: ReportContent, folder: Path, *, overwrite: bool = Fal
     SaveError
         If the system refuses to write.
     """
-    paths = []
+    paths: list[Path] = []
+    total = len(content.models) + 1
     several = len(content.models) > 1
-    shown = [(folder, figure) for figure in figures_of_cohort(content)]
+    parts = [(folder, figures_of_cohort(content))]
     for model in content.models:
         own = folder / model.scores.name if several else folder
-        shown += [(own, figure) for figure in figures_of_model(model)]
-    for place, figure in shown:
-        png, svg = place / f"{figure.name}.png", place / f"{figure.name}.svg"
-        with saving(png, overwrite=overwrite) as temporary:
-            temporary.write_bytes(png_of(figure.figure))
-        write_text_atomically(svg, svg_of(figure.figure), overwrite=overwrite)
-        paths += [png, svg]
-    return paths
+        parts.append((own, figures_of_model(model)))
+    for done, (place, figures) in enumerate(parts):
+        for figure in figures:
+            yield Progress(done, total, f"Writing {figure.name}")
+            paths += _write(figure, place, overwrite=overwrite)
+    yield Progress(total, total, "Figures written")
+    return tuple(paths)
+
+
+def _write(figure: ReportFigure, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    png, svg = folder / f"{figure.name}.png", folder / f"{figure.name}.svg"
+    with saving(png, overwrite=overwrite) as temporary:
+        temporary.write_bytes(png_of(figure.figure))
+    write_text_atomically(svg, svg_of(figure.figure), overwrite=overwrite)
+    return png, svg
 
 
 def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.groups import Grouping
 from napari_mamamia.scoring.resampling import row_blocks
@@ -31,6 +32,7 @@ LEAST_GAIN: Final = 0.5
 """Standard errors by which a further condition must make a slice worse to be worth telling. Our
 choice; the search would otherwise list one bad group ten times in slightly different words."""
 
+_SEARCHING: Final = "Searching the worst subgroups"
 _ROUNDING: Final = 1e-9
 """A permuted statistic that is smaller by less still reaches the observed one."""
 
@@ -95,8 +97,8 @@ def worst_slices(
     n_worst: int = N_WORST,
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
-) -> SliceSearch:
-    """Return the slices where a metric is worst.
+) -> Job[SliceSearch]:
+    """Return a job that finds the slices where a metric is worst.
 
     Parameters
     ----------
@@ -132,16 +134,17 @@ def worst_slices(
     _check(values, groupings, better, min_support, most_columns)
     defined = ~np.isnan(values)
     own = values[defined]
-    found = _slices(groupings, defined, min_support, most_columns)
+    found = yield from _slices(groupings, defined, min_support, most_columns)
     mean, n_slices = (float(own.mean()) if own.size else float("nan")), len(found.conditions)
     reason = _reason(own, n_slices, min_support)
     worst: tuple[Slice, ...] = ()
     if not reason:
         worse = own if better is Better.LOWER else -own
         observed = _statistics(found, worse[:, None])[:, 0]
-        highest = _highest(found, worse, n_permutations, seed)
+        highest = yield from _highest(found, worse, n_permutations, seed)
         places = _telling(found, observed)[:n_worst]
         worst = tuple(_slice(found, place, own, observed, highest) for place in places)
+    yield Progress(1, 1, _SEARCHING)
     return SliceSearch(metric, own.size, mean, n_slices, min_support, n_permutations, worst, reason)
 
 
@@ -169,7 +172,7 @@ def _check(
 
 def _slices(
     groupings: Sequence[Grouping], defined: NDArray[np.bool_], least: int, most_columns: int
-) -> _Found:
+) -> Job[_Found]:
     """Return every different slice with enough cases inside and outside, short ones first."""
     n = int(defined.sum())
     marks = np.random.default_rng(0).integers(1 << 62, size=n)
@@ -177,6 +180,7 @@ def _slices(
     seen: set[tuple[int, int]] = set()
     conditions: list[tuple[tuple[str, str], ...]] = []
     for chosen in _combinations(groupings, most_columns):
+        yield Progress(0, 1, _SEARCHING)
         codes, n_codes = _joint_codes(chosen, defined)
         inside = np.flatnonzero(codes >= 0)
         counts = np.bincount(codes[inside], minlength=n_codes)
@@ -242,11 +246,12 @@ def _statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64
 
 def _highest(
     found: _Found, worse: NDArray[np.float64], n_permutations: int, seed: int
-) -> NDArray[np.float64]:
+) -> Job[NDArray[np.float64]]:
     """Return the highest statistic of each random cohort, (n_permutations,)."""
     rng = np.random.default_rng(seed)
     highest = []
     for n_rows in row_blocks(n_permutations, worse.size + len(found.conditions)):
+        yield Progress(0, 1, _SEARCHING)
         shuffled = rng.permuted(np.tile(worse, (n_rows, 1)), axis=1)
         highest.append(_statistics(found, np.ascontiguousarray(shuffled.T)).max(axis=0))
     return np.concatenate(highest) if highest else np.zeros(0)

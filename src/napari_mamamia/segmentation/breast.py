@@ -94,10 +94,10 @@ def find_breast_job(
     2. The body is the tissue, closed, in large pieces, its holes filled; nipples and skin are taken
        off.
     3. The chest is what remains of the body's anterior surface when its bumps are taken away.
-       Where both breasts are in view (240 mm or more across) it is the surface that a disc of
-       `chest_radius_mm` reaches from inside, slice by slice: it rests on the breastbone and the
-       sides. In narrower views it is the level that the skin reaches within any stretch of
-       `breast_width_mm` from head to foot.
+       Where both breasts are in view (240 mm or more across), or less than 150 mm from head to
+       foot, it is the surface that a disc of `chest_radius_mm` reaches from inside, slice by slice:
+       it rests on the breastbone and the sides. In other views of one breast it is the level that
+       the skin reaches within any stretch of `breast_width_mm` from head to foot.
     4. What lies more than `chest_depth_mm` behind the chest's surface is cut off.
     """
     settings = settings or BreastSettings()

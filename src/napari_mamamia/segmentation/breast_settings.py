@@ -25,9 +25,9 @@ class BreastSettings:
         "our choice: breast skin is up to about 3 mm thick",
     )
     nipple_mm: float = setting(
-        10.0, 0.0, 30.0, "mm", "Bumps of the body that a ball of this radius does not fit into are "
+        15.0, 0.0, 30.0, "mm", "Bumps of the body that a ball of this radius does not fit into are "
         "not searched",
-        "our choice: nipples are about 10 mm wide",
+        "our choice: wider than a nipple, blunter than the tip of a breast",
     )
     chest_radius_mm: float = setting(
         150.0, 80.0, 400.0, "mm", "Across the patient, the chest is at least as curved as a disc "

@@ -16,6 +16,7 @@ __all__ = ["chest_cut"]
 
 _DEEPEST: Final = 95.0  # percentile of the skin's depth in a window that stands for the chest
 _BOTH_BREASTS_MM: Final = 240.0  # a view this wide across the patient shows both breasts
+_WHOLE_BREAST_MM: Final = 150.0  # a view this long from head to foot shows chest above or below
 _STEADY_MM: Final = 30.0  # the chest's surface is a median over this length
 _STANDS_OUT: Final = 0.02  # of the body's front, that must be breast
 
@@ -29,7 +30,8 @@ def chest_cut(
 ) -> tuple[Floats, tuple[str, ...]]:
     """Return the depth (superior, left) in mm at which the breast ends, and notes."""
     skin = _skin_depth(body, spacing[1])
-    if skin.shape[1] * spacing[2] >= _BOTH_BREASTS_MM:
+    both_breasts = skin.shape[1] * spacing[2] >= _BOTH_BREASTS_MM
+    if both_breasts or skin.shape[0] * spacing[0] < _WHOLE_BREAST_MM:
         chest = _resting_disc(skin, spacing[2], settings.chest_radius_mm)
         across = (_odd(_STEADY_MM / spacing[0]), 1)
     else:

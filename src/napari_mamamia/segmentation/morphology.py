@@ -71,10 +71,14 @@ def opened(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def closed(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` with the gaps filled that the ball does not fit into."""
+    """Return `mask` with the gaps filled that the ball does not fit into.
+
+    Across an axis of a single voxel the ball is flat.
+    """
     if not offsets:
         return mask.copy()
-    pad = tuple(max(abs(step[axis]) for step in offsets) for axis in range(3))
+    pad = [max(abs(step[axis]) for step in offsets) for axis in range(3)]
+    pad = [p if n > 1 else 0 for p, n in zip(pad, mask.shape, strict=True)]
     wide = np.pad(mask, [(p, p) for p in pad])
     shut = eroded(dilated(wide, offsets), offsets)
     inner = tuple(slice(p, p + n) for p, n in zip(pad, mask.shape, strict=True))

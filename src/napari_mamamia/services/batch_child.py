@@ -101,12 +101,14 @@ class Child:
         if self._is_closed:
             raise _Ended("it was stopped")
         paths = os.pathsep.join(entry for entry in sys.path if entry)
+        environment = dict(os.environ, PYTHONPATH=paths)
+        environment.pop("MALLOC_TRIM_THRESHOLD_", None)  # see batch_connection
         self._answers = SimpleQueue()
         self._process = subprocess.Popen(
             [sys.executable, "-m", _MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=dict(os.environ, PYTHONPATH=paths),
+            env=environment,
             start_new_session=True,
         )
         reader = threading.Thread(

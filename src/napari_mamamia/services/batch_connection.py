@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from threading import Lock, Thread, get_ident
+from threading import Lock, Thread, current_thread, get_ident, main_thread
 from typing import Any, Final, TypeVar, cast
 
+from dask import config
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
 from napari_mamamia.core.errors import MamamiaError
@@ -24,6 +25,13 @@ T = TypeVar("T")
 _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 1.0
 _PLUGIN: Final = "mamamia-children"
+_WORKER_ENVIRONMENT: Final = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""What dask sets in a worker, without MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every
+large array anew, and the page faults double the time that scoring takes (benchmarks/batch.py)."""
 
 
 @contextmanager
@@ -41,27 +49,34 @@ def connection(place: Place) -> Iterator["Future[Client]"]:
 
 
 def _connect(place: Place) -> Client:
+    limit_s = min(_CONNECT_S, place.patience_s)
     try:
-        target: Any = place.scheduler
-        if not target:
-            target = LocalCluster(
-                n_workers=0,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
-            target.scale(place.workers)
-        client = Client(target, timeout=min(_CONNECT_S, place.patience_s), set_as_default=False)
+        if place.scheduler:
+            client = Client(place.scheduler, timeout=limit_s, set_as_default=False)
+        else:
+            client = _start_workers(place.workers)
     except (OSError, ValueError, TimeoutError) as error:
         raise MamamiaError(
             f"expected a dask scheduler at {place.scheduler or 'this machine'}, but it cannot be "
             f"reached ({error}): check the address, or use --workers"
         ) from error
-    if place.time_limit_s is not None:
-        client.register_plugin(_Children())
+    if place.workers or place.time_limit_s is not None:
+        client.register_plugin(_Children(is_ours=bool(place.workers)))
     return client
+
+
+def _start_workers(workers: int) -> Client:
+    with config.set({"distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT}):
+        cluster = LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
+        cluster.scale(workers)
+        return Client(cluster, set_as_default=False)
 
 
 def _close_opened(opening: "Future[Client]") -> None:
@@ -84,7 +99,7 @@ def _close(client: Client) -> None:
 def _say_goodbye(client: Client) -> None:
     if client.cluster is None and client.status == "running":
         client.cancel(list(client.futures), asynchronous=False)
-        with suppress(Exception):  # it is not there unless there was a time limit
+        with suppress(Exception):  # unless there was a time limit there is none
             client.unregister_worker_plugin(_PLUGIN)
     client.close(timeout=_CLOSE_S)
     if client.cluster is not None:
@@ -103,7 +118,12 @@ class _Children(WorkerPlugin):
 
     name = _PLUGIN
 
+    def __init__(self, *, is_ours: bool) -> None:
+        self._is_ours = is_ours
+
     def setup(self, worker: Any) -> None:
+        if self._is_ours and current_thread() is main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, who ends us
         self._lock = Lock()
         self._children: dict[int, Child] = {}
 

@@ -6,22 +6,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.layout import find_masks
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.scoring.case_score import score_label_maps, score_masks
+from napari_mamamia.scoring.case_score import score_masks
 from napari_mamamia.scoring.group_rules import rules_of
 from napari_mamamia.scoring.model_results import segmentation_result
 from napari_mamamia.scoring.performance import SegmentationScores
 from napari_mamamia.scoring.results import ModelScores
-from napari_mamamia.services.batch import for_each_case
+from napari_mamamia.services.batch_store import STORE_NAME
+from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.clinical_table import described, matched, read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.score_cases import score_cases
 from napari_mamamia.services.score_output import SCORE_TABLE, SUMMARY, write_scores
 from napari_mamamia.services.score_settings import ScoreSettings
 
@@ -79,12 +80,15 @@ def score_folders(
     settings: ScoreSettings | None = None,
     *,
     name: str = "",
+    place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> Job[ScoreSummary]:
     """Return a job that scores every case of either folder and writes tables and summary.
 
     Writes ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json`` in `out`. A file that
-    cannot be read costs one row. `name` is the model's (default: the prediction folder's).
+    cannot be read costs one row. `name` is the model's (default: the prediction folder's), `place`
+    where the cases are scored (default: this process). ``case_results.jsonl`` keeps each case as
+    it is done; with RESUME only cases are scored whose files are new, changed or failed before.
 
     Raises
     ------
@@ -100,7 +104,10 @@ def score_folders(
     cohort = read_table(settings.clinical)
     folders = (("reference", reference.name), ("prediction", prediction.name))
     claim_folder(out, "score", (*folders, *settings.parameters), existing)
-    model = yield from score_pairs(name or prediction.resolve().name, pairs, settings, cohort)
+    own_name, store = name or prediction.resolve().name, out / STORE_NAME
+    model = yield from score_pairs(
+        own_name, pairs, settings, cohort, place=place, store=store, existing=existing
+    )
     yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
     return ScoreSummary(model, out)
 
@@ -121,10 +128,20 @@ def find_pairs(reference: Path, prediction: Path) -> Pairs:
 
 
 def score_pairs(
-    name: str, pairs: Pairs, settings: ScoreSettings, cohort: Cohort | None
+    name: str,
+    pairs: Pairs,
+    settings: ScoreSettings,
+    cohort: Cohort | None,
+    *,
+    place: Place | None = None,
+    store: Path | None = None,
+    existing: Existing = Existing.REFUSE,
 ) -> Job[ModelScores]:
-    """Return a job that scores all pairs of one model and computes the cohort's numbers."""
-    rows = yield from _score_cases(pairs, settings)
+    """Return a job that scores all pairs of one model and computes the cohort's numbers.
+
+    `place`, `store` and `existing` are those of `run_batch`.
+    """
+    rows = yield from _score_cases(pairs, settings, place, store, existing)
     failures = tuple(
         CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
     )
@@ -164,30 +181,20 @@ def cohort_numbers(
     )
 
 
-def _score_cases(pairs: Pairs, settings: ScoreSettings) -> Job[tuple[CaseScore, ...]]:
+def _score_cases(
+    pairs: Pairs,
+    settings: ScoreSettings,
+    place: Place | None,
+    store: Path | None,
+    existing: Existing,
+) -> Job[tuple[CaseScore, ...]]:
     """Return a job that gives one row for each pair, in order, whatever happens to it."""
-
-    def work(case_id: str) -> Job[CaseScore]:
-        yield Progress(0, 1, "Scoring")
-        return _score_files(case_id, *pairs[case_id], settings)
-
-    batch = yield from for_each_case(list(pairs), work)
+    definitions = (settings.profile, settings.label)
+    batch = yield from score_cases(pairs, *definitions, place, store=store, existing=existing)
     rows = {row.case_id: row for row in batch.results}
     for failure in batch.failures:
         rows[failure.case_id] = _unreadable(failure.case_id, failure.reason, settings)
     return tuple(rows[case_id] for case_id in pairs)
-
-
-def _score_files(
-    case_id: str, reference: Path | None, prediction: Path | None, settings: ScoreSettings
-) -> CaseScore:
-    maps: list[LabelMap | None] = []
-    for path in (reference, prediction):
-        try:
-            maps.append(read_labels(path) if path else None)
-        except FormatError as error:
-            return _unreadable(case_id, str(error), settings)
-    return score_label_maps(case_id, maps[0], maps[1], settings.profile, settings.label)
 
 
 def _unreadable(case_id: str, reason: str, settings: ScoreSettings) -> CaseScore:

@@ -10,6 +10,8 @@ from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.scoring.model_results import compare_results
 from napari_mamamia.scoring.results import ModelComparison
+from napari_mamamia.services.batch_store import STORE_NAME
+from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.clinical_table import read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary, find_pairs, score_pairs
@@ -65,9 +67,12 @@ def score_models(
     out: Path,
     settings: ScoreSettings | None = None,
     *,
+    place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> Job[ModelsSummary]:
     """Return a job that scores each model into ``out/NAME`` and writes ``out/comparison.json``.
+
+    `place` is where the cases are scored (default: this process).
 
     Raises
     ------
@@ -90,7 +95,10 @@ def score_models(
     replace = existing is not Existing.REFUSE
     found = []
     for model, own in zip(predictions, pairs, strict=True):
-        scored = yield from score_pairs(model.name, own, settings, cohort)
+        store = out / model.name / STORE_NAME
+        scored = yield from score_pairs(
+            model.name, own, settings, cohort, place=place, store=store, existing=existing
+        )
         yield from write_scores(scored, out / model.name, overwrite=replace)
         found.append(ScoreSummary(scored, out / model.name))
     yield Progress(1, 1, "Comparing the models")

@@ -35,6 +35,7 @@ __all__ = [
     "choose_candidate",
     "display_range",
     "looks_like_mask",
+    "middle_voxel",
     "open_masks",
     "score_shown",
     "subtract_phases",
@@ -155,12 +156,21 @@ def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, in
     parts, count = ndimage.label(mask[box.slices] != 0, structure=np.ones((3, 3, 3)))
     sizes = np.bincount(parts.ravel(), minlength=count + 1)
     voxels = np.argwhere(parts == 1 + int(np.argmax(sizes[1:])))
+    z, y, x = (a + b for a, b in zip(middle_voxel(voxels, grid), box.start, strict=True))
+    return (z, y, x)
+
+
+def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
+    """Return the voxel to look at of a part given as indices ``(n, 3)``, n at least 1.
+
+    It lies on the slice (of the display frame) where the part is largest, closest to its middle
+    there.
+    """
     axis = grid.display_frame().order[0]
     busiest = int(np.argmax(np.bincount(voxels[:, axis])))
     there = voxels[voxels[:, axis] == busiest]
-    nearest = there[np.argmin(((there - there.mean(axis=0)) ** 2).sum(axis=1))]
-    z, y, x = (int(a) + b for a, b in zip(nearest, box.start, strict=True))
-    return (z, y, x)
+    z, y, x = there[np.argmin(((there - there.mean(axis=0)) ** 2).sum(axis=1))]
+    return (int(z), int(y), int(x))
 
 
 def subtract_phases(case: Case, phase: int) -> Job[Difference]:

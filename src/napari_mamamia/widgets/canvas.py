@@ -60,8 +60,10 @@ def edge_letters(
     return dict(zip(_EDGES, letters, strict=True))
 
 
-def phase_text(phase: int, time_s: float | None, *, subtracted: bool, loaded: bool) -> str:
-    """Return the line in the corner of the image.
+def phase_text(
+    phase: int, time_s: float | None, *, subtracted: bool, loaded: bool, alone: bool = False
+) -> str:
+    """Return the line in the corner of the image; `alone` for a case of one phase.
 
     Examples
     --------
@@ -73,7 +75,7 @@ def phase_text(phase: int, time_s: float | None, *, subtracted: bool, loaded: bo
     name = f"phase {phase} − phase 0" if subtracted else f"phase {phase}"
     if not loaded:
         return f"{name} · still reading"
-    if phase == 0 and not subtracted:
+    if phase == 0 and not subtracted and not alone:
         return f"{name} · before contrast"
     return name if time_s is None else f"{name} · {time_s:.0f} s"
 
@@ -141,7 +143,8 @@ class CanvasText:
             phase = shown.phase
         time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
         loaded = self._loaded is None or phase in self._loaded
-        return phase_text(phase, time_s, subtracted=shown is not None, loaded=loaded)
+        alone = layer is not None and layer.data.shape[0] == 1
+        return phase_text(phase, time_s, subtracted=shown is not None, loaded=loaded, alone=alone)
 
 
 def _write(overlay: TextOverlay, text: str) -> None:

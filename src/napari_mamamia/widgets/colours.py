@@ -5,10 +5,23 @@ Source: the colour-blind safe palette of M. Okabe and K. Ito, "Color Universal D
 
 from typing import Final
 
-__all__ = ["ERROR_COLOURS", "MASK_COLOURS", "OUTLINE_VOXELS", "WARNING_COLOURS"]
+__all__ = [
+    "AGREEMENT_COLOURS",
+    "ERROR_COLOURS",
+    "MASK_COLOURS",
+    "OUTLINE_VOXELS",
+    "TINTS",
+    "WARNING_COLOURS",
+]
 
 MASK_COLOURS: Final = {"reference": "#56B4E9", "prediction": "#E69F00", "refined": "#009E73"}
 """Hexadecimal RGB for each mask role: sky blue, orange, bluish green."""
+
+AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
+"""Where a mask agrees with the reference, where it is too much, and where it is too little."""
+
+TINTS: Final = {"caution": "#4DE69F00", "problem": "#66D55E00"}
+"""Behind a table's row, as ARGB: orange and vermilion, thin enough for text in either theme."""
 
 WARNING_COLOURS: Final = {"dark": "#E69F00", "light": "#8F4500"}
 ERROR_COLOURS: Final = {"dark": "#FF8A5C", "light": "#A8001C"}

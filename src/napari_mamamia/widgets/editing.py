@@ -55,9 +55,16 @@ class SaveState(StrEnum):
     FAILED = "failed"
 
 
+_WAITING: Final = (SaveState.UNSAVED, SaveState.FAILED)
+
+
 @dataclass(slots=True)
 class _Watch:
-    """What is known of the mask being edited: `on_disk` and `seen` are checksums of its voxels."""
+    """What is known of the mask being edited.
+
+    `on_disk` and `seen` are checksums of its voxels; `seen` is None after a stroke, which is known
+    to have changed them.
+    """
 
     state: SaveState = SaveState.NONE
     saved_at: float | None = None
@@ -307,17 +314,20 @@ class Editing(QObject):
         if mask is None or self.state is SaveState.NONE:
             return
         checksum = _checksum(mask.buffer)
-        if checksum != self._watch.seen:
+        if self._watch.seen is None:
+            self._watch.seen = checksum
+            self._session.mask_edited.emit()
+        elif checksum != self._watch.seen:
             self._changed(checksum)
         if self.state is SaveState.SAVED and checksum != self._watch.on_disk:
             self._set_state(SaveState.UNSAVED)
-        elif self.state is SaveState.UNSAVED and checksum == self._watch.on_disk:
+        elif self.state in _WAITING and checksum == self._watch.on_disk:
             self._set_state(SaveState.SAVED)
 
     def _changed(self, checksum: int | None = None) -> None:
         self._watch.seen = checksum
         self._count_time()
-        if self.state is not SaveState.SAVING:
+        if self.state not in (SaveState.SAVING, SaveState.FAILED):
             self._set_state(SaveState.UNSAVED)
         self._autosave.start()
         self._session.mask_edited.emit()

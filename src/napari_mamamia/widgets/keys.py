@@ -39,6 +39,7 @@ KEYS: Final = (
     Key("hide_masks", "H", "H", "hide the masks while held", held=True),
     Key("outline", "Shift-H", "Shift+H", "masks as outlines or filled"),
     Key("lesion", "G", "G", "go to the tumour: largest part of the mask shown"),
+    Key("next_error", "Shift-G", "Shift+G", "agreement with the reference: the next error"),
     Key("next_case", "N", "N", "next case"),
     Key("previous_case", "Shift-N", "Shift+N", "previous case"),
     Key("keys", "?", "?", "show or hide this table", by_qt=True),

@@ -18,7 +18,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
-from napari_mamamia.widgets.colours import MASK_COLOURS, OUTLINE_VOXELS
+from napari_mamamia.widgets.colours import AGREEMENT_COLOURS, MASK_COLOURS, OUTLINE_VOXELS
 
 __all__ = [
     "MASK_ROLES",
@@ -26,6 +26,7 @@ __all__ = [
     "LayerTag",
     "LayerTuple",
     "Role",
+    "agreement_layer",
     "array_of",
     "case_layer",
     "case_of",
@@ -43,6 +44,7 @@ METADATA_KEY: Final = "napari_mamamia"
 
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
+_AGREEMENT_OPACITY: Final = 0.7
 UNITS: Final = ("mm", "mm", "mm")
 
 LayerTuple: TypeAlias = tuple[NDArray[Any], dict[str, Any], str]
@@ -58,6 +60,7 @@ class Role(StrEnum):
     REFERENCE = "reference"
     PREDICTION = "prediction"
     REFINED = "refined"
+    AGREEMENT = "agreement"
 
 
 MASK_ROLES: Final = (Role.REFERENCE, Role.PREDICTION, Role.REFINED)
@@ -195,6 +198,19 @@ def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:
         "multiscale": False,
     }
     return tag.grid.display_frame().to_display(buffer), keywords, "labels"
+
+
+def agreement_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
+    """Return the labels layer of an agreement map ``(z, y, x)``: 1 correct, 2 false, 3 missed."""
+    names = ("correct", "false", "missed")
+    colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
+    colours |= {value: AGREEMENT_COLOURS[name] for value, name in enumerate(names, start=1)}
+    keywords = _volume_keywords(tag, f"{tag.case_id} agreement") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "opacity": _AGREEMENT_OPACITY,
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "labels"
 
 
 def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:

@@ -20,6 +20,8 @@ from napari_mamamia.widgets.layers import (
     LayerTag,
     LayerTuple,
     Role,
+    agreement_layer,
+    array_of,
     case_layer,
     find_layer,
     find_layers,
@@ -55,6 +57,7 @@ class Scene:
         self._own_change = False
         self._is_warm = False
         self._hidden: list[Any] = []
+        self._below_agreement: list[Any] = []
         self._box: Any | None = None
 
     # ---------------------------------------------------------------- layers
@@ -91,6 +94,7 @@ class Scene:
     def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
         """Replace the layers of the case before by the phases of `case`."""
         with self._changing():
+            self.hide_agreement()
             others = find_layers(self.viewer.layers, Role.SUBTRACTION, Role.MAP, Role.REFINED)
             self._remove(others)
             layer = self._put(case_layer(case, limits), Role.PHASE)
@@ -160,6 +164,29 @@ class Scene:
             self._remove(find_layers(self.viewer.layers, Role.SUBTRACTION))
             self._set_phases_visible(True)
 
+    # ------------------------------------------------------------- agreement
+
+    def show_agreement(self, tag: LayerTag, array: NDArray[np.uint8]) -> None:
+        """Show an agreement map in place of the outlines, which would cover what differs."""
+        layer = self.layer(Role.AGREEMENT)
+        if layer is not None and array_of(layer).shape == array.shape:
+            np.copyto(array_of(layer), array)
+            layer.refresh(extent=False, highlight=False)
+            return
+        with self._changing():
+            self._put(agreement_layer(tag, array), Role.AGREEMENT).editable = False
+            self._below_agreement = [mask for mask in self.mask_layers() if mask.visible]
+            for mask in self._below_agreement:
+                mask.visible = False
+
+    def hide_agreement(self) -> None:
+        """Take the agreement map away and show again the masks that it replaced."""
+        with self._changing():
+            self._remove(find_layers(self.viewer.layers, Role.AGREEMENT))
+            for mask in self._below_agreement:
+                mask.visible = True
+            self._below_agreement = []
+
     # -------------------------------------------------------- phase and place
 
     @property
@@ -225,7 +252,8 @@ class Scene:
     def set_masks_hidden(self, hidden: bool) -> None:
         """Hide the visible masks, or show again those that this call hid."""
         if hidden:
-            self._hidden = [layer for layer in self.mask_layers() if layer.visible]
+            drawn = find_layers(self.viewer.layers, *MASK_ROLES, Role.AGREEMENT)
+            self._hidden = [layer for layer in drawn if layer.visible]
         for layer in self._hidden:
             layer.visible = not hidden
         if not hidden:
@@ -337,7 +365,7 @@ class Scene:
 
     def _place_of(self, role: Role) -> int:
         """Return where a layer belongs: above our layers of lower roles."""
-        order = [Role.PHASE, Role.SUBTRACTION, Role.MAP, *MASK_ROLES]
+        order = [Role.PHASE, Role.SUBTRACTION, Role.MAP, *MASK_ROLES, Role.AGREEMENT]
         below = [
             place
             for place, layer in enumerate(self.viewer.layers)

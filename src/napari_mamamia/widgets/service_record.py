@@ -28,6 +28,8 @@ from napari_mamamia.services.predict import (
     segmenters,
 )
 from napari_mamamia.services.refine import SavedMask, save_refined
+from napari_mamamia.services.review import Agreement, compare_masks, review_masks
+from napari_mamamia.services.score import ScoreSummary, find_pairs, score_folders
 from napari_mamamia.services.show_case import (
     CaseMasks,
     Difference,
@@ -66,6 +68,10 @@ class Services:
     save_refined: Callable[..., Job[SavedMask]] = save_refined
     choose_candidate: Callable[..., Prediction] = choose_candidate
     score_shown: Callable[..., Job[ShownScores]] = score_shown
+    compare_masks: Callable[..., Job[Agreement]] = compare_masks
+    find_pairs: Callable[..., Any] = find_pairs
+    score_folders: Callable[..., Job[ScoreSummary]] = score_folders
+    review_masks: Callable[..., Job[CaseMasks]] = review_masks
     export_masks: Callable[..., Job[ExportSummary]] = export_masks
     check_name: Callable[[str, str], str] = file_name
     load_preferences: Callable[[], Preferences] = load_preferences

@@ -1,0 +1,139 @@
+"""Looking at a scored case: where two masks agree, and each place where they do not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import GridMismatchError, MamamiaError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.services.open_case import load_mask
+from napari_mamamia.services.show_case import CaseMasks, OpenMask, middle_voxel, uint8_mask
+
+__all__ = ["Agreement", "Agrees", "ErrorPart", "compare_masks", "review_masks"]
+
+_TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
+_MOST_PARTS: Final = 200
+"""Our choice: nobody steps through more places of one case."""
+
+
+class Agrees(IntEnum):
+    """The values of an agreement map; 0 is where neither mask is."""
+
+    CORRECT = 1
+    FALSE = 2
+    MISSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPart:
+    """One connected place where the masks differ: `kind` is FALSE or MISSED.
+
+    `voxel` (z, y, x) is where to look: on the slice where the part is largest.
+    """
+
+    kind: Agrees
+    volume_mm3: float
+    voxel: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """A map of `Agrees`, uint8 ``(z, y, x)``, and the errors, largest first.
+
+    `n_errors` counts all of them; `errors` lists the 200 largest.
+    """
+
+    array: NDArray[np.uint8]
+    errors: tuple[ErrorPart, ...]
+    n_errors: int
+
+
+def compare_masks(
+    reference: NDArray[np.uint8], shown: NDArray[np.uint8], grid: Grid
+) -> Job[Agreement]:
+    """Return a job that maps where a mask agrees with the reference, and lists its errors.
+
+    Both are ``(z, y, x)``, everything above 0 is tumour. Parts are 26-connected.
+
+    Raises
+    ------
+    GridMismatchError
+        If a mask has not the shape of `grid`.
+    """
+    for name, mask in (("reference", reference), ("mask", shown)):
+        if mask.shape != grid.shape:
+            raise GridMismatchError(
+                f"the {name} has shape {mask.shape}, the case {grid.shape} (z, y, x): open the "
+                "case again"
+            )
+    yield Progress(0, 3, "Comparing the masks")
+    array = np.zeros(grid.shape, dtype=np.uint8)
+    box = Box.around(reference).union(Box.around(shown))
+    if box.is_empty:
+        return Agreement(array, (), 0)
+    there, own = reference[box.slices] > 0, shown[box.slices] > 0
+    found: list[tuple[int, Agrees, Box, NDArray[np.bool_]]] = []
+    array[box.slices][there & own] = Agrees.CORRECT
+    for step, (kind, wrong) in enumerate(
+        ((Agrees.FALSE, own & ~there), (Agrees.MISSED, there & ~own)), start=1
+    ):
+        yield Progress(step, 3, "Looking for errors")
+        array[box.slices][wrong] = kind
+        found += [(int(part.sum()), kind, own_box, part) for own_box, part in _parts(wrong)]
+    found.sort(key=lambda part: part[0], reverse=True)
+    errors = tuple(
+        _error(size, kind, own_box, part, box, grid)
+        for size, kind, own_box, part in found[:_MOST_PARTS]
+    )
+    yield Progress(3, 3)
+    return Agreement(array, errors, len(found))
+
+
+def review_masks(
+    case: Case, reference: Path | None, prediction: Path | None, model: str
+) -> Job[CaseMasks]:
+    """Return a job that reads the two files of a case that were scored, on the case's grid.
+
+    A file that is damaged or lies on another grid is a problem in plain words, not a failure.
+    """
+    wanted = (("reference", "scored", reference), ("prediction", model, prediction))
+    masks, problems = [], []
+    for done, (role, name, path) in enumerate(wanted):
+        yield Progress(done, len(wanted), f"Reading the {role} that was scored")
+        if path is None:
+            problems.append(f"there was no {role} of {case.case_id} to score")
+            continue
+        try:
+            labels = load_mask(path, case)
+        except MamamiaError as error:
+            problems.append(f"the {role} that was scored is not shown: {error}")
+            continue
+        masks.append(OpenMask(role, name, labels, uint8_mask(labels), labels.values))
+    yield Progress(len(wanted), len(wanted))
+    return CaseMasks(tuple(masks), tuple(problems))
+
+
+def _parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool_]]]:
+    """Give the box and voxels of each connected part."""
+    labelled: Any
+    labelled, _ = ndimage.label(wrong, structure=_TOUCHING)
+    for number, place in enumerate(ndimage.find_objects(labelled), start=1):
+        start, stop = zip(*((s.start, s.stop) for s in place), strict=True)
+        yield Box(start, stop), labelled[place] == number
+
+
+def _error(
+    size: int, kind: Agrees, own_box: Box, part: NDArray[np.bool_], box: Box, grid: Grid
+) -> ErrorPart:
+    middle = middle_voxel(np.argwhere(part), grid)
+    z, y, x = (sum(at) for at in zip(middle, own_box.start, box.start, strict=True))
+    return ErrorPart(kind, size * float(np.prod(grid.spacing_mm)), (z, y, x))

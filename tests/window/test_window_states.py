@@ -1,0 +1,162 @@
+"""The states of the window that go wrong or take long, each with a picture."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_mamamia.core.errors import ModelError, SaveError
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.editing import SaveState
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.service_record import Services
+
+pytestmark = pytest.mark.window
+
+REAL = Services()
+
+
+class Slow:
+    """Real services that wait to be let go, or fail when told to."""
+
+    def __init__(self):
+        self.go = threading.Event()
+        self.go.set()
+        self.error = None
+
+    def held(self, job, text):
+        """Pass a job's progress on while it may go on, and show `text` while it waits."""
+        while not self.go.wait(0.01):
+            yield Progress(2, 5, text)
+        if self.error:
+            raise self.error
+        return (yield from job)
+
+    def services(self):
+        return replace(
+            REAL,
+            open_case=lambda *a, **k: self.held(REAL.open_case(*a, **k), "Reading phase 1"),
+            predict_case=lambda *a, **k: self.held(
+                REAL.predict_case(*a, **k), "Looking for the breast"
+            ),
+            save_refined=lambda *a, **k: self.held(REAL.save_refined(*a, **k), "Saving"),
+        )
+
+
+@pytest.fixture
+def slow():
+    return Slow()
+
+
+@pytest.fixture
+def panel(qtbot, window, slow):
+    made = MamamiaDock(window, slow.services())
+    window.window.add_dock_widget(made, name="MAMA-MIA")
+    qtbot.waitUntil(made.isVisible)
+    yield made
+    slow.error = None
+    slow.go.set()
+    made.close_down()
+    made.jobs.wait(5)
+
+
+def wait_open(qtbot, panel, case_id):
+    qtbot.waitUntil(
+        lambda: panel.session.case_id == case_id and panel.session.case.is_loaded, timeout=15_000
+    )
+
+
+def test_a_wrong_folder_is_told_in_the_header(qtbot, window, panel, picture, tmp_path):
+    (tmp_path / "nothing here").mkdir()
+    panel.cases_page.folder.setText(str(tmp_path / "nothing here"))
+    QTest.keyClick(panel.cases_page.folder, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "found no case" in panel.header.message.text())
+    assert panel.header.message.isVisible()
+    assert panel.cases_page.browse.property("primary")
+    picture(window, "11_wrong_folder")
+
+
+def test_opening_predicting_stopping_and_failing(
+    qtbot, window, panel, slow, small_data_set, picture
+):
+    slow.go.clear()
+    panel.open_data_set(small_data_set, "A_1")
+    qtbot.waitUntil(lambda: panel.header.progress_text.toolTip().endswith("Reading phase 1"))
+    picture(window, "12_case_opening")
+    slow.go.set()
+    wait_open(qtbot, panel, "A_1")
+
+    panel.show_page("Predict")
+    slow.go.clear()
+    panel.predict_page.start.click()
+    qtbot.waitUntil(lambda: "breast" in panel.header.progress_text.toolTip())
+    assert panel.predict_page.cancel.isVisible()
+    picture(window, "13_predicting")
+    panel.predict_page.cancel.click()
+    picture(window, "14_cancelled")
+    assert "stopped" in panel.predict_page.result.text()
+    assert panel.header.state.currentIndex() == 0
+
+    slow.go.set()
+    slow.error = ModelError("phase 0 is constant: check the export of phase 0")
+    panel.predict_page.start.click()
+    qtbot.waitUntil(lambda: "phase 0 is constant" in panel.header.message.text())
+    picture(window, "15_predicting_failed")
+    slow.error = None
+    panel.predict_page.start.click()
+    qtbot.waitUntil(lambda: panel.session.mask(Role.PREDICTION) is not None, timeout=30_000)
+
+
+def test_a_saving_that_fails_and_is_mended(qtbot, window, panel, slow, small_data_set, picture):
+    panel.session.set_reader("Ana")
+    panel.open_data_set(small_data_set, "A_1")
+    wait_open(qtbot, panel, "A_1")
+    panel.show_page("Edit")
+    panel.editing.start(Role.REFERENCE)
+    panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)
+    slow.error = SaveError("cannot write A_1.nii.gz (No space left on device): free some space")
+    panel.edit_page.save.click()
+    qtbot.waitUntil(lambda: panel.editing.state is SaveState.FAILED)
+    assert "No space left" in panel.header.message.text()
+    picture(window, "16_save_failed")
+    slow.error = None
+    panel.edit_page.save.click()
+    qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=10_000)
+
+
+def test_a_case_without_reference_and_without_late_phase(
+    qtbot, window, panel, small_data_set, picture, canvas
+):
+    (small_data_set / "segmentations" / "expert" / "A_1.nii.gz").unlink()
+    for k in (2, 3):
+        (small_data_set / "images" / "A_1" / f"A_1_{k:04d}.nii.gz").unlink()
+    panel.open_data_set(small_data_set, "A_1")
+    wait_open(qtbot, panel, "A_1")
+    panel.show_page("Predict")
+    assert "no late phase" in panel.predict_page.inputs.text()
+    picture(window, "17_no_late_phase")
+    assert "acquisition times" in panel.header.message.text()
+    panel.show_page("Score")
+    qtbot.waitUntil(lambda: "no reference mask" in panel.score_page.remark.text())
+    picture(window, "18_no_reference")
+    assert canvas(window).max() > 200
+
+
+@pytest.mark.real
+def test_the_real_slice_opens_and_its_tumour_is_found(
+    qtbot, window, panel, real_data, tmp_path, picture
+):
+    panel.opening.open_data_set(real_data("dce_slice"), None, tmp_path / "workspace")
+    wait_open(qtbot, panel, "REAL_001")
+    panel.predict()
+    qtbot.waitUntil(lambda: panel.session.mask(Role.PREDICTION) is not None, timeout=30_000)
+    picture(window, "19_real_slice")
+    # shared/data/README.md: the tumour stands near P 85-115, rows 95-125 from the top; the array
+    # of a PSR file has x to posterior and y to superior
+    mask = panel.scene.layer(Role.PREDICTION).data[0]
+    rows, columns = mask.nonzero()
+    assert 95 <= rows.mean() <= 125
+    assert 85 <= columns.mean() <= 115
