@@ -205,11 +205,11 @@ def score(
         job = score_folders(
             reference, only.folder, out, settings, name=only.name, place=place, existing=existing
         )
-        _finish_scores([_run(job)])
+        _finish_scores([_run(job)], out)
         return
     job_of_all = score_models(reference, folders, out, settings, place=place, existing=existing)
     compared = _run(job_of_all)
-    _finish_scores(compared.models, comparison_lines(compared.comparison))
+    _finish_scores(compared.models, out, comparison_lines(compared.comparison))
 
 
 @app.command("score-table")
@@ -230,9 +230,8 @@ def score_table(
 
     existing = _existing(False, overwrite)
     settings = _score_settings(profile, clinical, None, bootstrap, seed)
-    _finish_scores(
-        [_run(service.score_table(table, out, settings, existing=existing))], cases=False
-    )
+    job = service.score_table(table, out, settings, existing=existing)
+    _finish_scores([_run(job)], out, cases=False)
 
 
 @app.command("score-pcr")
@@ -254,7 +253,7 @@ def score_pcr(
     existing = _existing(False, overwrite)
     settings = _score_settings(profile, None, None, bootstrap, seed)
     job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
-    _finish_scores([_run(job)], cases=False)
+    _finish_scores([_run(job)], out, cases=False)
 
 
 @app.command()
@@ -385,9 +384,14 @@ def _score_settings(
 
 
 def _finish_scores(
-    models: "Sequence[ScoreSummary]", comparison: Sequence[str] = (), *, cases: bool = True
+    models: "Sequence[ScoreSummary]",
+    out: Path,
+    comparison: Sequence[str] = (),
+    *,
+    cases: bool = True,
 ) -> None:
     """Print the cases and the cohort's numbers of each model; exit code 3 unless all are ok."""
+    from napari_mamamia.services.score_report import REPORT
     from napari_mamamia.services.score_text import cohort_lines
 
     for scored in models:
@@ -397,6 +401,7 @@ def _finish_scores(
         print(f"Scores saved in {scored.table if cases else scored.folder}")
     for line in comparison:
         print(line)
+    print(f"Report: {out / REPORT}")
     if not cases:
         _finish(models[0].model.failures)
     if not all(scored.all_ok for scored in models):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from napari_mamamia.widgets.layers import LayerTuple
 
 __all__ = [
+    "batch_page",
     "cases_page",
     "edit_page",
     "export_page",
@@ -215,6 +216,11 @@ def edit_page() -> "MamamiaDock":
 def score_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Score."""
     return _page("Score")
+
+
+def batch_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Batch."""
+    return _page("Batch scoring")
 
 
 def export_page() -> "MamamiaDock":

@@ -323,7 +323,8 @@ def test_progress_ends_at_its_total_and_a_closed_job_leaves_no_table(folders):
         if step.text == "Resampling cases":
             break
     job.close()
-    assert [path.name for path in (folders / "stopped").iterdir()] == ["run.json"]
+    left = sorted(path.name for path in (folders / "stopped").iterdir())
+    assert left == ["case_results.jsonl", "run.json"]
 
 
 def test_a_summary_without_cases_of_one_variable_has_valid_json_and_versions(folders):

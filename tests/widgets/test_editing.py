@@ -6,8 +6,8 @@ from napari.utils.notifications import notification_manager
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.editing import SaveState
 from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.mask_watch import SaveState
 
 
 def click(dock, name):
@@ -190,6 +190,34 @@ def test_closing_saves_at_once(editing, world):
     paint(editing)
     editing.close_down()
     assert len(saved(world)) == 1
+
+
+def test_closing_while_a_saving_runs_keeps_what_was_painted_meanwhile(editing, world):
+    paint(editing)
+    click(editing, "edit_save")
+    paint(editing, (4, 4, 4))
+    editing.close_down()
+    assert world.refined["Ana", "A_1"].sum() == 50
+    assert editing.editing.state is SaveState.SAVED
+
+
+def test_leaving_while_a_saving_runs_waits_for_what_was_painted_meanwhile(qtbot, editing, world):
+    paint(editing)
+    click(editing, "edit_save")
+    paint(editing, (4, 4, 4))
+    editing.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: editing.session.case_id == "A_2")
+    assert world.refined["Ana", "A_1"].sum() == 50
+
+
+def test_saving_is_not_put_off_by_painting_on(qtbot, editing, world):
+    editing.editing._autosave.setInterval(150)
+    for k in range(12):
+        paint(editing, (4, 2 + k, 4))
+        qtbot.wait(30)
+        if saved(world):
+            break
+    assert saved(world)
 
 
 def test_starting_again_asks_first(qtbot, editing):

@@ -192,3 +192,13 @@ def test_a_job_that_ends_after_its_runner_is_gone_does_no_harm(qtbot):
     let_go.set()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_finish_waits_for_a_job_and_delivers_its_outcome_once(qtbot, runner):
+    outcomes = []
+    runner.start("lane", "Work", lambda: steps(20), outcomes.append)
+    runner.finish("lane", timeout_s=5)
+    assert outcomes == [Finished("done")]
+    qtbot.wait(20)
+    assert outcomes == [Finished("done")]
+    runner.finish("lane", timeout_s=5)

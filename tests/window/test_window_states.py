@@ -10,8 +10,8 @@ from qtpy.QtTest import QTest
 from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.editing import SaveState
 from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.mask_watch import SaveState
 from napari_mamamia.widgets.service_record import Services
 
 pytestmark = pytest.mark.window
@@ -122,6 +122,24 @@ def test_a_saving_that_fails_and_is_mended(qtbot, window, panel, slow, small_dat
     qtbot.waitUntil(lambda: panel.editing.state is SaveState.FAILED)
     assert "No space left" in panel.header.message.text()
     picture(window, "16_save_failed")
+    slow.error = None
+    panel.edit_page.save.click()
+    qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=10_000)
+
+
+def test_the_window_stays_open_once_where_a_mask_cannot_be_saved(
+    qtbot, window, panel, slow, small_data_set, caplog
+):
+    panel.session.set_reader("Ana")
+    panel.open_data_set(small_data_set, "A_1")
+    wait_open(qtbot, panel, "A_1")
+    panel.editing.start(Role.REFERENCE)
+    panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)
+    slow.error = SaveError("cannot write A_1.nii.gz (No space left on device): free some space")
+    panel.window().close()
+    assert panel.window().isVisible()
+    assert "stays open" in panel.header.message.text()
+    caplog.clear()  # its record of the error would keep the window alive
     slow.error = None
     panel.edit_page.save.click()
     qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=10_000)

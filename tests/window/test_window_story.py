@@ -7,8 +7,8 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.widgets.editing import SaveState
 from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.mask_watch import SaveState
 
 pytestmark = pytest.mark.window
 

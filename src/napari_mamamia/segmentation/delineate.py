@@ -24,6 +24,7 @@ from napari_mamamia.segmentation.smoothing import smoothed
 
 __all__ = ["Outline", "delineate"]
 
+_LESION: Final = 75.0  # percentile of the seed's rise: its border voxels hold little lesion
 _MARGIN_MM: Final = 8.0  # surroundings whose median rise is the background
 
 Bools = NDArray[np.bool_]
@@ -60,10 +61,10 @@ def delineate(
 ) -> Outline | None:
     """Return the outline of a region that was found on the search grid, or None if nothing is left.
 
-    1. The lesion's level is the median rise (early minus phase 0) of the seed's enhancing part, the
-       background's the median rise of the surroundings of 8 mm. The rise of a voxel is linear in
-       the share of lesion that it holds, so the edge lies half-way; PE is not linear in it where
-       lesion and surroundings differ before contrast.
+    1. The lesion's level is the upper quartile of the rise (early minus phase 0) in the seed's
+       enhancing part, the background's the median rise of the surroundings of 8 mm. The rise of a
+       voxel is linear in the share of lesion that it holds, so the edge lies half-way; PE is not
+       linear in it where lesion and surroundings differ before contrast.
     2. What reaches that level within `edge_reach_mm` of the seed and hangs together with it is the
        core; strands are opened away.
     3. Gaps are closed and holes filled.
@@ -110,7 +111,7 @@ def _maps(scan: Scan, box: Box, settings: KineticSettings) -> Enhancement:
 def _edge_level(
     rise: NDArray[np.float32], core: Bools, outside: Bools, settings: KineticSettings
 ) -> float:
-    lesion = float(np.median(rise[core]))
+    lesion = float(np.percentile(rise[core], _LESION))
     background = float(np.median(rise[outside])) if outside.any() else 0.0
     background = min(max(background, 0.0), lesion)
     return background + settings.edge_level_percent / 100 * (lesion - background)

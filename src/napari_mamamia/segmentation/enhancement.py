@@ -79,4 +79,5 @@ def enhancement_job(
     yield Progress(95, 100, "Comparing phases")
     late: Any = phases[2] if len(phases) > 2 else None
     maps = enhancement_of(phases[0], phases[1], late, scan.bright)
+    yield Progress(100, 100, "Comparing phases")
     return Enhancement(maps.pre, maps.rise, maps.percent, maps.late_rise, noise)

@@ -65,7 +65,7 @@ class KineticSettings:
     )
     edge_level_percent: float = setting(
         50.0, 10.0, 90.0, "%", "The edge lies where the rise is this far from the surroundings' "
-        "median to the lesion's median",
+        "median to the lesion's upper quartile",
         "half of the two: where voxels hold half of each tissue, since the rise is linear in it",
     )
     edge_reach_mm: float = setting(

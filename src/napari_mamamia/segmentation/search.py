@@ -79,7 +79,9 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
     )
     found = yield from part(maps, 65, 95, 100)
     half = ball_offsets(settings.near_skin_mm / 2, spacing)  # twice half the ball is the ball
-    deep = eroded(eroded(region.inside[here], half), half)
+    deep = eroded(region.inside[here], half)
+    yield Progress(97, 100, "Comparing phases")
+    deep = eroded(deep, half)
     yield Progress(100, 100, "Comparing phases")
     return Search(
         scan=scan,

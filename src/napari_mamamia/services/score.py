@@ -24,6 +24,7 @@ from napari_mamamia.services.clinical_table import described, matched, read_tabl
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score_cases import score_cases
 from napari_mamamia.services.score_output import SCORE_TABLE, SUMMARY, write_scores
+from napari_mamamia.services.score_report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = [
@@ -63,6 +64,11 @@ class ScoreSummary:
         return self.folder / SUMMARY
 
     @property
+    def report(self) -> Path:
+        """The page to read."""
+        return self.folder / REPORT
+
+    @property
     def all_ok(self) -> bool:
         """Whether every case, or row of a table, was scored as ok."""
         return not self.model.failures
@@ -85,7 +91,8 @@ def score_folders(
 ) -> Job[ScoreSummary]:
     """Return a job that scores every case of either folder and writes tables and summary.
 
-    Writes ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json`` in `out`. A file that
+    Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
+    ``figures`` in `out`. A file that
     cannot be read costs one row. `name` is the model's (default: the prediction folder's), `place`
     where the cases are scored (default: this process). ``case_results.jsonl`` keeps each case as
     it is done; with RESUME only cases are scored whose files are new, changed or failed before.
@@ -108,7 +115,9 @@ def score_folders(
     model = yield from score_pairs(
         own_name, pairs, settings, cohort, place=place, store=store, existing=existing
     )
-    yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
+    replace = existing is not Existing.REFUSE
+    yield from write_scores(model, out, overwrite=replace)
+    yield from write_score_report([Scored(model, pairs)], out, settings, overwrite=replace)
     return ScoreSummary(model, out)
 
 

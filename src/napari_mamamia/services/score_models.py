@@ -16,6 +16,7 @@ from napari_mamamia.services.clinical_table import read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary, find_pairs, score_pairs
 from napari_mamamia.services.score_output import COMPARISON, write_comparison, write_scores
+from napari_mamamia.services.score_report import Scored, write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["ModelsSummary", "PredictionFolder", "prediction_folder", "score_models"]
@@ -104,6 +105,8 @@ def score_models(
     yield Progress(1, 1, "Comparing the models")
     comparison = compare_results([summary.model for summary in found])
     write_comparison(comparison, out, overwrite=replace)
+    scored_pairs = [Scored(one.model, own) for one, own in zip(found, pairs, strict=True)]
+    yield from write_score_report(scored_pairs, out, settings, comparison, overwrite=replace)
     return ModelsSummary(tuple(found), comparison, out / COMPARISON)
 
 

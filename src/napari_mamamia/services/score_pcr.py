@@ -16,6 +16,7 @@ from napari_mamamia.services.clinical_table import described, matched
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary
 from napari_mamamia.services.score_output import write_scores
+from napari_mamamia.services.score_report import Scored, write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["score_pcr"]
@@ -51,7 +52,9 @@ def score_pcr(
     claim_folder(out, "score-pcr", (*names, *own_settings), existing)
     yield Progress(1, 2, "Computing the cohort's numbers")
     model = _response_model(predictions.stem, read, clinical, cohort, settings)
-    yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
+    replace = existing is not Existing.REFUSE
+    yield from write_scores(model, out, overwrite=replace)
+    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
     return ScoreSummary(model, out)
 
 

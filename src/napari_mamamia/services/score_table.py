@@ -9,6 +9,7 @@ from napari_mamamia.services.clinical_table import read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary, cohort_numbers
 from napari_mamamia.services.score_output import write_scores
+from napari_mamamia.services.score_report import Scored, write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["score_table"]
@@ -45,5 +46,7 @@ def score_table(
     )
     n_cases = len(rows) + len(read.failures)
     model = yield from cohort_numbers(table.stem, rows, read.failures, n_cases, settings, cohort)
-    yield from write_scores(model, out, overwrite=existing is not Existing.REFUSE)
+    replace = existing is not Existing.REFUSE
+    yield from write_scores(model, out, overwrite=replace)
+    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
     return ScoreSummary(model, out)

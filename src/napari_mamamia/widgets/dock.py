@@ -7,6 +7,10 @@ from typing import Any, Final
 from qtpy.QtCore import QEvent, QObject, QTimer
 from qtpy.QtWidgets import QDockWidget, QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from napari_mamamia.widgets.agreement import Reviewing
+from napari_mamamia.widgets.batch_flow import BatchFlow
+from napari_mamamia.widgets.batch_page import BatchPage
+from napari_mamamia.widgets.bottom import BottomDock
 from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag
 from napari_mamamia.widgets.cases_flow import CasesFlow
 from napari_mamamia.widgets.cases_page import CasesPage
@@ -30,6 +34,8 @@ from napari_mamamia.widgets.predict_page import PredictPage
 from napari_mamamia.widgets.predicting import Predicting
 from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.readers import Readers
+from napari_mamamia.widgets.results_flow import ResultsFlow
+from napari_mamamia.widgets.results_panel import ResultsPanel
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.score_flow import ScoreFlow
 from napari_mamamia.widgets.score_page import ScorePage
@@ -40,10 +46,16 @@ from napari_mamamia.widgets.subtracting import Subtracting
 
 __all__ = ["PAGES", "MamamiaDock"]
 
-PAGES: Final = ("Cases", "Predict", "Edit", "Score", "Export")
-"""The pages in the order of their tabs."""
+PAGES: Final = ("Cases", "Predict", "Edit", "Score", "Batch scoring", "Export")
+"""The pages in the order of their tabs, called as in the menu."""
+
+_TAB_TEXTS: Final = {"Batch scoring": "Batch"}
 
 _WIDTH: Final = 340
+_NOT_SAVED: Final = (
+    "Your mask is not saved, so that the window stays open: mend what is said above and save, or "
+    "close the window again to lose the last changes"
+)
 
 
 class MamamiaDock(QWidget):
@@ -70,6 +82,7 @@ class MamamiaDock(QWidget):
         self.viewer = bare(napari_viewer)
         self.home: QDockWidget | None = None
         self.docks: list[QDockWidget] = []
+        self._warned_of_loss = False
         self.services = services or Services()
         self.session = Session(self)
         self.jobs = JobRunner(self)
@@ -106,10 +119,11 @@ class MamamiaDock(QWidget):
         self.show_page("Predict")
         self.predict_flow.start(None)
 
-    def close_down(self) -> None:
-        """Save what is unsaved and stop all work, because the window closes."""
-        self.editing.save_now()
+    def close_down(self) -> bool:
+        """Save what is unsaved and stop all work, because the window closes; False if not saved."""
+        all_saved = self.editing.save_now()
         self.jobs.cancel_all()
+        return all_saved
 
     # ------------------------------------------------------------------ making
 
@@ -120,9 +134,10 @@ class MamamiaDock(QWidget):
         self.predicting = Predicting(self.session, self.scene, *common)
         self.subtracting = Subtracting(self.session, self.scene, self.canvas_text, *common)
         self.scoring = Scoring(self.session, *common)
+        self.reviewing = Reviewing(self.session, self.scene, *common)
         self.prompts = PromptTool(self.scene)
         self._own(self.opening, self.editing, self.predicting)
-        self._own(self.subtracting, self.scoring, self.prompts)
+        self._own(self.subtracting, self.scoring, self.prompts, self.reviewing)
 
     def _make_pages(self) -> None:
         self.header = Header()
@@ -130,6 +145,10 @@ class MamamiaDock(QWidget):
         self.predict_page = PredictPage()
         self.edit_page = EditPage()
         self.score_page = ScorePage()
+        self.batch_page = BatchPage()
+        self.results = ResultsPanel(self)
+        self.results.hide()
+        self.bottom = BottomDock(self.viewer, self.results)
         self.export_page = ExportPage()
         self.keys_panel = KeysPanel()
 
@@ -147,7 +166,23 @@ class MamamiaDock(QWidget):
         self.export_flow = ExportFlow(
             self.export_page, session, opening, editing, self.jobs, services, notifier
         )
-
+        self.batch_flow = BatchFlow(
+            self.batch_page, session, opening, self.jobs, services, notifier
+        )
+        self.results_flow = ResultsFlow(
+            self.results,
+            self.bottom,
+            self.batch_flow,
+            self.cases_flow,
+            opening,
+            self.reviewing,
+            session,
+            self.scene,
+            self.jobs,
+            services,
+            notifier,
+        )
+        self._own(self.batch_flow, self.results_flow)
         self._own(self.header_flow, self.readers, self.cases_flow, self.predict_flow)
         self._own(self.edit_flow, self.score_flow, self.export_flow)
 
@@ -167,10 +202,11 @@ class MamamiaDock(QWidget):
             self.predict_page,
             self.edit_page,
             self.score_page,
+            self.batch_page,
             self.export_page,
         )
         for name, page in zip(PAGES, pages, strict=True):
-            self.tabs.addTab(name)
+            self.tabs.addTab(_TAB_TEXTS.get(name, name))
             self.tabs.setTabToolTip(self.tabs.count() - 1, f"Page {name}")
             self.stack.addWidget(page)
         self.stack.addWidget(self.keys_panel)
@@ -193,6 +229,7 @@ class MamamiaDock(QWidget):
         for page in (self.predict_page, self.edit_page, self.score_page, self.export_page):
             page.cases_wanted.connect(lambda: self.show_page("Cases"))
         self._connect_header()
+        self._connect_review()
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
         self.viewer.layers.events.inserted.connect(self._on_layer_inserted)
         self.viewer.layers.events.removed.connect(self._on_layer_removed)
@@ -206,6 +243,17 @@ class MamamiaDock(QWidget):
         header.lesion_wanted.connect(self.go_to_lesion)
         header.keys_wanted.connect(self.toggle_keys)
 
+    def _connect_review(self) -> None:
+        page, reviewing = self.score_page, self.reviewing
+        page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
+        self.batch_page.table_wanted.connect(self.bottom.show)
+        reviewing.changed.connect(self.header.set_agreement)
+        reviewing.switched.connect(page.set_agreement)
+        page.next_error_wanted.connect(reviewing.next_error)
+        page.agreement_toggled.connect(
+            lambda on: reviewing.turn_on() if on else reviewing.turn_off()
+        )
+
     def _actions(self) -> dict[str, Callable[..., object]]:
         return {
             "previous_phase": lambda: self.scene.step_phase(-1),
@@ -214,6 +262,7 @@ class MamamiaDock(QWidget):
             "hide_masks": self.scene.set_masks_hidden,
             "outline": self.scene.toggle_outline,
             "lesion": self.go_to_lesion,
+            "next_error": self.reviewing.next_error,
             "next_case": lambda: self.cases_flow.open_neighbour(1),
             "previous_case": lambda: self.cases_flow.open_neighbour(-1),
             "keys": self.toggle_keys,
@@ -224,6 +273,8 @@ class MamamiaDock(QWidget):
     def go_to_lesion(self) -> None:
         """Go to the largest part of the visible mask that matters most."""
         layer = self.scene.shown_mask()
+        if layer is None and self.reviewing.is_on:
+            layer = self.scene.layer(Role.REFERENCE)
         tag = None if layer is None else tag_of(layer)
         mask = None if tag is None else self.session.mask(tag.role)
         if mask is None or tag is None:
@@ -278,13 +329,17 @@ class MamamiaDock(QWidget):
             self.editing.save_if_needed(lambda _saved: self.session.close_case())
         elif tag.role is Role.SUBTRACTION:
             self.scene.hide_subtraction()
+        elif tag.role is Role.AGREEMENT:
+            self.reviewing.turn_off()
         elif tag.role is not Role.REFINED:
             self.session.drop_mask(tag.role)
 
     # --------------------------------------------------------------- window
 
     def _dress(self, _event: object = None) -> None:
-        self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
+        rules = style_sheet(theme_colours(self.viewer))
+        self.setStyleSheet(rules)
+        self.results.setStyleSheet(rules)
 
     def event(self, event: QEvent) -> bool:
         """Remember the docks that napari puts the panel into."""
@@ -298,7 +353,16 @@ class MamamiaDock(QWidget):
         self.window().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Save before the window closes."""
-        if event.type() == QEvent.Type.Close and watched is self.window():
-            self.close_down()
-        return False
+        """Save before the window closes; where that fails, keep it open once.
+
+        `viewer.close()` takes the layers away first, and then there is no window to keep.
+        """
+        closing = event.type() == QEvent.Type.Close and watched is self.window()
+        if not closing or self.close_down() or self._warned_of_loss:
+            return False
+        if self.scene.layer(Role.PHASE) is None:
+            return False
+        self._warned_of_loss = True
+        self.notifier.warn_loudly(_NOT_SAVED)
+        event.ignore()
+        return True

@@ -3,9 +3,10 @@
 from qtpy.QtCore import QObject, QTimer
 
 from napari_mamamia.widgets.edit_page import EditPage
-from napari_mamamia.widgets.editing import Editing, SaveState
+from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.mask_watch import SaveState
 from napari_mamamia.widgets.notify import Level
 from napari_mamamia.widgets.readers import Readers
 from napari_mamamia.widgets.session import Session

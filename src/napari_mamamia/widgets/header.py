@@ -68,6 +68,7 @@ class Header(QFrame):
         layout.setSpacing(4)
         layout.addWidget(self._make_case_line())
         layout.addWidget(self._make_mask_line())
+        layout.addWidget(self._make_agreement())
         state_line = row(self._make_state(), self.reader)
         state_line.layout().setStretch(0, 1)
         layout.addWidget(state_line)
@@ -96,6 +97,11 @@ class Header(QFrame):
             control.setChecked(chip is not None and chip.visible)
             whose = f" by {chip.name}" if chip and chip.name else ""
             control.setToolTip(with_key(f"{role}{whose}: click shows or hides it", "hide_masks"))
+
+    def set_agreement(self, text: str) -> None:
+        """Show the legend of the agreement colours, rich text; "" takes it away."""
+        self.agreement.setText(text)
+        self.agreement.setVisible(bool(text))
 
     def set_saved(self, text: str, level: Level = Level.HINT) -> None:
         """Show the saved state of the edited mask."""
@@ -192,6 +198,14 @@ class Header(QFrame):
         chip.setProperty("chip", True)
         chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
         return chip
+
+    def _make_agreement(self) -> QLabel:
+        self.agreement = label(
+            "header_agreement",
+            tip=with_key("Colours of the comparison with the reference; next error", "next_error"),
+        )
+        self.agreement.hide()
+        return self.agreement
 
     def _make_state(self) -> QStackedWidget:
         self.saved: QLabel = named(QLabel(), "header_saved", "Whether the edited mask is saved")

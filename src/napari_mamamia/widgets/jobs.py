@@ -51,11 +51,12 @@ class _Worker(QObject):
         self.stop = threading.Event()
         self._make_job = make_job
         self._reported = 0.0
+        self.outcome: Outcome[Any] | None = None
         self.thread = threading.Thread(target=self._run, name=f"job {ticket.title}", daemon=True)
 
     def _run(self) -> None:
-        outcome: Outcome[Any] = outcome_of(lambda: run_job(self._make_job(), self._report))
-        self._emit(self.ended, outcome)
+        self.outcome = outcome_of(lambda: run_job(self._make_job(), self._report))
+        self._emit(self.ended, self.outcome)
 
     def _report(self, progress: Progress) -> None:
         if self.stop.is_set():
@@ -144,6 +145,14 @@ class JobRunner(QObject):
         for worker in tuple(self._workers.values()):
             worker.thread.join(max(0.0, end - time.monotonic()))
         return not any(worker.thread.is_alive() for worker in self._workers.values())
+
+    def finish(self, lane: str, timeout_s: float) -> None:
+        """Wait for the job in `lane` and deliver its outcome now, such as before closing."""
+        worker = self._workers.get(self._newest.get(lane, 0))
+        if worker is not None:
+            worker.thread.join(timeout_s)
+            if worker.outcome is not None:
+                self._ended(worker.ticket, worker.outcome)
 
     def _progressed(self, ticket: RunningJob, progress: Progress) -> None:
         if self._newest.get(ticket.lane) != ticket.number:

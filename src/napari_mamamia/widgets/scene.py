@@ -37,6 +37,7 @@ __all__ = ["Scene"]
 
 _MASK_AXES = 3
 _UPDATED = ("scale", "name", "contrast_limits")
+_ZOOMED_IN = 1.3
 _BOX_NAME = "prompt box"
 
 Voxel = tuple[int, int, int]
@@ -56,6 +57,7 @@ class Scene:
         self.viewer = viewer
         self._own_change = False
         self._is_warm = False
+        self._whole_zoom = 0.0
         self._hidden: list[Any] = []
         self._below_agreement: list[Any] = []
         self._box: Any | None = None
@@ -101,6 +103,7 @@ class Scene:
             layer.visible = True
             self.viewer.layers.selection.active = layer
             self.viewer.reset_view()
+            self._whole_zoom = float(self.viewer.scene.camera.zoom)
         return layer
 
     def keep_masks(self, roles: Collection[Role]) -> None:
@@ -227,6 +230,11 @@ class Scene:
             spacing = frame.per_axis(tag.grid.spacing_mm)
             world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
             self.viewer.scene.camera.center = [world[axis - axes.start] for axis in dims.displayed]
+
+    @property
+    def is_zoomed_in(self) -> bool:
+        """Whether clearly less than the whole slice is on screen."""
+        return float(self.viewer.scene.camera.zoom) > _ZOOMED_IN * self._whole_zoom
 
     def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
         """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""

@@ -10,7 +10,8 @@ from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QWidget
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.services.show_case import ShownScores
 from napari_mamamia.widgets.colours import MASK_COLOURS
-from napari_mamamia.widgets.controls import heading, label, line, named, row
+from napari_mamamia.widgets.controls import button, heading, label, line, named, row
+from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.page import Page
 
@@ -55,9 +56,15 @@ _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
 
 class ScorePage(Page):
-    """`label_chosen` carries the reference's label that counts as tumour, None for all of them."""
+    """`label_chosen` carries the reference's label that counts as tumour, None for all of them.
+
+    `agreement_toggled` says whether the agreement colours are wanted.
+    """
 
     label_chosen = Signal(object)
+    agreement_toggled = Signal(bool)
+    next_error_wanted = Signal()
+    batch_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__("score")
@@ -68,6 +75,7 @@ class ScorePage(Page):
         self.body.addWidget(self._make_table())
         self.remark = label("score_remark", tip="What is unusual about these numbers")
         self.body.addWidget(self.remark)
+        self.body.addWidget(self._make_review_line())
         self.body.addStretch()
         self.show_scores(None, "")
 
@@ -100,7 +108,36 @@ class ScorePage(Page):
         )
         self.remark.setText("\n".join(dict.fromkeys(remarks)) or why_none)
 
+    def set_agreement(self, on: bool) -> None:
+        """Show whether the agreement colours are on the image."""
+        self.agreement.setChecked(on)
+        self.agreement.setText("Hide agreement" if on else "Show agreement")
+        self.next_error.setEnabled(on)
+
     # -------------------------------------------------------------------- inner
+
+    def _make_review_line(self) -> QWidget:
+        self.agreement = button(
+            "score_agreement",
+            "Show agreement",
+            "Colours where the mask agrees with the reference, is false or misses tumour",
+            lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
+        )
+        self.agreement.setCheckable(True)
+        self.next_error = button(
+            "score_next_error",
+            "Next error",
+            with_key("Goes to the next largest place where they differ", "next_error"),
+            self.next_error_wanted.emit,
+        )
+        self.next_error.setEnabled(False)
+        self.batch = button(
+            "score_batch",
+            "Batch scoring…",
+            "Goes to the page that scores whole folders",
+            self.batch_wanted.emit,
+        )
+        return row(self.agreement, self.next_error, self.batch, 1)
 
     def _make_label_line(self) -> QWidget:
         self.labels: QComboBox = named(

@@ -1,0 +1,66 @@
+"""How fast a scoring run goes, in plain words: cases done, rate, time left."""
+
+from napari_mamamia.core.progress import Progress
+
+__all__ = ["Pace"]
+
+_SECONDS = 60
+_TOO_SOON_S = 1.0
+
+
+class Pace:
+    """Follows the progress of a run of `n_cases`.
+
+    A run counts cases (or parts of them: its total is a multiple of `n_cases`) until all are done;
+    what comes after is told by its own text.
+
+    Examples
+    --------
+    >>> pace = Pace(8)
+    >>> pace.line(Progress(0, 8), 10.0)
+    '0 of 8 cases'
+    >>> pace.line(Progress(2, 8), 14.0)
+    '2 of 8 cases · 0.50 cases/s · 0:12 left'
+    """
+
+    def __init__(self, n_cases: int) -> None:
+        self._n_cases = n_cases
+        self._started: float | None = None
+        self._is_over = False
+
+    def line(self, progress: Progress, now_s: float) -> str:
+        """Return the line for a progress that came at `now_s` (any clock, in seconds)."""
+        if self._is_over:
+            return f"{self._n_cases} of {self._n_cases} cases · {progress.text}"
+        if not self._counts_cases(progress):
+            return progress.text
+        if progress.done == progress.total:
+            self._is_over = True
+            return f"{self._n_cases} of {self._n_cases} cases"
+        if self._started is None:
+            self._started = now_s
+        done = progress.fraction * self._n_cases
+        counted = f"{int(done)} of {self._n_cases} cases"
+        elapsed = now_s - self._started
+        if elapsed < _TOO_SOON_S or done <= 0:
+            return counted
+        rate = done / elapsed
+        left = round((self._n_cases - done) / rate)
+        return f"{counted} · {rate:.2f} cases/s · {clock(left)} left"
+
+    def _counts_cases(self, progress: Progress) -> bool:
+        return progress.total >= self._n_cases > 0 and progress.total % self._n_cases == 0
+
+
+def clock(seconds: int) -> str:
+    """Return minutes and seconds, or hours and minutes.
+
+    Examples
+    --------
+    >>> clock(75), clock(3720)
+    ('1:15', '1 h 02 min')
+    """
+    minutes, rest = divmod(seconds, _SECONDS)
+    if minutes < _SECONDS:
+        return f"{minutes}:{rest:02d}"
+    return f"{minutes // _SECONDS} h {minutes % _SECONDS:02d} min"
