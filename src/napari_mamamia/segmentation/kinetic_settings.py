@@ -105,7 +105,7 @@ class KineticSettings:
         "our choice",
     )
     click_reach_mm: float = setting(
-        10.0, 0.0, 100.0, "mm", "A click takes the region that it hits, else the nearest within "
+        10.0, 0.5, 100.0, "mm", "A click takes the region that it hits, else the nearest within "
         "this distance",
         "our choice",
     )

@@ -39,6 +39,7 @@ class ResultsPanel(QWidget):
         self.model = ResultsModel()
         self.shown = ResultsFilter(self.model)
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "Cases and cohort's numbers")
+        self.tabs.tabBar().setToolTip("Cases and cohort's numbers")
         self.tabs.addTab(self._make_cases(), "Case table")
         self.tabs.addTab(self._make_numbers(), "Cohort")
         fold = tool_button(

@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.widgets.colours import AGREEMENT_COLOURS
+from napari_mamamia.widgets.layers import Role, array_of
+
+
+@pytest.fixture
+def compared(qtbot, opened, world, new_mask):
+    """A case whose prediction lacks a column of the reference and has a voxel too many."""
+    opened.predict()
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
+    buffer = opened.session.mask(Role.PREDICTION).buffer
+    buffer[...] = new_mask(opened.session.case.grid)
+    buffer[:, :, 10] = 0
+    buffer[0, 2, 2] = 1
+    return opened
+
+
+def press_show(qtbot, dock):
+    dock.show_page("Score")
+    dock.findChild(QWidget, "score_agreement").click()
+    qtbot.waitUntil(lambda: dock.scene.layer(Role.AGREEMENT) is not None)
+    return dock.scene.layer(Role.AGREEMENT)
+
+
+def voxel_on_screen(dock):
+    grid = dock.session.case.grid
+    shown = dock.viewer.dims.current_step[-3:]
+    return tuple(round(i) for i in grid.display_frame().point_from_display(shown, grid.shape))
+
+
+def test_the_button_shows_the_three_kinds_in_their_colours(qtbot, compared):
+    layer = press_show(qtbot, compared)
+    array = array_of(layer)
+    # the blob has 2 x 4 x 6 voxels, one column of 2 x 4 is missed, one voxel is false
+    assert np.bincount(array.ravel(), minlength=4)[1:].tolist() == [40, 1, 8]
+    kinds = ((1, "correct"), (2, "false"), (3, "missed"))
+    drawn = {name: layer.colormap.map(value) for value, name in kinds}
+    for name, colour in drawn.items():
+        hexadecimal = AGREEMENT_COLOURS[name]
+        rgb = [int(hexadecimal[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        assert np.ravel(colour)[:3] == pytest.approx(rgb, abs=0.01), name
+
+
+def test_outlines_make_way_and_come_back(qtbot, compared):
+    press_show(qtbot, compared)
+    masks = [compared.scene.layer(role) for role in (Role.REFERENCE, Role.PREDICTION)]
+    assert [mask.visible for mask in masks] == [False, False]
+    compared.findChild(QWidget, "score_agreement").click()
+    assert compared.scene.layer(Role.AGREEMENT) is None
+    assert [mask.visible for mask in masks] == [True, True]
+    assert not compared.header.agreement.isVisible()
+
+
+def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, compared):
+    press_show(qtbot, compared)
+    assert voxel_on_screen(compared)[2] == 10
+    assert "error 1 of 2 of the prediction: missed 0.07 ml" in compared.header.agreement.text()
+    compared.reviewing.next_error()
+    assert voxel_on_screen(compared) == (0, 2, 2)
+    assert "error 2 of 2 of the prediction: false 0.01 ml" in compared.header.agreement.text()
+    compared.reviewing.next_error()
+    assert voxel_on_screen(compared)[2] == 10
+
+
+def test_the_key_shows_the_colours_first(qtbot, compared):
+    compared.reviewing.next_error()
+    qtbot.waitUntil(lambda: compared.scene.layer(Role.AGREEMENT) is not None)
+    assert compared.score_page.agreement.isChecked()
+
+
+def test_an_edit_is_compared_anew_in_the_same_layer(qtbot, compared):
+    layer = press_show(qtbot, compared)
+    compared.session.mask(Role.PREDICTION).buffer[0, 2, 2] = 0
+    compared.session.masks_changed.emit()
+    qtbot.waitUntil(lambda: not (array_of(layer) == 2).any(), timeout=3000)
+    assert compared.scene.layer(Role.AGREEMENT) is layer
+    assert "of 1 of the prediction" in compared.header.agreement.text()
+
+
+def test_without_a_reference_it_says_what_is_missing(qtbot, dock, world):
+    world.has_reference = False
+    dock.open_data_set(world.root, "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    dock.reviewing.turn_on()
+    assert "no reference" in dock.header.message.text()
+    assert not dock.score_page.agreement.isChecked()
+
+
+def test_a_deleted_layer_turns_it_off(qtbot, compared):
+    layer = press_show(qtbot, compared)
+    compared.viewer.layers.remove(layer)
+    assert not compared.reviewing.is_on
+    assert compared.scene.layer(Role.REFERENCE).visible
+
+
+def test_the_next_case_is_compared_too_as_long_as_it_is_on(qtbot, compared, world, new_mask):
+    world.predictions["A_2"] = new_mask(compared.session.case.grid)
+    press_show(qtbot, compared)
+    compared.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: compared.session.case_id == "A_2")
+    qtbot.waitUntil(
+        lambda: "prediction = reference" in compared.header.agreement.text(), timeout=5000
+    )
+    compared.reviewing.turn_off()
+    assert compared.scene.layer(Role.REFERENCE).visible
+
+
+def test_masks_held_hidden_hide_the_colours_too(qtbot, compared):
+    layer = press_show(qtbot, compared)
+    compared.scene.set_masks_hidden(True)
+    assert not layer.visible
+    compared.scene.set_masks_hidden(False)
+    assert layer.visible
+    assert not compared.scene.layer(Role.REFERENCE).visible
