@@ -1,6 +1,7 @@
 """Fixtures that several rooms share."""
 
 import os
+import tempfile
 from io import StringIO
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import nibabel as nib
 import numpy as np
 import pandas as pd
 import pytest
+
+# napari reads this once, at its first import
+os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
 
 REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -1,11 +1,7 @@
 """A viewer without a window, a small case, and services that touch no file."""
 
-import os
-import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
 
 import numpy as np
 import pytest

@@ -28,9 +28,7 @@ def panel(qtbot):
 
 def column(panel, title):
     shown = panel.shown
-    titles = [
-        shown.headerData(k, Qt.Orientation.Horizontal) for k in range(shown.columnCount())
-    ]
+    titles = [shown.headerData(k, Qt.Orientation.Horizontal) for k in range(shown.columnCount())]
     at = titles.index(title)
     return [shown.index(row, at).data() for row in range(shown.rowCount())]
 
@@ -79,9 +77,7 @@ def test_unknown_sorts_last_both_ways(panel):
 
 
 def test_rows_that_need_a_look_are_tinted_and_good_ones_are_not(panel):
-    tints = [
-        panel.shown.index(row, 0).data(Qt.ItemDataRole.BackgroundRole) for row in range(4)
-    ]
+    tints = [panel.shown.index(row, 0).data(Qt.ItemDataRole.BackgroundRole) for row in range(4)]
     assert tints[3] is None
     # vermilion behind the two that were not scored as they should, orange behind the warning
     assert tints[0].name() == tints[1].name() == "#d55e00"
@@ -109,9 +105,7 @@ def test_the_open_case_is_marked(panel):
 
 
 def test_many_rows_sort_at_once(qtbot, panel):
-    rows = [
-        CaseScore(f"C_{k}", ScoreStatus.OK, dsc=math.sin(k) ** 2) for k in range(1506)
-    ]
+    rows = [CaseScore(f"C_{k}", ScoreStatus.OK, dsc=math.sin(k) ** 2) for k in range(1506)]
     panel.show_results("", rows, ())
     panel.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
     dice = [float(text) for text in column(panel, "Dice")]

@@ -1,10 +1,7 @@
 """A real window; pictures of its states go to MAMAMIA_SCREENSHOTS where that is set."""
 
 import os
-import tempfile
 from pathlib import Path
-
-os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
 
 import numpy as np
 import pytest

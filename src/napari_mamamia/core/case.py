@@ -19,14 +19,14 @@ __all__ = ["Case", "LabelMap", "Mask", "Phase", "foreground"]
 class Phase:
     """One time point of a case; phase 0 is pre-contrast, phase k the k-th after.
 
-    `time_s` is seconds since the start of phase 0, None where unknown. `source` is the file it was
-    read from, None for a phase made in memory. `loaded` says whether its part of the case's array
-    is filled.
+    `time_s` is seconds since the start of phase 0, None where unknown. `sources` are the files it
+    was read from, none for a phase made in memory. `loaded` says whether its part of the case's
+    array is filled.
     """
 
     index: int
     time_s: float | None = None
-    source: Path | None = None
+    sources: tuple[Path, ...] = ()
     loaded: bool = True
 
 

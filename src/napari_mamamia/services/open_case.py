@@ -47,7 +47,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     warnings = dict.fromkeys(text for header in headers for text in header.warnings)
     index = 0 if _is_series(files) else min(first, len(headers) - 1)
     phases = tuple(
-        Phase(k, times[k], source.files[0], loaded=False) for k, source in enumerate(files.phases)
+        Phase(k, times[k], source.files, loaded=False) for k, source in enumerate(files.phases)
     )
     case = Case(files.case_id, headers[0].grid, signal, phases, (*warnings, *warning))
     yield from _read_phase(files, headers[index], signal, index)
@@ -164,7 +164,7 @@ def _times(
 
 def _with_loaded(case: Case, read: set[int]) -> Case:
     phases = tuple(
-        Phase(phase.index, phase.time_s, phase.source, phase.loaded or phase.index in read)
+        Phase(phase.index, phase.time_s, phase.sources, phase.loaded or phase.index in read)
         for phase in case.phases
     )
     found = (_oddity(case.signal[index], index) for index in sorted(read))

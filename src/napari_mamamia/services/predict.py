@@ -96,7 +96,7 @@ def save_prediction(
     SaveConflictError, SaveError
         An existing file is untouched then.
     """
-    sources = list(dict.fromkeys(phase.source for phase in case.phases if phase.source))
+    sources = list(dict.fromkeys(file for phase in case.phases for file in phase.sources))
     inputs = []
     for done, source in enumerate(sources):
         yield Progress(done, len(sources) + 1, "Checksums of the input")

@@ -1,7 +1,7 @@
 """Page Batch at work: a scoring run, its state, and what it found."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +9,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseScore
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.score import Pairs, ScoreSummary
 from napari_mamamia.services.score_pace import Pace
@@ -34,6 +35,19 @@ class BatchAnswer:
     pairs: Pairs
     report: Path | None
     lines: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[CaseScore, ...]:
+        """The cases, with reasons that name files without their folders."""
+        return tuple(replace(row, reason=self._without_folders(row)) for row in self.summary.rows)
+
+    def _without_folders(self, row: CaseScore) -> str:
+        reason = row.reason
+        for path in self.pairs.get(row.case_id, ()):
+            if path is not None:
+                for written in (str(path), str(path.absolute())):
+                    reason = reason.replace(written, path.name)
+        return reason
 
     @property
     def title(self) -> str:

@@ -77,7 +77,7 @@ class ResultsFlow(QObject):
 
     def _show(self, answer: BatchAnswer) -> None:
         self._answer = answer
-        self._panel.show_results(answer.title, answer.summary.rows, answer.lines)
+        self._panel.show_results(answer.title, answer.rows, answer.lines)
         self._panel.set_current(self._session.case_id)
         self._bottom.show()
 

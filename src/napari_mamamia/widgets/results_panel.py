@@ -24,7 +24,7 @@ from napari_mamamia.widgets.results_model import STATUS_TEXTS, ResultsFilter, Re
 
 __all__ = ["ResultsPanel"]
 
-_WIDTHS: Final = (130, 110, 70, 80, 75, 80, 100, 105)
+_WIDTHS: Final = (120, 100, 62, 80, 70, 80, 100, 110)
 
 
 class ResultsPanel(QWidget):
@@ -102,6 +102,7 @@ class ResultsPanel(QWidget):
         self.table.setSortingEnabled(True)
         for section, width in enumerate(_WIDTHS):
             self.table.setColumnWidth(section, width)
+        self.table.horizontalHeader().setHighlightSections(False)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.table.opened.connect(lambda at: self.case_chosen.emit(self.shown.case_id(at)))
         holder = QWidget()

@@ -1,0 +1,110 @@
+"""Batch scoring in a real window: form, run, table, review of the worst case, cancel."""
+
+import shutil
+
+import nibabel as nib
+import numpy as np
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_mamamia.widgets.bottom import BOTTOM_NAME
+from napari_mamamia.widgets.layers import Role
+
+pytestmark = pytest.mark.window
+
+
+def has_colour(pixels, hexadecimal, at_least=20):
+    colour = np.array([int(hexadecimal[k : k + 2], 16) for k in (1, 3, 5)])
+    close = np.abs(pixels.astype(int) - colour).max(axis=-1) < 40
+    return int(close.sum()) >= at_least
+
+
+@pytest.fixture
+def predictions(small_data_set):
+    """Predictions of a model: one right, one shifted by two columns, one file cut off."""
+    expert = small_data_set / "segmentations" / "expert"
+    folder = small_data_set.parent / "my data set-workspace" / "predictions" / "net"
+    folder.mkdir(parents=True)
+    shutil.copy(expert / "A_1.nii.gz", folder)
+    image = nib.load(expert / "A_2.nii.gz")
+    shifted = np.roll(np.asarray(image.dataobj), 2, axis=0)
+    nib.save(nib.Nifti1Image(shifted, image.affine, image.header), folder / "A_2.nii.gz")
+    whole = (expert / "B_1.nii.gz").read_bytes()
+    (folder / "B_1.nii.gz").write_bytes(whole[: len(whole) // 2])
+    return folder
+
+
+@pytest.fixture
+def ready(qtbot, docked, small_data_set, predictions):
+    docked.open_data_set(small_data_set)
+    qtbot.waitUntil(lambda: docked.session.opened is not None, timeout=15_000)
+    docked.show_page("Batch scoring")
+    return docked
+
+
+def test_from_the_form_to_the_largest_error_of_the_worst_case(
+    qtbot, window, ready, control, picture, canvas, predictions
+):
+    assert ready.batch_page.prediction.currentText() == str(predictions)
+    picture(window, "30_batch_form")
+    control(ready, "batch_start")
+    qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
+    assert "1 case(s) need a look" in ready.batch_page.state.text()
+    assert BOTTOM_NAME in window.window.dock_widgets
+    assert ready.results.isVisible()
+    assert ready.results.case_ids() == ["B_1", "A_2", "A_1"]
+    picture(window, "31_batch_finished")
+    reason = ready.results.shown.index(0, 8).data()
+    assert reason.startswith("B_1.nii.gz")
+
+    table, shown = ready.results.table, ready.results.shown
+    where = table.visualRect(shown.index(1, 0)).center()
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    QTest.mouseDClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    qtbot.waitUntil(lambda: ready.scene.layer(Role.AGREEMENT) is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: ready.session.case.is_loaded, timeout=15_000)
+    assert ready.session.case_id == "A_2"
+    # columns 20 to 25 of 3 x 6 rows; two columns off: 2 x 6 x 3 voxels of 1.28 mm3 = 0.05 ml
+    assert "error 1 of 2 of the prediction" in ready.header.agreement.text()
+    assert "0.05 ml" in ready.header.agreement.text()
+    ready.scene.layer(Role.AGREEMENT).opacity = 1.0
+    picture(window, "32_batch_review")
+    pixels = canvas(window)
+    for colour in ("#CCCCCC", "#D55E00", "#0072B2"):
+        assert has_colour(pixels, colour), colour
+
+    native = window.window._qt_viewer.canvas.native
+    QTest.keyClick(native, Qt.Key.Key_G, Qt.KeyboardModifier.ShiftModifier)
+    assert "error 2 of 2" in ready.header.agreement.text()
+
+    control(ready.results, "results_fold")
+    assert not ready.results.isVisible()
+    control(ready, "batch_table")
+    qtbot.waitUntil(ready.results.isVisible)
+
+
+def test_a_run_can_be_cancelled_and_gone_on_with(qtbot, window, ready, control, picture):
+    control(ready, "batch_start")
+    control(ready, "batch_cancel")
+    assert ready.batch_page.state.text().startswith("Cancelled")
+    picture(window, "33_batch_cancelled")
+    assert ready.jobs.wait(2.0)
+    control(ready, "batch_start")
+    qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
+    if ready.batch_page.taken.isVisible():
+        picture(window, "34_batch_taken")
+        control(ready, "batch_resume")
+        qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
+    assert ready.batch_page.state.text().startswith("Finished")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_page_and_table_fit_in_both_themes(qtbot, window, ready, control, picture, theme):
+    window.theme = theme
+    control(ready, "batch_start")
+    qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
+    picture(window, f"35_batch_{theme}")
+    assert ready.minimumSizeHint().width() <= ready.width()
+    assert ready.stack.currentWidget().height() <= ready.height()
+    assert ready.results.width() < ready.window().width() - ready.width() + 20
