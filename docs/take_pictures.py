@@ -1,4 +1,4 @@
-"""Takes the picture of the README in a real window: ``python docs/take_pictures.py [FOLDER]``.
+"""Takes the pictures of the README in a real window: ``python docs/take_pictures.py [FOLDER]``.
 
 Needs a display; without one: ``xvfb-run -s "-screen 0 1400x900x24" python docs/take_pictures.py``.
 The case is the demo's first phantom, so that the picture shows what ``make demo`` shows.
@@ -23,6 +23,7 @@ def main() -> None:
         os.environ["NAPARI_CONFIG"] = str(Path(folder) / "settings.yaml")
         os.environ["MAMAMIA_CONFIG_DIR"] = folder
         _take(Path(folder), target / "window.png")
+        _take_batch(Path(folder) / "demo", target / "batch.png")
 
 
 def _take(folder: Path, picture: Path) -> None:
@@ -48,6 +49,35 @@ def _take(folder: Path, picture: Path) -> None:
     panel.show_page("Score")
     dice = panel.findChild(object, "score_prediction_dsc")
     _wait(lambda: dice.text() != "–")
+    _wait(_after(1.0))
+    viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
+    panel.close_down()
+    viewer.close()
+
+
+def _take_batch(folder: Path, picture: Path) -> None:
+    """Score the demo's predictions in the window and open the fourth worst case."""
+    import napari
+
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.services.demo import make_demo
+    from napari_mamamia.widgets.place import show_dock
+
+    demo = run_job(make_demo(folder))
+    viewer = napari.Viewer(title="napari", show=True)
+    viewer.theme = "dark"
+    viewer.window.resize(WIDTH, HEIGHT)
+    panel = show_dock(viewer, "Batch scoring")
+    panel.open_data_set(demo.data_set)
+    _wait(lambda: panel.session.opened is not None)
+    page = panel.batch_page
+    page.start.click()
+    _wait(lambda: not panel.jobs.is_running("batch"))
+    page.replace.click()
+    _wait(lambda: not panel.jobs.is_running("batch"))
+    panel.results_flow.open_case(panel.results.case_ids()[3])
+    _wait(lambda: panel.header.agreement.isVisible() and panel.session.case.is_loaded)
+    viewer.reset_view()
     _wait(_after(1.0))
     viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
     panel.close_down()

@@ -5,16 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import ScoreStatus
+from napari_mamamia.io.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.metrics.lesions import LesionCounts, lesion_counts
 from napari_mamamia.scoring.failure_kinds import Failure
 from napari_mamamia.scoring.failures import failures_of_labels
 from napari_mamamia.scoring.gallery import CasePicture, picture_of, worst_cases
+from napari_mamamia.scoring.pair import pair_of
 from napari_mamamia.scoring.report import write_report
-from napari_mamamia.scoring.report_content import ModelReport, ReportContent, report_of
+from napari_mamamia.scoring.report_content import CaseColumn, ModelReport, ReportContent, report_of
 from napari_mamamia.scoring.report_figures import write_figures
 from napari_mamamia.scoring.results import ModelComparison, ModelScores
 from napari_mamamia.services.batch import for_each_case
@@ -69,30 +75,82 @@ def _part(item: Scored, settings: ScoreSettings) -> Job[ModelReport]:
     model, pairs = item.model, item.pairs
     if pairs is None:
         return (yield from report_of(model, model.cohort))
-    failures = yield from _failure_kinds(model.rows, pairs, settings)
+    known = [row.case_id for row in model.rows if row.status in _COMPARED]
+    looks = yield from _looks(known, pairs, settings)
+    failures = {look.case_id: look.failures for look in looks}
     pictures: list[CasePicture] = []
     worst = worst_cases([row for row in model.rows if row.status in _COMPARED])
     for done, case_id in enumerate(worst):
         yield Progress(done, len(worst), f"Picture of {case_id}")
         pictures += _picture(model.name, case_id, pairs[case_id], settings)
-    return (yield from report_of(model, model.cohort, failures, pictures))
+    return (yield from report_of(model, model.cohort, failures, pictures, _columns(looks)))
 
 
-def _failure_kinds(
-    rows: Sequence[CaseScore],
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a second look at one case's masks finds; `seconds` None where no provenance says it."""
+
+    case_id: str
+    failures: tuple[Failure, ...]
+    lesions: LesionCounts
+    seconds: float | None
+
+
+def _looks(
+    case_ids: Sequence[str],
     pairs: Mapping[str, tuple[Path | None, Path | None]],
     settings: ScoreSettings,
-) -> Job[dict[str, tuple[Failure, ...]]]:
-    """Return a job that gives the failure kinds of each case that has a reference."""
-    known = [row.case_id for row in rows if row.status in _COMPARED]
+) -> Job[tuple[_Look, ...]]:
+    """Return a job that looks at every case that has a reference; one that fails has no look."""
 
-    def work(case_id: str) -> Job[tuple[str, tuple[Failure, ...]]]:
+    def work(case_id: str) -> Job[_Look]:
         yield Progress(0, 1, "Looking for the kind of failure")
         reference, prediction = _labels(pairs[case_id])
-        return case_id, failures_of_labels(reference, prediction, settings.profile, settings.label)
+        return _Look(
+            case_id,
+            failures_of_labels(reference, prediction, settings.profile, settings.label),
+            _lesions(reference, prediction, settings),
+            _seconds(pairs[case_id][1]),
+        )
 
-    batch = yield from for_each_case(known, work)
-    return dict(batch.results)
+    batch = yield from for_each_case(case_ids, work)
+    return batch.results
+
+
+def _lesions(
+    reference: LabelMap, prediction: LabelMap | None, settings: ScoreSettings
+) -> LesionCounts:
+    """Return the lesions found, missed and false; a missing prediction misses them all."""
+    if prediction is None:
+        prediction = LabelMap(reference.grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
+    pair = pair_of(reference, prediction, settings.profile, settings.label)
+    return lesion_counts(pair.overlap_reference, pair.overlap_prediction)
+
+
+def _seconds(prediction: Path | None) -> float | None:
+    """Return how long the prediction took, as its provenance says."""
+    if prediction is None or not sidecar_path(prediction).exists():
+        return None
+    try:
+        return read_provenance(sidecar_path(prediction)).seconds
+    except MamamiaError:
+        return None
+
+
+def _columns(looks: Sequence[_Look]) -> tuple[CaseColumn, ...]:
+    """Return the columns that stand beside the voxel metrics in the case table."""
+    counts = tuple(
+        CaseColumn(
+            f"lesions_{kind}",
+            f"Lesions {kind}",
+            {look.case_id: getattr(look.lesions, kind) for look in looks},
+        )
+        for kind in ("found", "missed", "false")
+    )
+    times = {look.case_id: look.seconds for look in looks if look.seconds is not None}
+    if not times:
+        return counts
+    return (*counts, CaseColumn("seconds", "Prediction took", times, "s", 1))
 
 
 def _labels(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMap | None]:

@@ -168,7 +168,7 @@ class BatchPage(QWidget):
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         choose = self._choose
         return column(
-            heading("Score a folder of masks against the reference"),
+            heading("Score folders of masks"),
             row(_name("Reference"), self.reference, choose("reference", self.reference.setText)),
             row(
                 _name("Prediction"),
