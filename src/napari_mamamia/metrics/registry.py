@@ -112,6 +112,15 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "MONAI compute_surface_dice, threshold 2 mm, with spacing, without subvoxels",
     ),
     MetricSpec(
+        "norm_hd",
+        "NormHD",
+        "",
+        Better.LOWER,
+        "Hausdorff distance divided by 150, as the profile defines it: which distance, which unit, "
+        "clipped to 1 or not, and what empty masks count.",
+        "official-code: an independent slow implementation, bit for bit",
+    ),
+    MetricSpec(
         "volume_reference_mm3",
         "Volume of the reference",
         "mm3",

@@ -13,6 +13,7 @@ from qtpy.QtWidgets import (
     QLabel,
     QLineEdit,
     QProgressBar,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -151,6 +152,7 @@ class BatchPage(QWidget):
         )
         self.prediction.setEditable(True)
         self.prediction.setMinimumContentsLength(8)
+        self.prediction.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.prediction.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.prediction.currentTextChanged.connect(lambda _text: self._offer_out())
         self.clinical = self._field(
@@ -167,14 +169,16 @@ class BatchPage(QWidget):
         self.out = self._field("batch_out", "Folder for tables and summary")
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         choose = self._choose
+        predictions = row(
+            _name("Prediction"),
+            self.prediction,
+            choose("prediction", self.prediction.setEditText),
+        )
+        predictions.layout().setStretch(1, 1)
         return column(
             heading("Score folders of masks"),
             row(_name("Reference"), self.reference, choose("reference", self.reference.setText)),
-            row(
-                _name("Prediction"),
-                self.prediction,
-                choose("prediction", self.prediction.setEditText),
-            ),
+            predictions,
             row(_name("Clinical"), self.clinical, self._choose_table()),
             row(_name("Profile"), self.profile, 1),
             self.profile_text,

@@ -127,6 +127,7 @@ def style_sheet(theme: ThemeColours) -> str:
             font-weight: bold; padding: 5px 12px;
         }}
         QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
+        QTabBar#mamamia_tabs::tab {{ padding: 4px 6px; }}
         QToolButton::menu-indicator {{ image: none; }}
         QToolButton[chip="true"] {{ padding: 1px 3px; }}
         QToolButton[chip="true"]:!checked {{ color: {theme.quiet}; }}
