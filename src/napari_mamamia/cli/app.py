@@ -1,0 +1,187 @@
+"""The command `mamamia` and its commands but those that score."""
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from napari_mamamia.cli import scoring
+from napari_mamamia.cli.options import (
+    CaseOption,
+    DataSetArgument,
+    LabelOption,
+    OutOption,
+    OverwriteOption,
+    ResumeOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import (
+    NOT_EVERY_CASE,
+    finish,
+    print_case_csv,
+    print_case_table,
+    print_scores,
+    run,
+)
+from napari_mamamia.core.errors import MamamiaError, MissingExtraError
+from napari_mamamia.core.provenance import software_version
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.data_set import OpenDataSet
+
+__all__ = ["app", "main"]
+
+STOPPED = 130
+
+app = typer.Typer(
+    help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line; errors that the user can mend are one line, not a traceback."""
+    try:
+        app()
+    except MamamiaError as error:
+        _fail(f"error: {error}", 1)
+    except KeyboardInterrupt:
+        _fail("stopped; what was finished is kept", STOPPED)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        print(software_version())
+        raise typer.Exit
+
+
+@app.command()
+def demo(out: OutOption, resume: ResumeOption = False, overwrite: OverwriteOption = False) -> None:
+    """Make 12 phantom cases with known truth, then predict, score and export them."""
+    from napari_mamamia.services.demo import make_demo
+
+    summary = run(make_demo(out, existing_policy(resume, overwrite)))
+    print_scores(summary.rows)
+    print("Phantoms are made by this software: their scores say nothing about patients.")
+    print(f"Scores:  {summary.workspace / 'scores'}\nExport:  {summary.export}")
+    print(f"To see it in the window:  mamamia view {shlex.quote(str(summary.data_set))}")
+    finish(summary.failures)
+
+
+@app.command()
+def cases(
+    data_set: DataSetArgument,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """List the cases of a data set, what each has and what is wrong."""
+    from napari_mamamia.services.data_set import case_rows
+
+    opened = _open(data_set)
+    rows = case_rows(opened)
+    if as_csv:
+        print_case_csv(rows)
+    else:
+        print_case_table(rows, opened)
+    if any(row.files.problems for row in rows):
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+@app.command()
+def predict(
+    data_set: DataSetArgument,
+    out: OutOption,
+    model: Annotated[
+        str, typer.Option("--model", help="Model; 'kinetic' needs no weights.")
+    ] = "kinetic",
+    case: CaseOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case."""
+    from napari_mamamia.services.predict import predict_data_set, segmenter_named
+
+    segmenter = segmenter_named(model)
+    opened = _open(data_set)
+    existing = existing_policy(resume, overwrite)
+    summary = run(predict_data_set(opened, segmenter, out, case or (), existing))
+    for saved in summary.saved:
+        print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s")
+        for note in saved.notes:
+            print(f"    {note}")
+    if summary.skipped:
+        print(f"{len(summary.skipped)} case(s) were there already")
+    print(f"{len(summary.saved)} prediction(s) saved in {out} ({segmenter.note})")
+    finish(summary.failures)
+
+
+app.command()(scoring.score)
+app.command("score-table")(scoring.score_table)
+app.command("score-pcr")(scoring.score_pcr)
+
+
+@app.command()
+def export(
+    data_set: DataSetArgument,
+    masks: Annotated[Path, typer.Option("--masks", help="Folder of masks ID.nii.gz.")],
+    out: OutOption,
+    case: CaseOption = None,
+    label: LabelOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write masks with the input's exact geometry, provenance and checksums."""
+    from napari_mamamia.services.export import export_masks
+
+    opened = _open(data_set)
+    job = export_masks(
+        opened.data_set,
+        masks,
+        out,
+        label=label,
+        case_ids=case or (),
+        existing=existing_policy(False, overwrite),
+    )
+    summary = run(job)
+    print(f"{len(summary.exported)} mask(s) saved and verified in {out}")
+    finish(summary.failures)
+
+
+@app.command()
+def view(
+    data_set: DataSetArgument,
+    case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Case to open.")] = None,
+) -> None:
+    """Open the window on a data set."""
+    from napari_mamamia.io.layout import find_data_set
+
+    if find_spec("napari") is None or find_spec("qtpy") is None:
+        raise MissingExtraError("napari", "pyqt6")
+    found = find_data_set(data_set)
+    environment = dict(os.environ, MAMAMIA_DATA_SET=str(found.root.resolve()))
+    if case is not None:
+        environment["MAMAMIA_CASE"] = found.case(case).case_id
+    command = [sys.executable, "-m", "napari", "-w", "napari-mamamia", "Cases"]
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(code)
+
+
+def _open(path: Path) -> "OpenDataSet":
+    from napari_mamamia.services.data_set import open_data_set
+
+    opened = run(open_data_set(path))
+    for warning in opened.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return opened

@@ -1,0 +1,67 @@
+"""Arguments and options that several commands share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.output_folder import Existing
+
+DataSetArgument = Annotated[
+    Path, typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file.")
+]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
+CaseOption = Annotated[
+    list[str] | None, typer.Option("--case", metavar="ID", help="Only this case; repeatable.")
+]
+LabelOption = Annotated[
+    float | None, typer.Option("--label", help="Value that is tumour (default: any above 0).")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the run that made the output folder.")
+]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files of the same name in the output folder.")
+]
+ClinicalOption = Annotated[
+    Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .csv), for fairness.")
+]
+BootstrapOption = Annotated[
+    int, typer.Option("--bootstrap", min=0, help="Resamples for the intervals (0: none).")
+]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=0, help="Processes that work at once (0: only this one).")
+]
+SchedulerOption = Annotated[
+    str, typer.Option("--scheduler", metavar="ADDRESS", help="dask scheduler, tcp://host:port.")
+]
+TimeLimitOption = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a case after that.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+
+
+class ProfileName(StrEnum):
+    """Names of `scoring.profiles.PROFILES`."""
+
+    OFFICIAL_CODE = "official-code"
+    PAPER = "paper"
+    CLINICAL = "clinical"
+
+
+ProfileOption = Annotated[
+    ProfileName, typer.Option("--profile", help="The definitions of every number.")
+]
+
+
+def existing_policy(resume: bool, overwrite: bool) -> "Existing":
+    """Return what to do with an output folder that holds something already."""
+    from napari_mamamia.services.output_folder import Existing
+
+    if resume and overwrite:
+        raise typer.BadParameter("--resume and --overwrite exclude each other")
+    if overwrite:
+        return Existing.OVERWRITE
+    return Existing.RESUME if resume else Existing.REFUSE

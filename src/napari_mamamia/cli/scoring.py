@@ -1,0 +1,161 @@
+"""The commands that score: folders of masks, tables of case scores, predicted responses."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.options import (
+    BootstrapOption,
+    ClinicalOption,
+    LabelOption,
+    OutOption,
+    OverwriteOption,
+    ProfileName,
+    ProfileOption,
+    ResumeOption,
+    SchedulerOption,
+    SeedOption,
+    TimeLimitOption,
+    WorkersOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.batch_work import Place
+    from napari_mamamia.services.score import ScoreSummary
+    from napari_mamamia.services.score_settings import ScoreSettings
+
+__all__ = ["score", "score_pcr", "score_table"]
+
+
+def score(
+    reference: Annotated[Path, typer.Option("--reference", help="Folder of reference masks.")],
+    prediction: Annotated[
+        list[str],
+        typer.Option(
+            "--prediction",
+            metavar="[NAME=]DIR",
+            help="Folder of predicted masks; repeatable: each model gets OUT/NAME.",
+        ),
+    ],
+    out: OutOption,
+    clinical: ClinicalOption = None,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+    label: LabelOption = None,
+    workers: WorkersOption = 0,
+    scheduler: SchedulerOption = "",
+    time_limit: TimeLimitOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Compare folders of masks: writes OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
+    from napari_mamamia.services.score import score_folders
+    from napari_mamamia.services.score_models import prediction_folder, score_models
+    from napari_mamamia.services.score_text import comparison_lines
+
+    existing, place = existing_policy(resume, overwrite), _place(workers, scheduler, time_limit)
+    settings = _score_settings(profile, clinical, label, bootstrap, seed)
+    folders = [prediction_folder(text) for text in prediction]
+    if len(folders) == 1:
+        (only,) = folders
+        job = score_folders(
+            reference, only.folder, out, settings, name=only.name, place=place, existing=existing
+        )
+        _finish_scores([run(job)], out)
+        return
+    job_of_all = score_models(reference, folders, out, settings, place=place, existing=existing)
+    compared = run(job_of_all)
+    _finish_scores(compared.models, out, comparison_lines(compared.comparison))
+
+
+def score_table(
+    table: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", help="Table with case_id or patient_id, dsc, norm_hd."),
+    ],
+    out: OutOption,
+    clinical: ClinicalOption = None,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Compute a cohort's numbers from case scores that somebody else computed."""
+    from napari_mamamia.services import score_table as service
+
+    existing = existing_policy(False, overwrite)
+    settings = _score_settings(profile, clinical, None, bootstrap, seed)
+    job = service.score_table(table, out, settings, existing=existing)
+    _finish_scores([run(job)], out, cases=False)
+
+
+def score_pcr(
+    predictions: Annotated[
+        Path,
+        typer.Argument(metavar="PREDICTIONS", help="Table with patient_id or case_id, pcr, score."),
+    ],
+    clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
+    out: OutOption,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Score predicted response (pCR) against the clinical table: writes OUT/summary.json."""
+    from napari_mamamia.services import score_pcr as service
+
+    existing = existing_policy(False, overwrite)
+    settings = _score_settings(profile, None, None, bootstrap, seed)
+    job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
+    _finish_scores([run(job)], out, cases=False)
+
+
+def _place(workers: int, scheduler: str, time_limit_s: float | None) -> "Place":
+    from napari_mamamia.services.batch_work import Place
+
+    try:
+        return Place(workers, scheduler, time_limit_s)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _score_settings(
+    profile: ProfileName, clinical: Path | None, label: float | None, bootstrap: int, seed: int
+) -> "ScoreSettings":
+    from napari_mamamia.scoring.profiles import profile_named
+    from napari_mamamia.services.score_settings import ScoreSettings
+
+    try:
+        return ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _finish_scores(
+    models: "Sequence[ScoreSummary]",
+    out: Path,
+    comparison: Sequence[str] = (),
+    *,
+    cases: bool = True,
+) -> None:
+    """Print the cases and the cohort's numbers of each model; exit code 3 unless all are ok."""
+    from napari_mamamia.services.score_report import REPORT
+    from napari_mamamia.services.score_text import cohort_lines
+
+    for scored in models:
+        if cases:
+            print_scores(scored.rows)
+        print("\n".join(cohort_lines(scored.model)))
+        print(f"Scores saved in {scored.table if cases else scored.folder}")
+    for line in comparison:
+        print(line)
+    print(f"Report: {out / REPORT}")
+    if not cases:
+        finish(models[0].model.failures)
+    if not all(scored.all_ok for scored in models):
+        raise typer.Exit(NOT_EVERY_CASE)
