@@ -8,6 +8,10 @@ import sys
 import nibabel as nib
 import numpy as np
 import pytest
+import typer
+
+from napari_mamamia.cli.printing import run
+from napari_mamamia.core.progress import Progress
 
 
 def mamamia(*arguments, **options):
@@ -126,3 +130,20 @@ def test_the_mask_of_a_real_slice_lies_on_its_tumour(real_data, tmp_path):
     row_from_the_top = (mask.shape[1] - 1 - places[:, 1]).mean()
     assert 85 <= towards_posterior <= 115
     assert 95 <= row_from_the_top <= 125
+
+
+def test_ctrl_c_says_what_is_kept_closes_the_job_and_exits_with_130(capsys):
+    closed = []
+
+    def job():
+        try:
+            yield Progress(0, 1)
+            raise KeyboardInterrupt
+        finally:
+            closed.append(True)
+
+    with pytest.raises(typer.Exit) as stop:
+        run(job())
+    assert stop.value.exit_code == 130
+    assert closed == [True]
+    assert "what was finished is kept" in capsys.readouterr().err

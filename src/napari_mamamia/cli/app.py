@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-STOPPED = 130
-
 app = typer.Typer(
     help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
     no_args_is_help=True,
@@ -52,8 +50,6 @@ def main() -> None:
         app()
     except MamamiaError as error:
         _fail(f"error: {error}", 1)
-    except KeyboardInterrupt:
-        _fail("stopped; what was finished is kept", STOPPED)
 
 
 @app.callback(invoke_without_command=True)

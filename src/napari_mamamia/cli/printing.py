@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOT_EVERY_CASE",
+    "STOPPED",
     "finish",
     "print_case_csv",
     "print_case_table",
@@ -26,12 +27,17 @@ __all__ = [
 T = TypeVar("T")
 
 NOT_EVERY_CASE = 3
+STOPPED = 130
 
 
 def run(job: Job[T]) -> T:
-    """Drive a job with a progress bar on the error stream."""
-    with _progress_bar() as report:
-        return run_job(job, report)
+    """Drive a job with a progress bar on the error stream; Ctrl-C says what is kept."""
+    try:
+        with _progress_bar() as report:
+            return run_job(job, report)
+    except KeyboardInterrupt:
+        print("stopped; what was finished is kept", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
 
 
 @contextmanager
