@@ -1,0 +1,1 @@
+"""Masks from several sources: one label set, one grid, one naming."""

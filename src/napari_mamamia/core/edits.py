@@ -1,0 +1,137 @@
+"""What a reader did to a mask: `Brush`, `Stroke`, `Edit`. A stroke is a row of dabs."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
+
+from napari_mamamia.core.provenance import Setting
+
+__all__ = ["Action", "Brush", "Edit", "Extent", "Features", "Sampling", "Stroke", "Tool", "Voxel"]
+
+Voxel = tuple[float, float, float]
+"""A place in voxel coordinates (z, y, x) of the case's array; a voxel's centre is its index."""
+
+
+class Tool(StrEnum):
+    """How a brush decides what it paints inside its sphere."""
+
+    SMARTPAINT = "smartpaint"
+    SPHERE = "sphere"
+    SMOOTH = "smooth"
+
+
+class Action(StrEnum):
+    """Whether a brush adds to the label or takes away from it."""
+
+    ADD = "add"
+    ERASE = "erase"
+
+
+class Features(StrEnum):
+    """Which images a brush compares."""
+
+    POST = "post"
+    SUBTRACTION = "subtraction"
+    ALL = "all"
+
+
+class Extent(StrEnum):
+    """Whether a brush paints a sphere, or its disc in the plane shown."""
+
+    VOLUME = "3-D"
+    PLANE = "2-D"
+
+
+class Sampling(StrEnum):
+    """Whether each dab takes its own sample of the image, or all that of the press."""
+
+    FOLLOW = "follow"
+    LOCKED = "locked"
+
+
+@dataclass(frozen=True, slots=True)
+class Brush:
+    """A brush as the reader set it.
+
+    Parameters
+    ----------
+    radius_mm
+        Above 0. What is painted from a clean start reaches somewhat less far, see
+        `smartpaint.brush.painted_radius_mm`.
+    tolerance
+        In units of the image's noise; above 0. A sphere does not use it.
+    plane_axis
+        The array axis (0 z, 1 y, 2 x) that stands upright on the plane shown; a brush with
+        `Extent.PLANE` paints only in the plane of its centre.
+    label
+        The value painted, 1 to 255.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside its range.
+    """
+
+    tool: Tool = Tool.SMARTPAINT
+    action: Action = Action.ADD
+    radius_mm: float = 6.0
+    tolerance: float = 2.5
+    features: Features = Features.ALL
+    extent: Extent = Extent.VOLUME
+    plane_axis: int = 0
+    sampling: Sampling = Sampling.FOLLOW
+    label: int = 1
+
+    def __post_init__(self) -> None:
+        if not (self.radius_mm > 0 and self.tolerance > 0):
+            raise ValueError(
+                f"a brush needs a radius and a tolerance above 0, got {self.radius_mm} mm and "
+                f"{self.tolerance}"
+            )
+        if self.plane_axis not in (0, 1, 2) or not 1 <= self.label <= 255:
+            raise ValueError(
+                f"a brush needs a plane axis 0, 1 or 2 and a label of 1 to 255, got "
+                f"{self.plane_axis} and {self.label}"
+            )
+
+    def inverted(self) -> Self:
+        """Return the same brush with the other action."""
+        other = Action.ERASE if self.action is Action.ADD else Action.ADD
+        return replace(self, action=other)
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """One press, drag and release: the brush and the places that the pointer gave, in order."""
+
+    brush: Brush
+    path: tuple[Voxel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One step of an editing session, as the list of history shows it.
+
+    Parameters
+    ----------
+    name
+        What was done in the field's words: "erase 12 mm", "grow (2 outlines)", "prediction
+        kinetic".
+    stroke
+        The stroke, None for a step that is none; it repeats the step on the same images.
+    parameters
+        (name, value) pairs of a step that is not a stroke.
+    path_mm
+        Length of the stroke's path; 0 for a step that is none.
+    changed_voxels
+        How many voxels of the mask the step changed.
+    at_s
+        Seconds of editing, idle time excluded, since the session began.
+    """
+
+    name: str
+    stroke: Stroke | None = None
+    parameters: tuple[tuple[str, Setting], ...] = ()
+    path_mm: float = 0.0
+    changed_voxels: int = 0
+    at_s: float = 0.0

@@ -1,0 +1,1 @@
+"""Painting a mask that follows the image: brush, growth, history, editing session."""
