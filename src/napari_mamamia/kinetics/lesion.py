@@ -1,0 +1,225 @@
+"""The kinetics of one lesion: its curves, the share of each curve type, predominant and worst."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.kinetics.curve_types import (
+    CurveThresholds,
+    DelayedCourse,
+    InitialRise,
+    delayed_change,
+    delayed_course,
+    initial_rise,
+)
+from napari_mamamia.kinetics.curves import region_curve
+from napari_mamamia.kinetics.maps import peak_enhancement, percent_enhancement
+from napari_mamamia.kinetics.timing import PhaseChoice
+
+__all__ = ["LEAST_CLUSTER", "HottestPatch", "LesionKinetics", "hottest_patch", "lesion_kinetics"]
+
+LEAST_CLUSTER: Final = 3
+"""A curve type counts as the worst only where so many voxels of it touch (26 neighbours): single
+voxels are noise. Source: this project's choice, no published one was found."""
+
+_ANGIO_FROM: Final = 50.0  # percent: floor of the colour overlay of CAD systems, Partridge 2014
+_TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
+_PATCH: Final = 3
+_COURSES: Final = (DelayedCourse.PERSISTENT, DelayedCourse.PLATEAU, DelayedCourse.WASHOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class HottestPatch:
+    """The 3 x 3 patch of a lesion, within one slice, whose mean initial PE is largest.
+
+    `centre` is its middle voxel (z, y, x); `curve` the mean signal of each phase over its voxels.
+    """
+
+    centre: tuple[int, int, int]
+    curve: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LesionKinetics:
+    """What the contrast agent does in one lesion.
+
+    Volumes are in mm3; nan or UNDEFINED where a value is undefined, and `reason` says why.
+
+    Parameters
+    ----------
+    curve
+        Mean signal of each phase over the lesion, in the signal's unit.
+    peak_enhancement
+        Largest PE of any voxel and phase, in percent.
+    initial
+        Class of the initial rise of the mean curve.
+    angio_volume_mm3
+        Volume of the voxels with an initial PE of at least 50 %.
+    persistent_mm3, plateau_mm3, washout_mm3
+        The angio-volume by the delayed course of its voxels.
+    predominant
+        The course of most voxels of the angio-volume; of two equal ones the worse.
+    worst
+        The worst course (washout, plateau, persistent) of which at least `LEAST_CLUSTER` voxels
+        touch.
+    """
+
+    choice: PhaseChoice
+    n_voxels: int
+    curve: tuple[float, ...]
+    peak_enhancement: float
+    initial: InitialRise
+    angio_volume_mm3: float
+    persistent_mm3: float
+    plateau_mm3: float
+    washout_mm3: float
+    predominant: DelayedCourse
+    worst: DelayedCourse
+    hottest: HottestPatch | None
+    reason: str = ""
+
+
+def lesion_kinetics(
+    signal: NDArray[Any],
+    mask: NDArray[np.bool_],
+    choice: PhaseChoice,
+    voxel_volume_mm3: float,
+    *,
+    slice_axis: int = 0,
+    thresholds: CurveThresholds | None = None,
+) -> LesionKinetics:
+    """Return the kinetics of the voxels of `mask`.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    mask
+        bool ``(z, y, x)``; all of it counts as one lesion. Empty: everything undefined.
+    choice
+        Initial and delayed phase, see `kinetics.timing.choose_curve_phases`. Without a delayed
+        phase the courses are undefined.
+    slice_axis
+        The array axis across the slices, in which the hottest patch lies.
+
+    Source: classes as in `kinetics.curve_types`; predominant and worst curve as in the BI-RADS
+    atlas' "worst curve" practice, and Wang et al. 2009 for what the worst curve tells.
+    """
+    box = Box.around(mask)
+    inside = mask[box.slices]
+    part = signal[:, *box.slices]
+    count = int(np.count_nonzero(inside))
+    if count == 0:
+        return _undefined(choice, signal.shape[0])
+    rise = percent_enhancement(part, choice.early)
+    curve = region_curve(part, inside)
+    with np.errstate(invalid="ignore"):
+        angio = inside & (rise >= _ANGIO_FROM)
+    courses = _courses(part, choice, thresholds)
+    volumes = [np.count_nonzero(angio & (courses == kind)) * voxel_volume_mm3 for kind in _COURSES]
+    defined = choice.late is not None
+    return LesionKinetics(
+        choice=choice,
+        n_voxels=count,
+        curve=tuple(float(value) for value in curve),
+        peak_enhancement=_largest(peak_enhancement(part)[inside]),
+        initial=_initial(curve, choice, thresholds),
+        angio_volume_mm3=int(np.count_nonzero(angio)) * voxel_volume_mm3,
+        persistent_mm3=float(volumes[0]) if defined else math.nan,
+        plateau_mm3=float(volumes[1]) if defined else math.nan,
+        washout_mm3=float(volumes[2]) if defined else math.nan,
+        predominant=_predominant(volumes),
+        worst=_worst(angio, courses),
+        hottest=hottest_patch(part, inside, rise, slice_axis, box.start),
+        reason=choice.reason,
+    )
+
+
+def hottest_patch(
+    signal: NDArray[Any],
+    inside: NDArray[np.bool_],
+    rise: NDArray[np.float32],
+    slice_axis: int = 0,
+    offset: tuple[int, int, int] = (0, 0, 0),
+) -> HottestPatch | None:
+    """Return the hottest 3 x 3 patch whose nine voxels all lie `inside`; None if there is none.
+
+    `rise` is the initial PE in percent; a patch with an undefined one does not count. Of equally
+    hot patches the first in array order is taken. `offset` is added to the centre.
+    """
+    size = tuple(1 if axis == slice_axis else _PATCH for axis in range(3))
+    usable = inside & np.isfinite(rise)
+    whole = ndimage.binary_erosion(usable, np.ones(size, np.bool_), border_value=0)
+    if not whole.any():
+        return None
+    filled = np.where(usable, rise, 0).astype(np.float64)
+    mean = ndimage.uniform_filter(filled, size=size, mode="constant")
+    mean[~whole] = -np.inf
+    z, y, x = (int(i) for i in np.unravel_index(int(mean.argmax()), mean.shape))
+    at = tuple(
+        slice(i, i + 1) if axis == slice_axis else slice(i - 1, i + 2)
+        for axis, i in enumerate((z, y, x))
+    )
+    values = signal[:, *at].reshape(signal.shape[0], -1).astype(np.float64).mean(axis=1)
+    centre = (z + offset[0], y + offset[1], x + offset[2])
+    return HottestPatch(centre, tuple(float(value) for value in values))
+
+
+def _courses(
+    part: NDArray[Any], choice: PhaseChoice, thresholds: CurveThresholds | None
+) -> NDArray[np.uint8]:
+    if choice.late is None:
+        return np.full(part.shape[1:], DelayedCourse.UNDEFINED, np.uint8)
+    return delayed_course(delayed_change(part[choice.early], part[choice.late]), thresholds)
+
+
+def _initial(
+    curve: NDArray[np.float64], choice: PhaseChoice, thresholds: CurveThresholds | None
+) -> InitialRise:
+    if not curve[0] > 0:
+        return InitialRise.UNDEFINED
+    rise = 100.0 * (curve[choice.early] - curve[0]) / curve[0]
+    return InitialRise(int(initial_rise(np.array([rise]), thresholds)[0]))
+
+
+def _predominant(volumes: list[Any]) -> DelayedCourse:
+    if not any(volumes):
+        return DelayedCourse.UNDEFINED
+    return max(_COURSES, key=lambda kind: (volumes[kind - 1], kind))
+
+
+def _worst(angio: NDArray[np.bool_], courses: NDArray[np.uint8]) -> DelayedCourse:
+    for kind in reversed(_COURSES):
+        parts, count = ndimage.label(angio & (courses == kind), _TOUCHING)
+        if count and int(np.bincount(parts.ravel())[1:].max()) >= LEAST_CLUSTER:
+            return kind
+    return DelayedCourse.UNDEFINED
+
+
+def _largest(values: NDArray[np.float32]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else math.nan
+
+
+def _undefined(choice: PhaseChoice, n_phases: int) -> LesionKinetics:
+    nothing = math.nan
+    return LesionKinetics(
+        choice=choice,
+        n_voxels=0,
+        curve=(nothing,) * n_phases,
+        peak_enhancement=nothing,
+        initial=InitialRise.UNDEFINED,
+        angio_volume_mm3=0.0,
+        persistent_mm3=nothing,
+        plateau_mm3=nothing,
+        washout_mm3=nothing,
+        predominant=DelayedCourse.UNDEFINED,
+        worst=DelayedCourse.UNDEFINED,
+        hottest=None,
+        reason="the mask is empty",
+    )
