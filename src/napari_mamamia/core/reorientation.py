@@ -1,0 +1,134 @@
+"""`Reorientation`: flip and permute a volume, and move its grid, points and boxes along."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.grid import Grid
+
+__all__ = ["Reorientation", "reorientation_to"]
+
+_AXES: Final = "RLAPSI"
+
+
+@dataclass(frozen=True, slots=True)
+class Reorientation:
+    """How a volume on `source` is turned, without resampling, to lie on `target`.
+
+    Parameters
+    ----------
+    source, target
+        The grids before and after. A voxel's centre keeps its place in RAS mm.
+    order
+        The array axis of the source that each axis (z, y, x) of the target shows.
+    flips
+        Whether each axis (z, y, x) of the target runs against the source's.
+    """
+
+    source: Grid
+    target: Grid
+    order: tuple[int, int, int]
+    flips: tuple[bool, bool, bool]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the volume already lies as wanted."""
+        return self.order == (0, 1, 2) and not any(self.flips)
+
+    def array(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a ``(..., z, y, x)`` array of the source on the target, as a view."""
+        ahead = tuple(range(array.ndim - 3))
+        turned = array.transpose(*ahead, *(array.ndim - 3 + axis for axis in self.order))
+        out: NDArray[Any] = turned[self._steps()]
+        return out
+
+    def array_back(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a ``(..., z, y, x)`` array of the target on the source, as a view."""
+        ahead = tuple(range(array.ndim - 3))
+        back = tuple(array.ndim - 3 + int(axis) for axis in np.argsort(self.order))
+        out: NDArray[Any] = array[self._steps()].transpose(*ahead, *back)
+        return out
+
+    def point(self, voxel: Sequence[float]) -> tuple[float, float, float]:
+        """Return where voxel coordinates (z, y, x) of the source lie on the target."""
+        ends = self.target.shape
+        z, y, x = (
+            (ends[k] - 1 - voxel[axis]) if self.flips[k] else voxel[axis]
+            for k, axis in enumerate(self.order)
+        )
+        return (z, y, x)
+
+    def box(self, box: Box) -> Box:
+        """Return the box of the target that holds the same voxels."""
+        start, stop = [0, 0, 0], [0, 0, 0]
+        for k, axis in enumerate(self.order):
+            a, b = box.start[axis], box.stop[axis]
+            end = self.target.shape[k]
+            start[k], stop[k] = (end - b, end - a) if self.flips[k] else (a, b)
+        return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+
+    def _steps(self) -> Any:
+        return (..., *(slice(None, None, -1 if flip else 1) for flip in self.flips))
+
+
+def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
+    """Return the turn after which `grid` has the wanted orientation.
+
+    Parameters
+    ----------
+    orientation
+        Three letters for the file's (x, y, z), each the direction of the patient that the axis
+        runs towards, such as ``"LAS"``. Of an oblique grid each axis takes the nearest letter; the
+        obliqueness stays.
+
+    Raises
+    ------
+    ValueError
+        If `orientation` does not name each of the three directions once.
+
+    Examples
+    --------
+    >>> turn = reorientation_to(Grid((2, 3, 4), np.diag([-1.0, 1.0, 1.0, 1.0])), "RAS")
+    >>> turn.flips, turn.target.orientation
+    ((False, False, True), 'RAS')
+    """
+    code = orientation.upper()
+    if len(code) != 3 or sorted(_world(letter) for letter in code) != [0, 1, 2]:
+        raise ValueError(
+            f"an orientation names R or L, A or P, and S or I once each, got {orientation!r}: "
+            "write it like 'RAS' or 'LPS'"
+        )
+    own = grid.orientation[::-1]
+    order, flips = [], []
+    for letter in code[::-1]:
+        axis = next(k for k, mine in enumerate(own) if _world(mine) == _world(letter))
+        order.append(axis)
+        flips.append(own[axis] != letter)
+    turned = (order[0], order[1], order[2])
+    flipped = (flips[0], flips[1], flips[2])
+    return Reorientation(grid, _turned(grid, turned, flipped), turned, flipped)
+
+
+def _turned(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool, bool]) -> Grid:
+    if order == (0, 1, 2) and not any(flips):
+        return grid
+    z, y, x = (grid.shape[axis] for axis in order)
+    steps = grid.matrix_mm[:, order]
+    origin = grid.affine[:3, 3].copy()
+    for k, flip in enumerate(flips):
+        if flip:
+            origin += steps[:, k] * ((z, y, x)[k] - 1)
+            steps[:, k] *= -1
+    affine = np.eye(4)
+    affine[:3, :3] = steps[:, ::-1]
+    affine[:3, 3] = origin
+    return Grid((z, y, x), affine)
+
+
+def _world(letter: str) -> int:
+    """Return 0, 1, 2 for R/L, A/P, S/I, and -1 for any other letter."""
+    return _AXES.find(letter) // 2 if letter in _AXES else -1
