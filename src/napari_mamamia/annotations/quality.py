@@ -1,0 +1,176 @@
+"""What is unusual about a case and its mask: red, amber or green, each with the reason."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+from skimage.filters import threshold_otsu
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+
+__all__ = ["Check", "Finding", "Light", "check_mask", "check_phases", "worst_light"]
+
+
+class Light(StrEnum):
+    """How much a finding matters: usable, look at it, not usable as it is."""
+
+    GREEN = "green"
+    AMBER = "amber"
+    RED = "red"
+
+
+class Check(StrEnum):
+    """What was looked at."""
+
+    VALUES = "values"
+    DUPLICATES = "duplicate phases"
+    EMPTY = "empty"
+    OUTSIDE_BODY = "outside the body"
+    BORDER = "touches the border"
+    ISLANDS = "islands"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found, in plain words with its number."""
+
+    light: Light
+    check: Check
+    text: str
+
+
+_ORDER: Final = (Light.GREEN, Light.AMBER, Light.RED)
+_SMALL_MM3: Final = 10.0  # this project's choice: about 10 voxels of 1 mm
+_OUTSIDE_SHARE: Final = 0.10  # this project's choice: a thin rim of skin is usual
+_BODY_GRID_MM: Final = 4.0
+_TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
+
+
+def worst_light(findings: tuple[Finding, ...]) -> Light:
+    """Return the worst light; green without findings.
+
+    Examples
+    --------
+    >>> worst_light((Finding(Light.AMBER, Check.ISLANDS, ""),)).value
+    'amber'
+    """
+    return max((f.light for f in findings), key=_ORDER.index, default=Light.GREEN)
+
+
+def check_phases(case: Case) -> Job[tuple[Finding, ...]]:
+    """Return a job that looks at the values of every phase, plane by plane.
+
+    Red: a phase that is all one value, or the same as another, voxel for voxel. Amber: values that
+    are not finite or below 0, with their number.
+    """
+    found: list[Finding] = []
+    prints: list[tuple[float, ...]] = []
+    total = len(case.phases)
+    for k, volume in enumerate(case.signal):
+        sums, negative, unknown, low, high = [], 0, 0, np.inf, -np.inf
+        for plane in volume:
+            finite = np.isfinite(plane)
+            unknown += int(plane.size - np.count_nonzero(finite))
+            negative += int(np.count_nonzero(plane < 0))
+            known = plane[finite]
+            if known.size:
+                low, high = min(low, float(known.min())), max(high, float(known.max()))
+            sums.append(float(known.sum(dtype=np.float64)))
+            yield Progress(k, total, f"Checking phase {k}")
+        prints.append(tuple(sums))
+        found += _of_values(k, volume.size, negative, unknown, low >= high)
+    found += _duplicates(case, prints)
+    yield Progress(total, total, "Checked")
+    return tuple(found)
+
+
+def check_mask(
+    mask: NDArray[np.bool_], grid: Grid, before_contrast: NDArray[Any]
+) -> tuple[Finding, ...]:
+    """Return what is unusual about a mask.
+
+    Red: empty, or more than a tenth of it outside the body. Amber: it touches the volume's border
+    (along an axis of more than one voxel), or has islands of less than 10 mm3 beside its largest
+    part. The body is what is brighter than Otsu's threshold of phase 0 on a grid of about 4 mm, its
+    largest part, closed, grown by one step (so that skin is inside) and filled.
+
+    Parameters
+    ----------
+    mask, before_contrast
+        ``(z, y, x)`` on `grid`: bool, and phase 0.
+    """
+    box = Box.around(mask)
+    if box.is_empty:
+        return (Finding(Light.RED, Check.EMPTY, "the mask is empty"),)
+    inside = mask[box.slices]
+    found = [*_border(box, grid), *_islands(inside, grid)]
+    count = int(np.count_nonzero(inside))
+    outside = count - int(np.count_nonzero(inside & _body(before_contrast, grid)[box.slices]))
+    if outside > _OUTSIDE_SHARE * count:
+        text = f"{100 * outside / count:.0f} % of the mask lies outside the body"
+        found.append(Finding(Light.RED, Check.OUTSIDE_BODY, text))
+    return tuple(found)
+
+
+def _of_values(k: int, size: int, negative: int, unknown: int, flat: bool) -> Iterator[Finding]:
+    if flat:
+        yield Finding(Light.RED, Check.VALUES, f"phase {k} has one value everywhere")
+    if unknown:
+        text = f"phase {k} has {unknown} of {size} values that are not finite"
+        yield Finding(Light.AMBER, Check.VALUES, text)
+    if negative:
+        text = f"phase {k} has {negative} of {size} values below 0"
+        yield Finding(Light.AMBER, Check.VALUES, text)
+
+
+def _duplicates(case: Case, prints: list[tuple[float, ...]]) -> Iterator[Finding]:
+    for a, b in combinations(range(len(prints)), 2):
+        same = prints[a] == prints[b]
+        if same and np.array_equal(case.signal[a], case.signal[b], equal_nan=True):
+            text = f"phases {a} and {b} are the same, voxel for voxel"
+            yield Finding(Light.RED, Check.DUPLICATES, text)
+
+
+def _border(box: Box, grid: Grid) -> Iterator[Finding]:
+    sides = zip(box.start, box.stop, grid.shape, strict=True)
+    if any(n > 1 and (start == 0 or stop == n) for start, stop, n in sides):
+        yield Finding(Light.AMBER, Check.BORDER, "the mask touches the border of the volume")
+
+
+def _islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
+    parts, count = ndimage.label(inside, _TOUCHING)
+    if count < 2:
+        return
+    volumes = np.bincount(parts.ravel())[1:] * grid.voxel_volume_mm3
+    small = int(np.count_nonzero(np.sort(volumes)[:-1] < _SMALL_MM3))
+    if small:
+        text = f"{small} island(s) of less than {_SMALL_MM3:g} mm3 beside the largest part"
+        yield Finding(Light.AMBER, Check.ISLANDS, text)
+
+
+def _body(volume: NDArray[Any], grid: Grid) -> NDArray[np.bool_]:
+    """Return the body on the volume's own grid; everything where no threshold can be found."""
+    steps = [max(1, round(_BODY_GRID_MM / mm)) for mm in grid.spacing_mm]
+    coarse = volume[:: steps[0], :: steps[1], :: steps[2]].astype(np.float32)
+    coarse = np.nan_to_num(coarse, posinf=0.0, neginf=0.0)
+    if coarse.min() == coarse.max():
+        return np.ones(volume.shape, np.bool_)
+    otsu: Any = threshold_otsu
+    bright: NDArray[np.bool_] = coarse > otsu(coarse)
+    bright |= ndimage.binary_closing(np.pad(bright, 1), _TOUCHING)[1:-1, 1:-1, 1:-1]
+    parts, count = ndimage.label(bright)
+    if count:
+        bright = parts == int(np.bincount(parts.ravel())[1:].argmax()) + 1
+    body = ndimage.binary_fill_holes(ndimage.binary_dilation(bright, _TOUCHING))
+    for axis, step in enumerate(steps):
+        body = body.repeat(step, axis=axis)
+    whole: NDArray[np.bool_] = body[tuple(slice(0, n) for n in volume.shape)]
+    return whole
