@@ -1,12 +1,26 @@
-"""What a reader did to a mask: `Brush`, `Stroke`, `Edit`. A stroke is a row of dabs."""
+"""What a reader did to a mask: `Brush`, `Stroke`, `Edit`, `Step`. A stroke is a row of dabs."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
+from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.provenance import Setting
 
-__all__ = ["Action", "Brush", "Edit", "Extent", "Features", "Sampling", "Stroke", "Tool", "Voxel"]
+__all__ = [
+    "Action",
+    "Brush",
+    "Edit",
+    "EditingSummary",
+    "Extent",
+    "Features",
+    "Sampling",
+    "Step",
+    "Stroke",
+    "Tool",
+    "Turn",
+    "Voxel",
+]
 
 Voxel = tuple[float, float, float]
 """A place in voxel coordinates (z, y, x) of the case's array; a voxel's centre is its index."""
@@ -120,7 +134,8 @@ class Edit:
     stroke
         The stroke, None for a step that is none; it repeats the step on the same images.
     parameters
-        (name, value) pairs of a step that is not a stroke.
+        (name, value) pairs of a step that is not a stroke; of a stroke, what else it depended on,
+        such as ("locked", "2 3").
     path_mm
         Length of the stroke's path; 0 for a step that is none.
     changed_voxels
@@ -135,3 +150,72 @@ class Edit:
     path_mm: float = 0.0
     changed_voxels: int = 0
     at_s: float = 0.0
+
+    @property
+    def tool(self) -> str:
+        """What did it: a stroke's tool, or the name up to its bracket: "grow (2 outlines)" is grow.
+
+        Examples
+        --------
+        >>> Edit("grow (2 outlines)").tool
+        'grow'
+        """
+        return self.stroke.brush.tool.value if self.stroke else self.name.partition(" (")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an editing session with what it changed; `number` is unique in its journal."""
+
+    number: int
+    edit: Edit
+    difference: Difference
+
+
+class Turn(StrEnum):
+    """A move in the history that makes no new step."""
+
+    UNDO = "undo"
+    REDO = "redo"
+
+
+@dataclass(frozen=True, slots=True)
+class EditingSummary:
+    """What went into a mask so far, as its provenance carries it.
+
+    Parameters
+    ----------
+    seconds
+        Editing time; a pause of 30 s or more between two acts does not count.
+    strokes, steps, undos
+        Strokes of a brush, steps that are none (growth, islands ...), and undos, each counted
+        whether or not it was undone later.
+    path_mm
+        Length of all strokes together.
+    tools
+        Names of what was used, in order of first use: "smartpaint", "grow" ...
+    started_from
+        The mask that the editing began with: "prediction kinetic", "" for an empty one.
+    """
+
+    seconds: float = 0.0
+    strokes: int = 0
+    steps: int = 0
+    undos: int = 0
+    path_mm: float = 0.0
+    tools: tuple[str, ...] = ()
+    started_from: str = ""
+
+    def after(self, act: Edit | Turn) -> Self:
+        """Return the summary with one more step or undo counted; `seconds` are the step's."""
+        if isinstance(act, Turn):
+            return replace(self, undos=self.undos + (act is Turn.UNDO))
+        tool = act.tool
+        return replace(
+            self,
+            seconds=max(self.seconds, act.at_s),
+            strokes=self.strokes + (act.stroke is not None),
+            steps=self.steps + (act.stroke is None),
+            path_mm=self.path_mm + act.path_mm,
+            tools=self.tools if tool in self.tools else (*self.tools, tool),
+        )

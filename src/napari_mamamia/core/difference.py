@@ -1,0 +1,211 @@
+"""`Difference`: what one step changed, as flipped bits, so that undo and redo are the same act.
+
+Exclusive-or is its own inverse: flipping the bits of a `Difference` in the arrays before the step
+gives the arrays after it, and flipping them once more gives the bytes from before.
+"""
+
+import zlib
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+
+__all__ = ["BitChange", "Difference"]
+
+_LEVEL: Final = 1
+_SAMPLE_BYTES: Final = 2048
+_WORTH: Final = 0.9
+"""A plane of bytes is compressed only if a sample of it shrinks below this share: noise does not,
+and trying costs 20 ms for a megabyte."""
+_RAW, _PACKED, _ONE = b"\0", b"\1", b"\2"
+
+
+@dataclass(frozen=True, slots=True)
+class BitChange:
+    """Flipped bits of one array inside one box, compressed.
+
+    `where` holds one bit for each voxel of `box` (`numpy.packbits`, then zlib). `planes` hold the
+    flipped bits of the `count` voxels that changed: one plane for each byte of an element, lowest
+    byte first; each starts with a byte that says whether it is as it is (0), zlib (1), or a single
+    value for all voxels (2).
+    """
+
+    box: Box
+    count: int
+    where: bytes
+    planes: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, flipped: NDArray[Any], box: Box) -> "BitChange | None":
+        """Return the change of an unsigned array `flipped` of the box's shape, None if all is 0."""
+        changed = flipped != 0
+        tight = Box.around(changed)
+        if tight.is_empty:
+            return None
+        inside = changed[tight.slices]
+        values = flipped[tight.slices][inside]
+        size = values.dtype.itemsize
+        columns = values.astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, size)
+        return cls(
+            _moved(tight, box.start),
+            len(values),
+            zlib.compress(np.packbits(inside).tobytes(), _LEVEL),
+            tuple(_pack(np.ascontiguousarray(columns[:, k])) for k in range(size)),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the change takes, in bytes."""
+        return len(self.where) + sum(map(len, self.planes))
+
+    def flip(self, array: NDArray[Any]) -> None:
+        """Flip the bits in `array` ``(z, y, x)``, unsigned, as many bytes an element as planes."""
+        region = array[self.box.slices]
+        where = self._where()
+        if len(self.planes) == 1 and self.planes[0][:1] == _ONE:
+            value = _unpack(self.planes[0], 1)
+            region ^= where.view(np.uint8) * np.uint8(value[0])
+        else:
+            region[where] ^= self._values(array.dtype)
+
+    def same_bits(self, other: "BitChange") -> bool:
+        """Whether both flip the same bits of the same voxels, however they are compressed."""
+        if (self.box, self.count, len(self.planes)) != (other.box, other.count, len(other.planes)):
+            return False
+        if not np.array_equal(self._where(), other._where()):
+            return False
+        pairs = zip(self.planes, other.planes, strict=True)
+        return all(_unpack(a, self.count) == _unpack(b, self.count) for a, b in pairs)
+
+    def _where(self) -> NDArray[np.bool_]:
+        size = int(np.prod(self.box.shape))
+        packed = np.frombuffer(_inflate(self.where, (size + 7) // 8), np.uint8)
+        bits: NDArray[np.bool_] = np.unpackbits(packed, count=size).view(np.bool_)
+        return bits.reshape(self.box.shape)
+
+    def _values(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        columns = np.empty((self.count, len(self.planes)), np.uint8)
+        for k, plane in enumerate(self.planes):
+            columns[:, k] = np.frombuffer(_unpack(plane, self.count), np.uint8)
+        return columns.reshape(-1).view(dtype.newbyteorder("<"))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one step changed in the labels and in the soft membership of one label.
+
+    Parameters
+    ----------
+    label
+        The label whose membership changed.
+    labels
+        Flipped bits of the labels, uint8.
+    membership
+        Flipped bits of the membership, float32 taken as uint32.
+
+    Examples
+    --------
+    >>> before = np.zeros((1, 2, 3), np.uint8)
+    >>> after = before.copy()
+    >>> after[0, 1, 1:] = 2
+    >>> step = Difference(2, (BitChange.of(before ^ after, Box.whole(before.shape)),))
+    >>> step.flip(before)
+    >>> (before == after).all(), step.changed_voxels
+    (np.True_, 2)
+    """
+
+    label: int
+    labels: tuple[BitChange, ...] = ()
+    membership: tuple[BitChange, ...] = ()
+
+    @property
+    def box(self) -> Box:
+        """The smallest box that holds every voxel whose label changed; empty if none did."""
+        return reduce(Box.union, (change.box for change in self.labels), Box.empty())
+
+    @property
+    def changed_voxels(self) -> int:
+        """How many voxels' labels were flipped; one that two parts flip counts twice."""
+        return sum(change.count for change in self.labels)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the step takes, in bytes."""
+        return sum(change.nbytes for change in (*self.labels, *self.membership))
+
+    def flip(
+        self, labels: NDArray[np.uint8], membership: NDArray[np.float32] | None = None
+    ) -> None:
+        """Do the step, or undo it, in place; exact to the byte.
+
+        Parameters
+        ----------
+        labels
+            ``(z, y, x)``.
+        membership
+            float32 ``(z, y, x)`` of `label`; None leaves membership alone.
+        """
+        for change in self.labels:
+            change.flip(labels)
+        if membership is not None:
+            for change in self.membership:
+                change.flip(membership.view(np.uint32))
+
+    def same_bits(self, other: "Difference") -> bool:
+        """Whether both flip the same bits of the same voxels."""
+        return (
+            self.label == other.label
+            and _same(self.labels, other.labels)
+            and _same(self.membership, other.membership)
+        )
+
+
+def _same(a: tuple[BitChange, ...], b: tuple[BitChange, ...]) -> bool:
+    return len(a) == len(b) and all(x.same_bits(y) for x, y in zip(a, b, strict=True))
+
+
+def _moved(box: Box, by: tuple[int, int, int]) -> Box:
+    (z, y, x), (z0, y0, x0), (z1, y1, x1) = by, box.start, box.stop
+    return Box((z0 + z, y0 + y, x0 + x), (z1 + z, y1 + y, x1 + x))
+
+
+def _pack(values: NDArray[np.uint8]) -> bytes:
+    if (values == values[0]).all():
+        return _ONE + bytes(values[:1])
+    content = values.tobytes()
+    sample = content[:_SAMPLE_BYTES]
+    if len(zlib.compress(sample, _LEVEL)) < _WORTH * len(sample):
+        return _PACKED + zlib.compress(content, _LEVEL)
+    return _RAW + content
+
+
+def _unpack(plane: bytes, count: int) -> bytes:
+    """Return the bytes of a plane.
+
+    Raises
+    ------
+    ValueError
+        If there are not `count` of them.
+    """
+    kind, rest = plane[:1], plane[1:]
+    if kind == _ONE and len(rest) == 1:
+        return rest * count
+    if kind == _PACKED:
+        return _inflate(rest, count)
+    if kind == _RAW and len(rest) == count:
+        return rest
+    raise ValueError(f"expected a plane of {count} bytes, got {len(rest)} of kind {kind!r}")
+
+
+def _inflate(packed: bytes, size: int) -> bytes:
+    try:
+        values = zlib.decompressobj().decompress(packed, size + 1)
+    except zlib.error as error:
+        raise ValueError(f"expected {size} packed bytes, but {error}") from error
+    if len(values) != size:
+        raise ValueError(f"expected {size} packed bytes, got {len(values)}")
+    return values

@@ -1,0 +1,162 @@
+"""How far a brush reaches: its constants, the circle it paints, the box of voxels it touches."""
+
+from math import ceil, floor, isfinite, log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Brush, Extent, Tool, Voxel
+
+__all__ = [
+    "PRESS_DOSE",
+    "SMOOTHING_MM",
+    "START_INSIDE",
+    "START_OUTSIDE",
+    "THRESHOLD",
+    "dab_box",
+    "fall_off",
+    "painted_radius_mm",
+    "suggested_radius_mm",
+    "voxel_under",
+]
+
+Spacing = tuple[float, float, float]
+
+START_INSIDE: Final = np.float32(0.95)
+START_OUTSIDE: Final = np.float32(0.05)
+"""Membership of a voxel inside and outside a mask that painting starts from. Never 0 or 1, so that
+one full dose turns a voxel over. Source: ../shared/facts/smartpaint.md, A4."""
+
+THRESHOLD: Final = 0.5
+"""A voxel belongs to the label from this membership on."""
+
+PRESS_DOSE: Final = 3.0
+"""Dose E0 in the middle of a press. Source: as above, A4."""
+
+_HARDNESS: Final = 0.5  # share of the radius with full dose; A4
+_TURNING_DOSE: Final = log((1 - 0.05) / (1 - THRESHOLD))  # takes .05 to .5, and .95 to .5
+_PAINTED_SHARE: Final = 1 - (1 - _HARDNESS) * _TURNING_DOSE / PRESS_DOSE
+SMOOTHING_MM: Final = 1.0
+"""Standard deviation of the smoothing brush's Gaussian. Source: as above, A4."""
+_SMOOTHING_REACH: Final = 3.0  # the Gaussian is cut at so many standard deviations
+
+
+def painted_radius_mm(brush: Brush) -> float:
+    """Return the radius in mm of what `brush` paints, the circle that its cursor shows.
+
+    A press on an even image turns a voxel over where its dose ``E0 (1 - d / r) / (1 - h)`` is at
+    least ``ln(.95 / .5)``: up to ``r (1 - (1 - h) ln(.95 / .5) / E0) = 0.893 r`` for a radius r,
+    h = 0.5, E0 = 3 and a start from 0.05 outside a mask (0.95 inside it, for an eraser). Beyond,
+    no dab deposits anything, so that nothing outside the circle changes however often a stroke
+    passes. The plain sphere and the smoothing brush use the same circle: it stays as it is when
+    the tool changes.
+
+    Source: derived from the dose form of ../shared/facts/smartpaint.md, A4, which finds 0.884 r
+    for a start from 0.
+
+    Examples
+    --------
+    >>> round(painted_radius_mm(Brush(radius_mm=10.0)), 2)
+    8.93
+    """
+    return _PAINTED_SHARE * brush.radius_mm
+
+
+def voxel_under(point: Voxel) -> tuple[int, int, int]:
+    """Return the voxel that holds `point`; it need not lie inside the volume."""
+    z, y, x = (floor(place + 0.5) for place in point)
+    return (z, y, x)
+
+
+def dab_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int, int, int]) -> Box:
+    """Return the voxels that a dab at `centre` may read and change; empty outside the volume.
+
+    It holds the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel under
+    the centre, cut to a volume of `shape`. The smoothing brush reads 3 mm more on each side.
+    """
+    if not all(isfinite(place) for place in centre):
+        return Box.empty()
+    reach_mm = painted_radius_mm(brush)
+    if brush.tool is Tool.SMOOTH:
+        reach_mm += _SMOOTHING_REACH * SMOOTHING_MM
+    start, stop = [0, 0, 0], [0, 0, 0]
+    for axis, under in enumerate(voxel_under(centre)):
+        reach = reach_mm / spacing_mm[axis]
+        if brush.extent is Extent.PLANE and axis == brush.plane_axis:
+            reach = 0.0
+        low = min(under, ceil(centre[axis] - reach))
+        high = max(under, floor(centre[axis] + reach))
+        start[axis], stop[axis] = max(low, 0), min(high + 1, shape[axis])
+        if start[axis] >= stop[axis]:
+            return Box.empty()
+    return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+
+
+def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDArray[np.float32]:
+    """Return the share of the dose by distance alone, 0 to 1, in an array of the box's shape.
+
+    1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5; 0 beyond
+    `painted_radius_mm`. The plain sphere has 1 all over. The voxel under the centre has 1, however
+    small the radius. Source: ../shared/facts/smartpaint.md, A4.
+    """
+    shares = _squared_shares(centre, brush, spacing_mm, box)
+    beyond = shares > np.float32(_PAINTED_SHARE**2)
+    if brush.tool is Tool.SPHERE:
+        shares.fill(1.0)
+    else:
+        np.sqrt(shares, out=shares)
+        shares *= np.float32(-1 / (1 - _HARDNESS))
+        shares += np.float32(1 / (1 - _HARDNESS))
+        np.minimum(shares, np.float32(1.0), out=shares)
+    shares[beyond] = 0.0
+    under = tuple(a - b for a, b in zip(voxel_under(centre), box.start, strict=True))
+    if all(0 <= place < extent for place, extent in zip(under, box.shape, strict=True)):
+        shares[under] = 1.0
+    return shares
+
+
+def suggested_radius_mm(
+    mask: NDArray[np.bool_], point: Voxel, spacing_mm: Spacing, limits_mm: tuple[float, float]
+) -> float:
+    """Return the distance in mm from `point` to the nearest edge of `mask`, within the limits.
+
+    The edge is the nearest voxel of the other kind than the one under the point (its centre);
+    outside the volume counts as outside the mask, but is no edge. Without an edge within reach, the
+    upper limit. Only voxels within the upper limit are looked at.
+    """
+    least, most = limits_mm
+    under = tuple(
+        min(max(place, 0), n - 1) for place, n in zip(voxel_under(point), mask.shape, strict=True)
+    )
+    reach = [ceil(most / step) for step in spacing_mm]
+    start = [max(a - n, 0) for a, n in zip(under, reach, strict=True)]
+    part = mask[tuple(slice(a, u + n + 1) for a, u, n in zip(start, under, reach, strict=True))]
+    other = part != mask[under]
+    if not other.any():
+        return most
+    z, y, x = (
+        ((np.arange(extent) + first - place) * step).astype(np.float32) ** 2
+        for extent, first, place, step in zip(part.shape, start, point, spacing_mm, strict=True)
+    )
+    squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
+    nearest = float(np.sqrt(squared[other].min()))
+    return min(max(nearest, least), most)
+
+
+def _squared_shares(
+    centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box
+) -> NDArray[np.float32]:
+    """Return (distance / radius) squared of every voxel of the box; in the plane for 2-D."""
+    along = []
+    for axis in range(3):
+        step = spacing_mm[axis] / brush.radius_mm
+        offset = (np.arange(box.start[axis], box.stop[axis]) - centre[axis]) * step
+        if brush.extent is Extent.PLANE and axis == brush.plane_axis:
+            there = np.arange(box.start[axis], box.stop[axis]) == voxel_under(centre)[axis]
+            offset = np.where(there, 0.0, np.inf)
+        along.append((offset * offset).astype(np.float32))
+    plane = along[1][:, np.newaxis] + along[2]
+    shares: NDArray[np.float32] = along[0][:, np.newaxis, np.newaxis] + plane
+    return shares

@@ -1,0 +1,150 @@
+"""The smoothest region that agrees with the evidence: a cut of least energy, found by convex TV.
+
+The energy of a region is minus the evidence inside it plus the weights of the neighbour pairs that
+its surface cuts. Relaxed to memberships of 0 to 1 it is convex, and a threshold of a minimum at any
+level is a least region (Chan, Esedoglu and Nikolova, SIAM J Appl Math 66 (2006) 1632).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress
+
+__all__ = ["Cut", "Energy", "least_cut"]
+
+_MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
+_CHECK_EVERY: Final = 10  # iterations
+_YIELD_EVERY: Final = 5  # iterations, 35 ms at 96^3
+_BACK: Final = 0.15  # tau; of 0.15 to 1.2 it came closest to the exact cut in 40 iterations
+_FORTH: Final = 1 / (12 * _BACK)  # sigma; tau sigma |K|^2 <= 1, and |K|^2 <= 12 in three dimensions
+_TOLERANCE: Final = 1e-4  # there the region was within Dice 0.999 of the exact cut
+_THRESHOLD: Final = 0.5
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Energy:
+    """What a region costs.
+
+    Parameters
+    ----------
+    evidence
+        float32 (z, y, x), finite: what a voxel speaks for belonging to the region (above 0).
+    weights
+        For each axis, float32 with one element less along it, 0 or more: the cost of a region's
+        surface between a voxel and the next.
+    lowest, highest
+        float32 (z, y, x), the least and the greatest membership allowed; 0 and 1 where free.
+    """
+
+    evidence: Floats
+    weights: tuple[Floats, Floats, Floats]
+    lowest: Floats
+    highest: Floats
+
+    def of(self, membership: Floats) -> float:
+        """Return the energy of a membership of 0 to 1 (or of a region of zeros and ones)."""
+        total = -float(np.sum(self.evidence * membership, dtype=np.float64))
+        for axis, weight in enumerate(self.weights):
+            here, there = _ends(membership, axis)
+            total += float(np.sum(weight * np.abs(there - here), dtype=np.float64))
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A region of nearly least energy.
+
+    `membership` is float32, 0 to 1; the region is where it is at least 0.5. `excess` bounds how far
+    the region's energy lies above the least possible one, as a share of all evidence of free
+    voxels (the gap between primal and dual energy).
+    """
+
+    membership: Floats
+    excess: float
+    iterations: int
+
+
+def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOST) -> Job[Cut]:
+    """Return a job that finds a region of least energy.
+
+    It ends when the region's excess is at most `tolerance`, or after `most` iterations. Equal
+    input gives equal output, bit for bit.
+
+    Source: Chambolle and Pock, J Math Imaging Vis 40 (2011) 120, algorithm 1, with the anisotropic
+    total variation, whose dual variables are bounded by the weights.
+    """
+    state = _State(energy)
+    free = energy.highest > energy.lowest
+    scale = float(np.abs(energy.evidence[free]).sum(dtype=np.float64)) or 1.0
+    excess, done = np.inf, 0
+    while done < most and excess > tolerance:
+        for step in range(min(_CHECK_EVERY, most - done)):
+            if step % _YIELD_EVERY == 0:
+                yield Progress(done, most, "Following the edge")
+            state.iterate()
+            done += 1
+        excess = state.excess() / scale
+    return Cut(state.membership, excess, done)
+
+
+class _State:
+    """Membership u, its extrapolation v, and the dual variables p of the three axes."""
+
+    def __init__(self, energy: Energy) -> None:
+        self.energy = energy
+        start = (energy.evidence > 0).astype(np.float32)
+        self.membership = np.clip(start, energy.lowest, energy.highest)
+        self._ahead = self.membership.copy()
+        self._duals = tuple(np.zeros(w.shape, dtype=np.float32) for w in energy.weights)
+        self._work = np.empty((2, energy.evidence.size), dtype=np.float32)
+
+    def iterate(self) -> None:
+        """Move the dual variables, then the membership, one step."""
+        for axis, (dual, bound) in enumerate(zip(self._duals, self.energy.weights, strict=True)):
+            here, there = _ends(self._ahead, axis)
+            slope = self._work[0, : dual.size].reshape(dual.shape)
+            np.subtract(there, here, out=slope)
+            slope *= np.float32(_FORTH)
+            dual += slope
+            np.minimum(dual, bound, out=dual)
+            np.negative(bound, out=slope)
+            np.maximum(dual, slope, out=dual)
+        force = self._force()
+        force *= np.float32(_BACK)
+        force += self.membership
+        np.maximum(force, self.energy.lowest, out=force)
+        np.minimum(force, self.energy.highest, out=force)
+        np.add(force, force, out=self._ahead)
+        self._ahead -= self.membership
+        np.copyto(self.membership, force)
+
+    def excess(self) -> float:
+        """Return the energy of the region less the dual energy, which no region undercuts."""
+        region = (self.membership >= _THRESHOLD).astype(np.float32)
+        force = self._force()
+        cheapest = np.where(force > 0, self.energy.highest, self.energy.lowest)
+        return self.energy.of(region) + float(np.sum(force * cheapest, dtype=np.float64))
+
+    def _force(self) -> Floats:
+        """Return evidence plus divergence of the dual variables, in working memory."""
+        out: Floats = self._work[1].reshape(self.membership.shape)
+        np.copyto(out, self.energy.evidence)
+        for axis, dual in enumerate(self._duals):
+            here, there = _ends(out, axis)
+            here += dual
+            there -= dual
+        return out
+
+
+def _ends(array: Floats, axis: int) -> tuple[Floats, Floats]:
+    """Return views of the first and of the second voxel of each pair along `axis`."""
+    moved = array.swapaxes(0, axis)
+    first: Floats = moved[:-1].swapaxes(0, axis)
+    second: Floats = moved[1:].swapaxes(0, axis)
+    return first, second

@@ -1,0 +1,185 @@
+"""What growth starts from: `GrowSettings`, `Outline`, and `Start`, what is known of a region."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+
+__all__ = [
+    "RING_MM",
+    "GrowSettings",
+    "Outline",
+    "Start",
+    "ball",
+    "box_of_ball",
+    "outlines_of",
+]
+
+RING_MM: Final = (2.5, 9.0)
+"""How far from the region, in mm, its surroundings are sampled: more than the first, at most the
+second. Source: ../shared/facts/smartpaint.md, B2."""
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Spacing = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class GrowSettings:
+    """How far and how smoothly a region grows.
+
+    Parameters
+    ----------
+    reach
+        The region ends at `reach` times the greatest radius of what it starts from.
+    radius_mm
+        Sets that end in mm instead; None for `reach`.
+    tolerance_mm
+        How far in a reader's outline may be off: deeper inside it everything belongs to the
+        region, farther outside nothing, in the slice of the outline.
+    smoothness
+        Cost of a surface in even surroundings, in units of log odds for each face between two
+        voxels of the finest spacing.
+    most_voxels
+        Above this number of voxels the region is found on a coarser grid, which its notes say.
+
+    Raises
+    ------
+    ValueError
+        If a value is not above 0.
+
+    Source: ../shared/facts/smartpaint.md, B2 (1.3, 1.5 mm, 100^3 voxels). Smoothness is 1.5 there;
+    with features that share noise, 2.5 measured better (`benchmarks/grow.py`).
+    """
+
+    reach: float = 1.3
+    radius_mm: float | None = None
+    tolerance_mm: float = 1.5
+    smoothness: float = 2.5
+    most_voxels: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        radius = 1.0 if self.radius_mm is None else self.radius_mm
+        values = (self.reach, radius, self.tolerance_mm, self.smoothness, self.most_voxels)
+        if not all(value > 0 for value in values):
+            raise ValueError(f"settings of growth must be above 0, got {self}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """The inside of what a reader outlined in one plane.
+
+    Parameters
+    ----------
+    axis, index
+        The plane: voxels whose index along array axis `axis` (0 z, 1 y, 2 x) is `index`.
+    mask
+        bool, the plane in array order: (y, x) of a z plane, (z, x) of a y plane, (z, y) of an x
+        plane.
+    """
+
+    axis: int
+    index: int
+    mask: Bools
+
+    def require_on(self, grid: Grid) -> None:
+        """Raise `CaseError` unless the outline is a plane of `grid` and holds a voxel."""
+        if self.axis not in (0, 1, 2) or not 0 <= self.index < grid.shape[self.axis]:
+            raise CaseError(
+                f"an outline must lie on a plane of the case, got plane {self.index} across axis "
+                f"{self.axis} of shape {grid.shape} (z, y, x): draw it again"
+            )
+        plane = tuple(n for axis, n in enumerate(grid.shape) if axis != self.axis)
+        if self.mask.shape != plane:
+            raise CaseError(
+                f"an outline across axis {self.axis} must have the shape {plane} of its plane, "
+                f"got {self.mask.shape}: draw it again on this case"
+            )
+        if not self.mask.any():
+            raise CaseError(
+                f"an outline must hold at least one voxel, plane {self.index} across axis "
+                f"{self.axis} holds none: outline the lesion there first"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """What is known of a region before it grows; all masks are bool of the box's shape.
+
+    Parameters
+    ----------
+    box
+        Nothing outside it belongs to the region.
+    inside, outside
+        What belongs to the region and what does not, whatever the image says; they are disjoint.
+    seed
+        Parts of the grown region (26 neighbours) stay if they share a voxel with it.
+    drawn
+        What the reader gave: the region if the image is of no help.
+    foreground, background
+        Features ``(feature, voxel)`` of samples of the region and of its surroundings, finite.
+    notes
+        Plain sentences for the reader.
+    """
+
+    box: Box
+    inside: Bools
+    outside: Bools
+    seed: Bools
+    drawn: Bools
+    foreground: Floats
+    background: Floats
+    notes: tuple[str, ...] = ()
+
+
+def outlines_of(mask: Bools, box: Box, grid: Grid) -> tuple[Outline, ...]:
+    """Return the outlines that a mask in a box holds: its planes across one axis.
+
+    The axis is the one across which the mask lies in fewest planes (of equal ones, the first), as a
+    reader leaves it who has outlined some slices of one view. No outline for an empty mask.
+    """
+    places = [np.flatnonzero(mask.any(axis=_others(axis))) for axis in range(3)]
+    axis = min(range(3), key=lambda a: len(places[a]))
+    plane = tuple(box.slices[a] for a in _others(axis))
+    shape = tuple(grid.shape[a] for a in _others(axis))
+    outlines = []
+    for place in places[axis]:
+        whole = np.zeros(shape, dtype=np.bool_)
+        whole[plane] = mask.take(place, axis=axis)
+        outlines.append(Outline(axis, box.start[axis] + int(place), whole))
+    return tuple(outlines)
+
+
+def box_of_ball(
+    centre: tuple[float, float, float],
+    radius_mm: float,
+    spacing_mm: Spacing,
+    shape: tuple[int, int, int],
+) -> Box:
+    """Return the box of voxels whose centre may lie within a ball, cut to an array of `shape`."""
+    ends = []
+    for place, step, n in zip(centre, spacing_mm, shape, strict=True):
+        first = min(max(int(np.ceil(place - radius_mm / step)), 0), int(n))
+        last = max(min(int(np.floor(place + radius_mm / step)) + 1, int(n)), first)
+        ends.append((first, last))
+    (z0, z1), (y0, y1), (x0, x1) = ends
+    return Box((z0, y0, x0), (z1, y1, x1))
+
+
+def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> Floats:
+    """Return the distance in mm of each voxel of `box` from `centre`, float32."""
+    z, y, x = (
+        ((np.arange(a, b) - place) * step).astype(np.float32) ** 2
+        for a, b, place, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)
+    )
+    squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
+    return np.sqrt(squared, out=squared)
+
+
+def _others(axis: int) -> tuple[int, ...]:
+    return tuple(a for a in range(3) if a != axis)

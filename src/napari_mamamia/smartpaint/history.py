@@ -1,0 +1,177 @@
+"""The steps of an editing session in order, and how many of them are applied.
+
+Steps are unlimited. Their differences are kept in memory up to a limit; beyond it the oldest are
+let go and read back from the journal when an undo reaches them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from napari_mamamia.core.difference import Difference
+from napari_mamamia.core.edits import Edit, Step
+from napari_mamamia.core.errors import CaseError
+
+__all__ = ["DEFAULT_LIMIT_BYTES", "History", "ReadBack"]
+
+DEFAULT_LIMIT_BYTES: Final = 256 << 20
+"""Our choice: some 600 strokes of 20 mm radius, 5 000 of 6 mm (benchmarks/session.py)."""
+
+_STEP_BYTES: Final = 1000
+_POINT_BYTES: Final = 140
+"""What a step takes beside its difference, and each place of its path: Python objects, measured
+with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They stay when the difference goes."""
+
+ReadBack = Callable[[int], Difference]
+"""From a step's number to its difference; raises a `MamamiaError` where it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    number: int
+    edit: Edit
+    difference: Difference | None
+
+
+class History:
+    """An undo list; a new step after undos drops the steps that were undone.
+
+    Parameters
+    ----------
+    limit_bytes
+        How much memory the steps may take together; only differences can be let go.
+    read_back
+        Where differences that were let go are found again. Without it, the steps beyond the
+        limit stay in the list but cannot be undone any more; `forgotten` counts them.
+    """
+
+    def __init__(
+        self, limit_bytes: int = DEFAULT_LIMIT_BYTES, read_back: ReadBack | None = None
+    ) -> None:
+        self._entries: list[_Entry] = []
+        self._position = 0
+        self._limit = limit_bytes
+        self._bytes = 0
+        self._oldest = 0
+        self.read_back = read_back
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """What each step was, in order, undone ones included."""
+        return tuple(entry.edit for entry in self._entries)
+
+    @property
+    def position(self) -> int:
+        """How many steps are applied."""
+        return self._position
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the steps take now, in bytes."""
+        return self._bytes
+
+    @property
+    def limit_bytes(self) -> int:
+        """How much memory the steps may take together; setting it lets go at once."""
+        return self._limit
+
+    @limit_bytes.setter
+    def limit_bytes(self, limit: int) -> None:
+        self._limit = limit
+        self._let_go()
+
+    @property
+    def forgotten(self) -> int:
+        """How many applied steps cannot be undone any more, because nothing holds them."""
+        if self.read_back is not None:
+            return 0
+        return sum(entry.difference is None for entry in self._entries[: self._position])
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to undo."""
+        return self._position > 0 and self._is_within_reach(self._position - 1)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is an undone step to do again."""
+        return self._position < len(self._entries) and self._is_within_reach(self._position)
+
+    def add(self, step: Step) -> None:
+        """Append an applied step; steps that were undone are dropped."""
+        for entry in self._entries[self._position :]:
+            self._bytes -= _size(entry)
+        del self._entries[self._position :]
+        self._oldest = min(self._oldest, self._position)
+        self._append(_Entry(step.number, step.edit, step.difference))
+        self._position += 1
+
+    def to_undo(self) -> Difference:
+        """Return the difference of the last applied step; `back` says that it was undone.
+
+        Raises
+        ------
+        CaseError
+            If no step can be undone.
+        FormatError, SaveError
+            If the step cannot be read back from the journal.
+        """
+        if not self.can_undo:
+            raise CaseError("expected a step to undo, but there is none: nothing was changed")
+        return self._difference(self._position - 1)
+
+    def to_redo(self) -> Difference:
+        """Return the difference of the next undone step; `forward` says that it was done.
+
+        Raises
+        ------
+        CaseError
+            If no step can be done again.
+        FormatError, SaveError
+            If the step cannot be read back from the journal.
+        """
+        if not self.can_redo:
+            raise CaseError("expected a step to do again, but there is none: nothing was changed")
+        return self._difference(self._position)
+
+    def back(self) -> None:
+        """Count one step fewer as applied."""
+        self._position -= 1
+
+    def forward(self) -> None:
+        """Count one step more as applied."""
+        self._position += 1
+
+    def _difference(self, index: int) -> Difference:
+        entry = self._entries[index]
+        if entry.difference is not None:
+            return entry.difference
+        if self.read_back is None:
+            raise CaseError(f"expected step {entry.number} in memory, but it was let go")
+        return self.read_back(entry.number)
+
+    def _is_within_reach(self, index: int) -> bool:
+        return self.read_back is not None or self._entries[index].difference is not None
+
+    def _append(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+        self._bytes += _size(entry)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop the oldest differences until the rest fits; `_oldest` is the first still held."""
+        while self._bytes > self._limit and self._oldest < len(self._entries):
+            entry = self._entries[self._oldest]
+            self._bytes -= _difference_bytes(entry)
+            self._entries[self._oldest] = replace(entry, difference=None)
+            self._oldest += 1
+
+
+def _size(entry: _Entry) -> int:
+    stroke = entry.edit.stroke
+    path = 0 if stroke is None else len(stroke.path)
+    return _STEP_BYTES + _POINT_BYTES * path + _difference_bytes(entry)
+
+
+def _difference_bytes(entry: _Entry) -> int:
+    return 0 if entry.difference is None else entry.difference.nbytes

@@ -1,0 +1,209 @@
+"""Tools that change a whole mask: islands, holes, a margin, smoothing.
+
+Each takes a mask, bool (z, y, x), and its grid, changes neither, and returns a `Change`: the
+smallest box that holds every voxel that changes, and the new mask in it. Work is done on the mask's
+own box. Parts are 26-connected. Distances run in mm from voxel centre to voxel centre along the
+array's axes. The border of the image is where the scan ends, not the tissue: it is no edge.
+"""
+
+from collections.abc import Callable
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import (
+    binary_fill_holes,
+    distance_transform_edt,
+    find_objects,
+    gaussian_filter,
+    label,
+)
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+
+__all__ = [
+    "Change",
+    "as_job",
+    "change_between",
+    "fill_holes",
+    "keep_largest",
+    "margin",
+    "remove_small",
+    "smooth",
+]
+
+_ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
+_ROUNDING: Final = 1e-6  # of a distance: affines are stored as float32
+_TRUNCATE: Final = 3.0  # standard deviations that a Gaussian reaches
+
+Bools = NDArray[np.bool_]
+Change = tuple[Box, Bools]
+"""A box and the new mask in it; the empty box where nothing changes."""
+
+
+def as_job(text: str, tool: Callable[[], Change]) -> Job[Change]:
+    """Return a job that runs a tool and says `text` meanwhile.
+
+    The tools spend their time in compiled code that other threads run beside; a running tool cannot
+    be cancelled, its answer can be dropped.
+
+    Examples
+    --------
+    A job for a worker thread: ``as_job("Filling holes", lambda: fill_holes(mask, grid))``.
+    """
+    yield Progress(0, 1, text)
+    change = tool()
+    yield Progress(1, 1, text)
+    return change
+
+
+def keep_largest(mask: Bools, grid: Grid) -> Change:
+    """Keep the part with most voxels; of equal ones, the first in the array."""
+    box, crop = _crop(mask, grid)
+    parts, sizes = _parts(crop)
+    if len(sizes) < 3:
+        return _nothing()
+    return change_between(box, crop, parts == int(sizes[1:].argmax()) + 1)
+
+
+def remove_small(mask: Bools, grid: Grid, least_mm3: float) -> Change:
+    """Remove the parts of less than `least_mm3`, which is 0 or more."""
+    _require(least_mm3 >= 0, f"a least volume must be 0 mm3 or more, got {least_mm3:g} mm3")
+    box, crop = _crop(mask, grid)
+    parts, sizes = _parts(crop)
+    stays = sizes * grid.voxel_volume_mm3 >= least_mm3 * (1 - _ROUNDING)
+    stays[0] = False
+    return change_between(box, crop, stays[parts])
+
+
+def fill_holes(mask: Bools, grid: Grid, plane_axis: int | None = None) -> Change:
+    """Fill what the mask encloses.
+
+    Parameters
+    ----------
+    mask, grid
+        The mask.
+    plane_axis
+        None fills holes that are closed off in 3-D; an array axis (0 z, 1 y, 2 x) those that are
+        closed off in a plane across it, such as the core of a rim that is open above. Background is
+        connected through faces.
+    """
+    box, crop = _crop(mask, grid)
+    if plane_axis is None:
+        return change_between(box, crop, _enclosed(crop))
+    full = crop.copy()
+    for plane in full.swapaxes(0, plane_axis):
+        plane |= binary_fill_holes(plane)
+    return change_between(box, crop, full)
+
+
+def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
+    """Add what lies within `margin_mm` of the mask; if it is negative, take away from the mask.
+
+    A voxel is added if its centre is at most the margin away from a voxel of the mask, and taken
+    away if it is at most that far from a voxel outside. A margin below the slice spacing leaves
+    the neighbouring slices alone.
+    """
+    _require(bool(np.isfinite(margin_mm)), f"a margin must be a number of mm, got {margin_mm}")
+    reach = [ceil(abs(margin_mm) / step) + 1 for step in grid.spacing_mm]
+    tight = Box.around(mask)
+    if tight.is_empty or margin_mm == 0:
+        return _nothing()
+    box = tight.grown(reach if margin_mm > 0 else (1, 1, 1), grid.shape)
+    crop = np.asarray(mask[box.slices], dtype=np.bool_)
+    away = _distance_to(crop if margin_mm > 0 else ~crop, grid)
+    near = away <= abs(margin_mm) * (1 + _ROUNDING)
+    return change_between(box, crop, crop | near if margin_mm > 0 else crop & ~near)
+
+
+def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
+    """Smooth the surface of each part with a Gaussian of `smooth_mm`, which is above 0.
+
+    The part is blurred, and of the blurred values as many voxels are kept as it had, the highest:
+    each part keeps its volume to within voxels of equal value. Parts that come to overlap are
+    joined, and the mask then loses what they share. Parts of one voxel stay.
+
+    Source: Gaussian smoothing with a level that keeps the volume, our choice of the level; at 0.5
+    a ball of 5 mm radius would lose a tenth of its volume at 1.5 mm.
+    """
+    _require(smooth_mm > 0, f"smoothing must be above 0 mm, got {smooth_mm:g} mm")
+    sigma = [smooth_mm / step for step in grid.spacing_mm]
+    reach = [ceil(_TRUNCATE * s) + 1 for s in sigma]
+    tight = Box.around(mask)
+    if tight.is_empty:
+        return _nothing()
+    box = tight.grown(reach, grid.shape)
+    crop = np.asarray(mask[box.slices], dtype=np.bool_)
+    parts, _ = label(crop, structure=_ALL_NEIGHBOURS)
+    out = np.zeros_like(crop)
+    for number, place in enumerate(find_objects(parts), start=1):
+        around = Box(tuple(s.start for s in place), tuple(s.stop for s in place)).grown(
+            reach, crop.shape
+        )
+        out[around.slices] |= _smoothed(parts[around.slices] == number, sigma)
+    return change_between(box, crop, out)
+
+
+def change_between(box: Box, before: Bools, after: Bools) -> Change:
+    """Return the change from one mask to another in `box`, both of its shape."""
+    tight = Box.around(before != after)
+    if tight.is_empty:
+        return _nothing()
+    (z, y, x), (a, b, c), (d, e, f) = box.start, tight.start, tight.stop
+    return Box((z + a, y + b, x + c), (z + d, y + e, x + f)), after[tight.slices].copy()
+
+
+def _nothing() -> Change:
+    return Box.empty(), np.zeros((0, 0, 0), dtype=np.bool_)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise CaseError(f"{message}: type another value")
+
+
+def _crop(mask: Bools, grid: Grid) -> Change:
+    """Return the box of the mask and the mask in it."""
+    if mask.shape != grid.shape:
+        raise CaseError(
+            f"the mask must have the shape {grid.shape} of its grid (z, y, x), got {mask.shape}: "
+            "open the case again"
+        )
+    box = Box.around(mask)
+    return box, np.asarray(mask[box.slices], dtype=np.bool_)
+
+
+def _parts(crop: Bools) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Return the number of each voxel's part (0: none), and the parts' voxels by number."""
+    parts, count = label(crop, structure=_ALL_NEIGHBOURS)
+    return parts, np.bincount(parts.ravel(), minlength=count + 1)
+
+
+def _enclosed(crop: Bools) -> Bools:
+    """Return the mask with what it encloses; one labelling, where SciPy dilates many times."""
+    outside = np.pad(~crop, 1, constant_values=True)
+    parts, _ = label(outside)
+    return np.ascontiguousarray((parts != parts[0, 0, 0])[1:-1, 1:-1, 1:-1])
+
+
+def _distance_to(what: Bools, grid: Grid) -> NDArray[np.float64]:
+    """Return the distance in mm to the nearest voxel of `what`; infinity where there is none."""
+    if not what.any():
+        return np.full(what.shape, np.inf)
+    distance: NDArray[np.float64] = distance_transform_edt(~what, sampling=grid.spacing_mm)
+    return distance
+
+
+def _smoothed(part: Bools, sigma: list[float]) -> Bools:
+    """Return the part blurred and cut at the level that keeps its number of voxels best."""
+    count = int(np.count_nonzero(part))
+    blurred = gaussian_filter(part.astype(np.float32), sigma, mode="nearest", truncate=_TRUNCATE)
+    level = np.partition(blurred.ravel(), blurred.size - count)[blurred.size - count]
+    with_ties, without = blurred >= level, blurred > level
+    more, fewer = int(np.count_nonzero(with_ties)), int(np.count_nonzero(without))
+    nearest: Bools = with_ties if more - count <= count - fewer else without
+    return nearest
