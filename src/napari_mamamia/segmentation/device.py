@@ -1,0 +1,115 @@
+"""Where a network runs: the processor, a graphics card, how many threads. Imports torch late."""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from napari_mamamia.core.errors import MissingExtraError, ModelError
+
+__all__ = [
+    "DEVICES",
+    "choose_device",
+    "free_bytes",
+    "release_memory",
+    "require_openvino",
+    "require_torch",
+    "threads_set",
+    "usual_threads",
+]
+
+DEVICES: Final = ("auto", "cpu", "cuda", "mps")
+
+
+def require_torch() -> None:
+    """Raise `MissingExtraError` unless torch and the networks' package are installed."""
+    for package in ("torch", "dynamic_network_architectures"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, "segment")
+
+
+def require_openvino() -> None:
+    """Raise `MissingExtraError` unless openvino is installed."""
+    if importlib.util.find_spec("openvino") is None:
+        raise MissingExtraError("openvino", "openvino")
+
+
+def choose_device(wanted: str = "auto") -> str:
+    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` takes the first that is there.
+
+    Raises
+    ------
+    ModelError
+        If a device is asked for by name and is not there, or has no such name.
+    MissingExtraError
+        If torch is not installed.
+    """
+    if wanted not in DEVICES:
+        raise ModelError(
+            f"a device should be one of {', '.join(DEVICES)}, got {wanted!r}: choose one of them"
+        )
+    require_torch()
+    present = _present()
+    if wanted == "auto":
+        return present[0]
+    if wanted not in present:
+        raise ModelError(
+            f"the device {wanted} was asked for, but torch sees only {', '.join(present)}: "
+            "choose auto or cpu, or install a torch that fits the card and its driver"
+        )
+    return wanted
+
+
+def usual_threads() -> int:
+    """Return how many threads a network uses unless told: every core but one, at least one.
+
+    A core is left for the window: with all cores taken, threads that wait for each other spin.
+    """
+    return max((os.cpu_count() or 1) - 1, 1)
+
+
+def free_bytes(device: str) -> int | None:
+    """Return the free memory of a graphics card in bytes; None where it cannot be asked."""
+    if device != "cuda":
+        return None
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    return int(free)
+
+
+def release_memory(device: str) -> None:
+    """Give memory that no tensor uses back to the graphics card; on the processor do nothing."""
+    import torch
+
+    if device == "cuda":
+        torch.cuda.empty_cache()
+    elif device == "mps":
+        torch.mps.empty_cache()
+
+
+@contextmanager
+def threads_set(threads: int | None) -> Iterator[int]:
+    """Set torch's threads for the block (None leaves them), and set them back, whatever happens."""
+    import torch
+
+    before = int(torch.get_num_threads())
+    if threads is not None and threads != before:
+        torch.set_num_threads(threads)
+    try:
+        yield int(torch.get_num_threads())
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
+
+
+def _present() -> tuple[str, ...]:
+    import torch
+
+    found = []
+    if torch.cuda.is_available():
+        found.append("cuda")
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return (*found, "cpu")

@@ -1,0 +1,98 @@
+"""What the outputs of an nnU-Net mean: labels, or regions that overlap."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import ModelError
+
+__all__ = ["Labels", "read_labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The label table of a model.
+
+    `names` are (name, values) in the order of dataset.json, background and ignore left out.
+    With regions each output is one of them on its own, and `region_order` gives the value that each
+    writes, later ones over earlier ones; without regions it is empty and output k is label k.
+    """
+
+    names: tuple[tuple[str, tuple[int, ...]], ...]
+    region_order: tuple[int, ...] = ()
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether outputs are regions, each with its own yes or no."""
+        return bool(self.region_order)
+
+    @property
+    def foreground(self) -> tuple[int, ...]:
+        """Every value above background, ascending."""
+        return tuple(sorted({value for _, values in self.names for value in values if value}))
+
+    @property
+    def heads(self) -> int:
+        """Number of outputs of the network."""
+        return len(self.region_order) if self.has_regions else len(self.foreground) + 1
+
+    @property
+    def dtype(self) -> type[np.uint8] | type[np.uint16]:
+        """Type of a label map: uint8, from 255 labels on uint16."""
+        return np.uint8 if len(self.foreground) < 255 else np.uint16
+
+    def one_hot(self, labels: NDArray[Any]) -> NDArray[np.float32]:
+        """Return a float32 channel for each foreground value: the input of a cascade's stage."""
+        return np.stack([(labels == value).astype(np.float32) for value in self.foreground])
+
+
+def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
+    """Return the labels of a dataset.json.
+
+    Raises
+    ------
+    ModelError
+        If background is not 0, or regions lack their order.
+    """
+    table = dataset.get("labels")
+    if not isinstance(table, dict) or table.get("background") != 0:
+        raise ModelError(
+            f'{where} should hold "labels" with background 0, got {table!r}: '
+            "restore the dataset.json that came with the model"
+        )
+    try:
+        names = tuple(
+            (name, _values(value))
+            for name, value in table.items()
+            if name != "ignore" and any(_values(value))
+        )
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"{where}: labels should be whole numbers or lists of them, got {table!r}: "
+            "restore the dataset.json that came with the model"
+        ) from error
+    if not any(isinstance(value, list) and len(value) > 1 for value in table.values()):
+        return _checked(Labels(names), where)
+    order = tuple(int(value) for value in dataset.get("regions_class_order") or ())
+    if len(order) != len(names):
+        raise ModelError(
+            f"{where} has {len(names)} regions, but regions_class_order has {len(order)} entries: "
+            "restore the dataset.json that came with the model"
+        )
+    return Labels(names, order)
+
+
+def _values(value: Any) -> tuple[int, ...]:
+    return tuple(int(item) for item in value) if isinstance(value, list) else (int(value),)
+
+
+def _checked(labels: Labels, where: str) -> Labels:
+    if labels.foreground != tuple(range(1, len(labels.foreground) + 1)):
+        raise ModelError(
+            f"{where}: labels should count 1, 2, 3 ... without gaps, got {labels.foreground}: "
+            "restore the dataset.json that came with the model"
+        )
+    return labels

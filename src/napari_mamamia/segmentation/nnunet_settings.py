@@ -1,0 +1,141 @@
+"""What an nnU-Net run is asked to do, and what it then did. No torch here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.segmentation.device import DEVICES
+
+__all__ = ["BACKENDS", "PRECISIONS", "EngineResult", "EngineSettings", "Ran", "TilePlan"]
+
+BACKENDS = ("torch", "openvino")
+PRECISIONS = ("fp32", "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How a model is run; the defaults are nnU-Net's own, so the mask is too.
+
+    Parameters
+    ----------
+    folds
+        Names of the folds to average (``"0"`` .. ``"4"``, ``"all"``); empty takes all that are
+        there.
+    step
+        Distance of tiles as a share of the patch, above 0 and at most 1; nnU-Net's is 0.5.
+    mirroring
+        Whether mirrored copies are averaged, along the axes that the checkpoint allows.
+    device, backend, precision
+        One of `DEVICES`, `BACKENDS`, `PRECISIONS`. Only torch with fp32 on the processor is exact.
+    threads
+        Threads of the processor; None leaves torch's number as it is.
+    checkpoint
+        File name in each fold's folder; empty takes ``checkpoint_final.pth``, else ``_best``.
+    accept_trainer
+        Whether a trainer that nnU-Net does not have is taken to build the plans' own network.
+    keep_probability
+        Whether the foreground's probability map is returned too.
+
+    Raises
+    ------
+    ModelError
+        If a value is out of range.
+    """
+
+    folds: tuple[str, ...] = ()
+    step: float = 0.5
+    mirroring: bool = True
+    device: str = "auto"
+    backend: str = "torch"
+    precision: str = "fp32"
+    threads: int | None = None
+    checkpoint: str = ""
+    accept_trainer: bool = False
+    keep_probability: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.step <= 1:
+            raise ModelError(f"the step must lie above 0 and up to 1, got {self.step}: use 0.5")
+        if self.threads is not None and self.threads < 1:
+            raise ModelError(f"threads must be at least 1, got {self.threads}: use 1 or more")
+        for name, value, known in (
+            ("device", self.device, DEVICES),
+            ("backend", self.backend, BACKENDS),
+            ("precision", self.precision, PRECISIONS),
+        ):
+            if value not in known:
+                raise ModelError(
+                    f"the {name} should be one of {', '.join(known)}, got {value!r}: choose another"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """What a run would cost: `tiles` to compute in each fold, `passes` mirrored copies of each.
+
+    `skipped` tiles lie outside the region. `model_shape` is the volume's shape on the model's grid,
+    and `bytes_needed` what the sums, the data and the largest step of preparing it take, in bytes.
+    """
+
+    tiles: int
+    skipped: int
+    passes: int
+    folds: int
+    model_shape: tuple[int, ...]
+    bytes_needed: int
+
+    @property
+    def forwards(self) -> int:
+        """How often a network runs."""
+        return self.tiles * self.passes * self.folds
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run did. `cut_short` says in plain words what the time limit cost, "" if nothing."""
+
+    folds_asked: tuple[str, ...]
+    folds_done: tuple[str, ...]
+    tiles: int
+    tiles_skipped: int
+    passes: int
+    step: float
+    device: str
+    backend: str
+    precision: str
+    threads: int
+    cut_short: str = ""
+    seconds: tuple[tuple[str, float], ...] = ()
+
+    def parameters(self) -> tuple[tuple[str, Setting], ...]:
+        """Return what provenance keeps of the run."""
+        return (
+            ("folds", ",".join(self.folds_done)),
+            ("folds_asked", ",".join(self.folds_asked)),
+            ("step", self.step),
+            ("mirrored_copies", self.passes),
+            ("tiles", self.tiles),
+            ("tiles_skipped", self.tiles_skipped),
+            ("device", self.device),
+            ("backend", self.backend),
+            ("precision", self.precision),
+            ("threads", self.threads),
+            ("cut_short", self.cut_short),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EngineResult:
+    """Labels on the case's grid, ``(z, y, x)`` uint8 (uint16 from 255 labels on).
+
+    `probability` is float16 ``(z, y, x)``, 0 to 1: that a voxel is not background; None unless it
+    was asked for.
+    """
+
+    labels: NDArray[Any]
+    ran: Ran
+    probability: NDArray[np.float16] | None = None

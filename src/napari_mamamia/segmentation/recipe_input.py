@@ -1,0 +1,277 @@
+"""A case as a model's recipe wants it: channels, normalising, cropping, resampling, and back."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.maps import KineticMap, map_job, percent_enhancement
+from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.segmentation.postprocess import BreastArea
+from napari_mamamia.segmentation.recipe import Normalise, Recipe, RegionKind, Scope
+
+__all__ = ["ModelInput", "channel_names", "labels_on_case", "model_input", "phase_order_warning"]
+
+_LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
+_SLAB: Final = 8
+_SPLINE: Final = 3
+
+Volumes = tuple[NDArray[Any], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelInput:
+    """What a network gets of a case: `arrays` on `grid`, which is the part `crop` of the case's.
+
+    `region` is the box of `grid` that the network looks at, None for all of it. `notes` are shown.
+    """
+
+    arrays: Volumes
+    grid: Grid
+    crop: Box
+    region: Box | None = None
+    notes: tuple[str, ...] = ()
+
+
+def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
+    """Return the expression of each channel; without a recipe's own, channel k is phase k.
+
+    Raises
+    ------
+    ModelError
+        If the recipe has another number of channels than the model.
+    """
+    if not recipe.channels:
+        return tuple(f"p{k}" for k in range(channels))
+    if len(recipe.channels) != channels:
+        raise ModelError(
+            f"the model takes {channels} channel(s), its recipe makes {len(recipe.channels)} "
+            f"({', '.join(recipe.channels)}): correct the recipe"
+        )
+    return recipe.channels
+
+
+def model_input(
+    case: Case,
+    recipe: Recipe,
+    channels: int,
+    breast: BreastArea | None = None,
+    look_in: Box | None = None,
+) -> Job[ModelInput]:
+    """Return a job that makes a model's input of a case.
+
+    Parameters
+    ----------
+    case
+        All its phases read.
+    recipe
+        The model's.
+    channels
+        How many the network takes.
+    breast
+        Needed if the recipe looks at the breast only.
+    look_in
+        A box of the case that alone is asked for; it takes the breast's place.
+
+    Raises
+    ------
+    CaseError
+        If the case has too few phases.
+    ModelError
+        If recipe and model do not fit each other, or the breast is missing.
+    """
+    names = channel_names(recipe, channels)
+    case.require_phases(_phases_needed(names, recipe))
+    arrays = []
+    for place, name in enumerate(names):
+        yield Progress(place, len(names), f"Channel {place}: {name}")
+        arrays.append((yield from _channel(case, name, recipe.whole_numbers)))
+    box = Box.whole(case.grid.shape)
+    region = look_in
+    if recipe.region is not RegionKind.WHOLE:
+        if breast is None:
+            raise ModelError("the recipe looks at the breast only: give its mask or box")
+        reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
+        around = breast.box.grown(reach, case.grid.shape)
+        if recipe.region is RegionKind.CROP:
+            box, region, arrays = around, None, [array[around.slices] for array in arrays]
+        else:
+            region = around if look_in is None else look_in
+    if recipe.normalise is not None:
+        yield Progress(0, 1, "Normalising over the phases")
+        arrays = list(_normalised(arrays, case, box, recipe.normalise))
+    grid = _part_of(case.grid, box)
+    if recipe.spacing_mm is not None:
+        fine = _respaced(grid, recipe.spacing_mm)
+        for place, array in enumerate(arrays):
+            arrays[place] = yield from _resampled(array, grid, fine)
+        region = None if region is None else _box_on(region, grid, fine)
+        grid = fine
+    warning = phase_order_warning(case)
+    return ModelInput(tuple(arrays), grid, box, region, (warning,) if warning else ())
+
+
+def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArray[Any]:
+    """Return labels ``(z, y, x)`` on the case's `grid`, each voxel from the nearest one."""
+    if labels.shape != made.crop.shape:
+        steps = [
+            np.minimum(np.rint(np.arange(n) * s / t).astype(np.intp), m - 1)
+            for n, m, s, t in zip(
+                made.crop.shape,
+                labels.shape,
+                grid.spacing_mm,
+                made.grid.spacing_mm,
+                strict=True,
+            )
+        ]
+        labels = labels[np.ix_(*steps)]
+    if made.crop.shape == grid.shape:
+        return labels
+    whole: NDArray[Any] = np.zeros(grid.shape, dtype=labels.dtype)
+    whole[made.crop.slices] = labels
+    return whole
+
+
+def phase_order_warning(case: Case) -> str:
+    """Return a sentence if phase 1 is not brighter than phase 0 on average, else "".
+
+    Contrast agent brightens tissue; with phases reversed a trained model silently finds nothing.
+    """
+    if len(case.phases) < 2:
+        return ""
+    step = max(round((case.signal[0].size / _LOOKED_AT) ** (1 / 3)), 1)
+    before, after = (float(case.signal[k, ::step, ::step, ::step].mean()) for k in (0, 1))
+    if after > before:
+        return ""
+    return (
+        f"phase 1 is not brighter than phase 0 (mean {after:.4g} and {before:.4g}): phases may be "
+        "in the wrong order, and a trained model then finds nothing"
+    )
+
+
+def _phases_needed(names: Sequence[str], recipe: Recipe) -> int:
+    needed = 1 if recipe.normalise is None else 2
+    for name in names:
+        for number in re.findall(r"p(\d+)", name):
+            needed = max(needed, int(number) + 1)
+        if "post" in name or name.startswith("pe"):
+            needed = max(needed, 2)
+        if name == "ser":
+            needed = max(needed, 3)
+    return needed
+
+
+def _phase(case: Case, name: str) -> int:
+    if name == "first_post":
+        return 1
+    return len(case.phases) - 1 if name == "last_post" else int(name[1:])
+
+
+def _channel(case: Case, name: str, whole_numbers: bool) -> Job[NDArray[Any]]:
+    """Return one channel ``(z, y, x)``; where PE or SER are undefined it is 0."""
+    if name == "ser":
+        choice = choose_phases(case.times_s)
+        ratio = yield from map_job(case.signal, KineticMap.SIGNAL_ENHANCEMENT_RATIO, choice)
+        return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)
+    if name.startswith("pe"):
+        phase = _phase(case, name[3:-1]) if "(" in name else 1
+        return np.nan_to_num(percent_enhancement(case.signal, phase), nan=0.0)
+    parts = [case.signal[_phase(case, one)] for one in name.split("-")]
+    if len(parts) == 1:
+        phase_as_it_is: NDArray[Any] = parts[0]
+        return phase_as_it_is
+    kind = np.int16 if whole_numbers else np.float32
+    difference: NDArray[Any] = parts[0].astype(kind) - parts[1].astype(kind)
+    return difference
+
+
+def _normalised(
+    arrays: Sequence[NDArray[Any]], case: Case, box: Box, how: Normalise
+) -> Iterator[NDArray[np.float32]]:
+    shared = None
+    if how.scope is Scope.ALL:
+        shared = _statistics(case.signal[(slice(None), *box.slices)])
+    elif how.scope is Scope.PRE:
+        shared = _statistics(_clipped(case.signal[0][box.slices], how))
+    for array in arrays:
+        clipped = _clipped(array, how)
+        mean, std = _statistics(clipped) if shared is None else shared
+        yield (clipped - np.float32(mean)) / np.float32(std)
+
+
+def _statistics(values: NDArray[Any]) -> tuple[float, float]:
+    mean = float(values.mean(dtype=np.float64))
+    std = float(values.std(dtype=np.float64))
+    if not std > 0:
+        raise CaseError(
+            f"the images should vary, but every voxel is {mean:g}: open the images of the case"
+        )
+    return mean, std
+
+
+def _clipped(array: NDArray[Any], how: Normalise) -> NDArray[np.float32]:
+    out: NDArray[np.float32] = array.astype(np.float32)
+    if how.percentiles is not None:
+        looked_at = out[out != 0] if how.nonzero else out
+        if looked_at.size:
+            low, high = np.percentile(looked_at, how.percentiles)
+            np.clip(out, low, high, out=out)
+    return out
+
+
+def _part_of(grid: Grid, box: Box) -> Grid:
+    if box.shape == grid.shape:
+        return grid
+    affine = grid.affine.copy()
+    affine[:3, 3] = grid.to_world_mm(box.start)
+    return Grid(box.shape, affine)
+
+
+def _respaced(grid: Grid, spacing_mm: Sequence[float]) -> Grid:
+    """Return the grid of another spacing that starts at the same voxel centre."""
+    shape = [
+        max(round(n * s / t), 1)
+        for n, s, t in zip(grid.shape, grid.spacing_mm, spacing_mm, strict=True)
+    ]
+    factors = [t / s for s, t in zip(grid.spacing_mm, spacing_mm, strict=True)]
+    affine = grid.affine.copy()
+    affine[:3, :3] *= factors[::-1]
+    return Grid((shape[0], shape[1], shape[2]), affine)
+
+
+def _resampled(array: NDArray[Any], grid: Grid, fine: Grid) -> Job[NDArray[np.float32]]:
+    """Return cubic B-spline values at the voxel centres of `fine`, the edges mirrored."""
+    yield Progress(0, fine.shape[0], "Resampling to the recipe's spacing")
+    knots = ndimage.spline_filter(array.astype(np.float32), _SPLINE, np.float32, mode="mirror")
+    steps = [b / a for a, b in zip(grid.spacing_mm, fine.spacing_mm, strict=True)]
+    out = np.empty(fine.shape, dtype=np.float32)
+    for first in range(0, fine.shape[0], _SLAB):
+        slab = out[first : first + _SLAB]
+        ndimage.affine_transform(
+            knots,
+            steps,
+            offset=(first * steps[0], 0.0, 0.0),
+            output_shape=slab.shape,
+            output=slab,
+            order=_SPLINE,
+            mode="mirror",
+            prefilter=False,
+        )
+        yield Progress(first, fine.shape[0], "Resampling to the recipe's spacing")
+    return out
+
+
+def _box_on(box: Box, grid: Grid, fine: Grid) -> Box:
+    scale = [a / b for a, b in zip(grid.spacing_mm, fine.spacing_mm, strict=True)]
+    start = [min(int(a * f), n) for a, f, n in zip(box.start, scale, fine.shape, strict=True)]
+    stop = [min(int(b * f) + 1, n) for b, f, n in zip(box.stop, scale, fine.shape, strict=True)]
+    return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

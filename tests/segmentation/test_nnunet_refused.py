@@ -1,0 +1,194 @@
+"""Models that are damaged, do not fit, or want to run something: refused, and nothing is run."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.weights import recognise_model
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("dynamic_network_architectures")
+
+GRID = Grid((16, 16, 16), np.eye(4))
+
+
+def loaded(root, **settings):
+    from napari_mamamia.segmentation.nnunet_engine import load_engine
+
+    return run_job(load_engine(recognise_model(root), EngineSettings(**settings)))
+
+
+def edited(root, change):
+    plans = json.loads((root / "plans.json").read_text())
+    change(plans["configurations"]["made_parent"])
+    (root / "plans.json").write_text(json.dumps(plans))
+
+
+class Trap:
+    """Unpickling it would make a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return (Path.touch, (Path(self.path),))
+
+
+@pytest.mark.parametrize("place", ["logging", "network_weights"])
+def test_a_checkpoint_that_wants_to_run_something_is_refused_and_not_run(made, tmp_path, place):
+    root = made.write_model(tmp_path, made.Spec())
+    file = root / "fold_0" / "checkpoint_final.pth"
+    found = torch.load(file, weights_only=False)
+    bait = tmp_path / "was_run"
+    found[place] = Trap(bait)
+    torch.save(found, file)
+    with pytest.raises(ModelError, match=r"loading it would call .*pathlib") as refused:
+        loaded(root)
+    assert "nothing was run" in str(refused.value)
+    assert not bait.exists()
+    with file.open("rb") as stream:  # the trap is real: the usual reader falls into it
+        torch.load(stream, weights_only=False)
+    assert bait.exists()
+
+
+def test_a_plain_pickle_is_refused_and_not_run(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec())
+    bait = tmp_path / "was_run"
+    (root / "fold_0" / "checkpoint_final.pth").write_bytes(pickle.dumps(Trap(bait)))
+    with pytest.raises(
+        ModelError, match=r"loading it would call pathlib\.Path\.touch, pathlib\.PosixPath:"
+    ):
+        loaded(root)
+    assert not bait.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("network_class_name", "os.system"),
+        ("network_class_name", "evil.PlainConvUNet"),
+        ("network_class_name", "dynamic_network_architectures.architectures.primus.Primus"),
+    ],
+)
+def test_a_network_that_is_not_on_the_list_is_refused(made, tmp_path, key, value):
+    root = made.write_model(tmp_path, made.Spec())
+    edited(root, lambda found: found["architecture"].update({key: value}))
+    with pytest.raises(ModelError, match="nothing was imported"):
+        loaded(root)
+
+
+def test_an_operation_that_is_not_on_the_list_is_refused_and_not_imported(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec())
+    (tmp_path / "evil_module.py").write_text("raise SystemExit")
+    edited(
+        root,
+        lambda found: found["architecture"]["arch_kwargs"].update(nonlin="evil_module.LeakyReLU"),
+    )
+    with pytest.raises(ModelError, match="an operation should be one of"):
+        loaded(root)
+
+
+def test_an_import_smuggled_into_another_argument_is_refused(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec())
+
+    def smuggle(found):
+        found["architecture"]["arch_kwargs"]["block"] = "subprocess.Popen"
+        found["architecture"]["_kw_requires_import"].append("block")
+
+    edited(root, smuggle)
+    with pytest.raises(ModelError, match="among nnU-Net's own, got 'block'"):
+        loaded(root)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [
+        ("resampling_fn_data", "os.system", "the resampling should be one of"),
+        ("normalization_schemes", ["os.system", "x"], "a normalisation should be one of"),
+    ],
+)
+def test_functions_that_are_not_on_the_list_are_refused(made, tmp_path, key, value, what):
+    root = made.write_model(tmp_path, made.Spec())
+    edited(root, lambda found: found.update({key: value}))
+    with pytest.raises(ModelError, match=what):
+        recognise_model(root)
+
+
+def test_a_cut_off_checkpoint_is_refused(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec())
+    file = root / "fold_0" / "checkpoint_final.pth"
+    data = file.read_bytes()
+    for kept in (0, 3, len(data) // 2, len(data) - 100):
+        file.write_bytes(data[:kept])
+        with pytest.raises(ModelError, match="checkpoint"):
+            loaded(root)
+
+
+def test_a_missing_fold_is_named_with_those_that_are_there(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec(folds=("0", "2")))
+    with pytest.raises(ModelError, match="1 is not there; it has 0, 2"):
+        loaded(root, folds=("0", "1"))
+
+
+def test_folds_without_a_common_checkpoint_are_refused(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec(folds=("0", "1")))
+    file = root / "fold_1" / "checkpoint_final.pth"
+    file.rename(file.with_name("checkpoint_best.pth"))
+    with pytest.raises(ModelError, match="share a checkpoint of one name"):
+        loaded(root)
+    assert loaded(root, folds=("1",), checkpoint="checkpoint_best.pth").folds == ("1",)
+
+
+def test_weights_of_another_network_are_refused_with_the_first_difference(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec())
+    wider = {"features_per_stage": [4, 8]}
+    edited(root, lambda found: found["architecture"]["arch_kwargs"].update(wider))
+    with pytest.raises(ModelError, match=r"where encoder.*instead of \(8"):
+        loaded(root)
+
+
+def test_an_unknown_trainer_is_refused_unless_it_is_accepted(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec(trainer="nnUNetTrainerOfMine"))
+    with pytest.raises(ModelError, match=r"nnUNetTrainerOfMine.*accept_trainer"):
+        loaded(root)
+    assert loaded(root, accept_trainer=True).folds == ("0",)
+
+
+def test_a_wrong_number_of_channels_is_refused(made, tmp_path):
+    engine = loaded(made.write_model(tmp_path, made.Spec()))
+    volume = np.ones(GRID.shape, dtype=np.int16)
+    with pytest.raises(ModelError, match=r"takes 2 channel\(s\) \(DCE_pre, DCE_post1\), got 1"):
+        run_job(engine.predict([volume], GRID))
+
+
+def test_an_empty_or_infinite_volume_is_refused(made, tmp_path):
+    engine = loaded(made.write_model(tmp_path, made.Spec()))
+    empty = np.zeros(GRID.shape, dtype=np.int16)
+    with pytest.raises(CaseError, match="every voxel of the input is zero"):
+        run_job(engine.predict([empty, empty], GRID))
+    broken = np.full(GRID.shape, np.nan, dtype=np.float32)
+    with pytest.raises(CaseError, match="finite everywhere"):
+        run_job(engine.predict([empty, broken], GRID))
+
+
+def test_a_graphics_card_that_is_not_there_is_refused(made, tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("a graphics card is there")
+    root = made.write_model(tmp_path, made.Spec())
+    with pytest.raises(ModelError, match="cuda was asked for, but torch sees only cpu"):
+        loaded(root, device="cuda")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"step": 0.0}, {"step": 1.5}, {"threads": 0}, {"device": "tpu"}, {"backend": "tf"}]
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ModelError):
+        EngineSettings(**wrong)
