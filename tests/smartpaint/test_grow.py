@@ -154,6 +154,13 @@ def test_a_dark_core_is_filled():
     assert dice(mask, BALL) > 0.95
 
 
+def test_a_dark_core_in_a_slice_without_an_outline_is_filled_too():
+    # three slices from the outline, so that only the filling of holes can put it in
+    core = sphere(BALL.shape, (2.0, 1.0, 1.0), 3, (9, 20, 20))
+    mask, _ = grown(case_of(BALL & ~core), [outline(BALL, 6)])
+    assert mask[core].all()
+
+
 def test_a_neighbour_that_does_not_touch_stays_out():
     shape, spacing = (15, 40, 40), (2.0, 1.0, 1.0)
     lesion = sphere(shape, spacing, 7, (7, 20, 20))

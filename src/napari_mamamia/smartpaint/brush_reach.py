@@ -27,7 +27,7 @@ Spacing = tuple[float, float, float]
 START_INSIDE: Final = np.float32(0.95)
 START_OUTSIDE: Final = np.float32(0.05)
 """Membership of a voxel inside and outside a mask that painting starts from. Never 0 or 1, so that
-one full dose turns a voxel over. Source: ../shared/facts/smartpaint.md, A4."""
+one full dose turns a voxel over. Source: docs/methods.md, SmartPaint brush."""
 
 THRESHOLD: Final = 0.5
 """A voxel belongs to the label from this membership on."""
@@ -53,8 +53,8 @@ def painted_radius_mm(brush: Brush) -> float:
     passes. The plain sphere and the smoothing brush use the same circle: it stays as it is when
     the tool changes.
 
-    Source: derived from the dose form of ../shared/facts/smartpaint.md, A4, which finds 0.884 r
-    for a start from 0.
+    Source: derived from the dose form (docs/methods.md, SmartPaint brush); a start from 0 gives
+    0.884 r.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
 
     1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5; 0 beyond
     `painted_radius_mm`. The plain sphere has 1 all over. The voxel under the centre has 1, however
-    small the radius. Source: ../shared/facts/smartpaint.md, A4.
+    small the radius. Source: docs/methods.md, SmartPaint brush.
     """
     shares = _squared_shares(centre, brush, spacing_mm, box)
     beyond = shares > np.float32(_PAINTED_SHARE**2)

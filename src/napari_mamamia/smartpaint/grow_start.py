@@ -22,7 +22,7 @@ __all__ = [
 
 RING_MM: Final = (2.5, 9.0)
 """How far from the region, in mm, its surroundings are sampled: more than the first, at most the
-second. Source: ../shared/facts/smartpaint.md, B2."""
+second. Source: docs/methods.md, Growth to 3-D."""
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -53,8 +53,9 @@ class GrowSettings:
     ValueError
         If a value is not above 0.
 
-    Source: ../shared/facts/smartpaint.md, B2 (1.3, 1.5 mm, 100^3 voxels). Smoothness is 1.5 there;
-    with features that share noise, 2.5 measured better (`benchmarks/grow.py`).
+    Source: docs/methods.md, Growth to 3-D (1.3, 1.5 mm, 100^3 voxels). A smoothness of 1.5 was
+    found for features without common noise; with it, 2.5 measured better
+    (`benchmarks/grow.py`).
     """
 
     reach: float = 1.3
