@@ -2,6 +2,7 @@
 
 __all__ = [
     "CaseError",
+    "ClusterError",
     "FormatError",
     "GridMismatchError",
     "MamamiaError",
@@ -22,6 +23,10 @@ class CaseError(MamamiaError, ValueError):
 
 class GridMismatchError(MamamiaError, ValueError):
     """Two arrays that should share a grid do not."""
+
+
+class ClusterError(MamamiaError, ConnectionError):
+    """A dask cluster cannot be reached or started."""
 
 
 class FormatError(MamamiaError, ValueError):

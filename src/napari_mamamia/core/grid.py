@@ -88,6 +88,27 @@ class DisplayFrame:
         s, r, c = (values[axis] for axis in self.order)
         return (s, r, c)
 
+    def within(
+        self, shown: "DisplayFrame"
+    ) -> tuple[tuple[int, int, int], tuple[bool, bool, bool]]:
+        """Return this view as a turn of what `shown` displays.
+
+        For each axis (slice, row, column) of this view: which displayed axis of `shown` it is, 0 to
+        2, and whether it runs the other way there.
+
+        Examples
+        --------
+        >>> grid = Grid((2, 3, 4), np.diag([-1.0, 1.0, 2.0, 1.0]))
+        >>> grid.display_frame("sagittal").within(grid.display_frame("axial"))
+        ((2, 0, 1), (False, True, False))
+        """
+        s, r, c = (shown.order.index(axis) for axis in self.order)
+        against = (
+            flip != shown.flips[place] for flip, place in zip(self.flips, (s, r, c), strict=True)
+        )
+        a, b, d = against
+        return (s, r, c), (a, b, d)
+
     def _steps(self) -> Any:
         return (..., *(slice(None, None, -1 if flip else 1) for flip in self.flips))
 

@@ -1,14 +1,26 @@
 """Who or what made a mask, from which input, with which version and settings."""
 
+import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib import import_module
 from importlib.metadata import version
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
-__all__ = ["InputFile", "Maker", "Provenance", "Setting", "now_utc", "software_version"]
+__all__ = [
+    "InputFile",
+    "Maker",
+    "Provenance",
+    "Setting",
+    "now_utc",
+    "process_peak_memory_bytes",
+    "software_version",
+]
 
 Setting: TypeAlias = bool | int | float | str | None
+
+_KIBIBYTE: Final = 1024
 
 
 class Maker(StrEnum):
@@ -34,7 +46,10 @@ class Provenance:
     """The history of one mask.
 
     `name` is the model's or the reader's; `parameters` are (name, value) pairs in the order shown;
-    `seconds` is the computing or editing time (None if not measured); `started_from` names the mask
+    `seconds` is the computing or editing time (None if not measured); `device` says what computed,
+    such as "cpu" ("" unknown); `peak_memory_bytes` is the highest resident memory that the process
+    which made the mask ever had up to then, whatever else it held (None if not measured);
+    `started_from` names the mask
     that a reader edited ("" for none); `created` is an ISO 8601 time in UTC; `note` is shown to the
     user as it is, such as "kinetic threshold, not a trained model".
     """
@@ -49,11 +64,27 @@ class Provenance:
     note: str = ""
     created: str = field(default_factory=lambda: now_utc())
     software: str = field(default_factory=lambda: software_version())
+    device: str = ""
+    peak_memory_bytes: int | None = None
 
 
 def now_utc() -> str:
     """Return the present time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def process_peak_memory_bytes() -> int | None:
+    """Return the highest resident memory of this process so far, None where nothing tells it.
+
+    It is the whole process': its earlier work, and in the window napari too. Source: getrusage(2),
+    ru_maxrss, which Linux counts in KiB and macOS in bytes.
+    """
+    try:
+        resource: Any = import_module("resource")  # not on Windows
+    except ImportError:
+        return None
+    highest = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return highest if sys.platform == "darwin" else highest * _KIBIBYTE
 
 
 def software_version() -> str:

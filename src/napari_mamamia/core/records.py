@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["CaseFailure", "CaseScore", "ScoreStatus"]
+__all__ = ["CaseFailure", "CaseScore", "CaseTag", "FailureCause", "ScoreStatus"]
+
+
+class FailureCause(StrEnum):
+    """Why a batch could not finish a case."""
+
+    ERROR = "error"
+    """The work itself failed: a file cannot be read, or is not what was expected."""
+    TIME_LIMIT = "time_limit"
+    """It took longer than one case may take, and was ended."""
+    WORKER_LOST = "worker_lost"
+    """The process, machine or scheduler that worked on it went away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +23,17 @@ class CaseFailure:
 
     case_id: str
     reason: str
+    cause: FailureCause = FailureCause.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTag:
+    """What a reader noted of a case, such as "implant"; `created` is an ISO 8601 time in UTC."""
+
+    case_id: str
+    tag: str
+    reader: str
+    created: str
 
 
 class ScoreStatus(StrEnum):
@@ -25,6 +47,8 @@ class ScoreStatus(StrEnum):
     BOTH_EMPTY = "both_empty"
     GRID_MISMATCH = "grid_mismatch"
     UNREADABLE = "unreadable"
+    TIME_LIMIT = "time_limit"
+    WORKER_LOST = "worker_lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +56,11 @@ class CaseScore:
     """The metrics of one case under one profile; nan where a value is undefined.
 
     Distances carry their unit in the name; volumes are mm3. `dsc`, `iou` and `norm_hd` (no unit, 0
-    is best) follow the profile's rules for foreground and empty masks. `reason` says why `status`
-    is not ok, `warning` what is unusual about a scored case (both "" otherwise). Definitions:
-    docs/methods.md.
+    is best) follow the profile's rules for foreground and empty masks. `prediction_seconds`,
+    `peak_memory_bytes` and `device` are what the prediction's provenance says (nan and "" where it
+    says nothing). `tags` are a person's own words on the case, joined by "; ". `reason` says why
+    `status` is not ok, `warning` what is unusual about a scored case (both "" otherwise).
+    Definitions: docs/methods.md.
     """
 
     case_id: str
@@ -50,6 +76,11 @@ class CaseScore:
     norm_hd: float = float("nan")
     volume_reference_mm3: float = float("nan")
     volume_prediction_mm3: float = float("nan")
+    diameter_reference_mm: float = float("nan")
+    prediction_seconds: float = float("nan")
+    peak_memory_bytes: float = float("nan")
+    device: str = ""
+    tags: str = ""
     profile: str = "clinical"
     warning: str = ""
     reason: str = ""

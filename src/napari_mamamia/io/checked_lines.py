@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -15,7 +16,7 @@ from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["CheckedLines", "read_checked_lines"]
+__all__ = ["CheckedLines", "read_checked_lines", "scan_checked_lines"]
 
 SYNC_EVERY_S: Final = 1.0
 """A power failure costs at most the lines of this time; the end of the program costs none."""
@@ -41,6 +42,9 @@ class CheckedLines:
         Made if missing, its folder too.
     keep
         Whether the lines of an existing file stay.
+    sync_every_s
+        How long `append` may leave lines unforced; infinite where the caller calls `sync`, from
+        another thread if it likes.
 
     Raises
     ------
@@ -61,8 +65,9 @@ class CheckedLines:
     [{'case_id': 'A', 'dsc': 0.5}]
     """
 
-    def __init__(self, path: Path, *, keep: bool) -> None:
+    def __init__(self, path: Path, *, keep: bool, sync_every_s: float = SYNC_EVERY_S) -> None:
         self.path = path
+        self._sync_every_s = sync_every_s
         self._handle = -1
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +94,15 @@ class CheckedLines:
         SaveError
             If the system refuses to write, such as on a full disk; earlier lines stay.
         """
-        line = _line(entry)
+        self.append_text(_json(entry))
+
+    def append_text(self, text: bytes) -> None:
+        """Add one line whose entry is JSON text already, such as with megabytes of base64 in it.
+
+        `text` must be one JSON value in UTF-8 without a line end; it is not looked at. Raises
+        `SaveError` as `append`.
+        """
+        line = _HEAD + _check(text) + _MIDDLE + text + _END
         try:
             written = 0
             while written < len(line):
@@ -99,18 +112,58 @@ class CheckedLines:
             raise _failure(self.path, error) from error
         self._size += len(line)
         self._is_dirty = True
-        self.sync()
+        self.sync(every_s=self._sync_every_s)
+
+    @property
+    def size(self) -> int:
+        """Length of the file in bytes: where the next line begins."""
+        return self._size
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file still lies under its name; somebody may have removed or replaced it."""
+        try:
+            there, own = self.path.stat(), os.fstat(self._handle)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+
+    def put_back(self) -> "CheckedLines":
+        """Return a copy of the file under its name, from which it was removed; let go of this one.
+
+        Raises
+        ------
+        SaveConflictError, SaveError
+            As for a new file; this one stays open.
+        """
+        copy = CheckedLines(self.path, keep=False, sync_every_s=self._sync_every_s)
+        try:
+            os.lseek(self._handle, 0, os.SEEK_SET)
+            while block := os.read(self._handle, 1 << 20):
+                while block:
+                    block = block[os.write(copy._handle, block) :]
+        except OSError as error:
+            copy._release()
+            with suppress(OSError):
+                self.path.unlink()
+            raise _failure(self.path, error) from error
+        finally:
+            os.lseek(self._handle, self._size, os.SEEK_SET)
+        copy._size, copy._is_dirty = self._size, True
+        self._release()
+        return copy
 
     def sync(self, *, every_s: float = SYNC_EVERY_S) -> None:
         """Force to the disk what was appended, unless that was done less than `every_s` ago."""
         if not self._is_dirty or time.monotonic() - self._synced_at < every_s:
             return
+        self._is_dirty = False  # before, so that a line appended meanwhile counts as unforced
         try:
             os.fsync(self._handle)
         except OSError as error:
+            self._is_dirty = True
             raise _failure(self.path, error) from error
         self._synced_at = time.monotonic()
-        self._is_dirty = False
 
     def close(self) -> None:
         """Force all lines to the disk and let go of the file; closing twice is harmless."""
@@ -150,12 +203,26 @@ def read_checked_lines(path: Path) -> Iterator[Any]:
     FormatError
         If the file cannot be read.
     """
+    for _, entry in scan_checked_lines(path):
+        if entry is not None:
+            yield entry
+
+
+def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
+    """Yield the place and the entry of each line from `start` on; None for a damaged line.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read.
+    """
     try:
         with path.open("rb") as stream:
+            stream.seek(start)
             for line in stream:
                 text = _checked(line)
-                if text is not None:
-                    yield json.loads(text)
+                yield start, None if text is None else json.loads(text)
+                start += len(line)
     except OSError as error:
         raise FormatError(
             f"expected readable results at {path}, but {error.strerror or error}: "
@@ -163,10 +230,9 @@ def read_checked_lines(path: Path) -> Iterator[Any]:
         ) from error
 
 
-def _line(entry: object) -> bytes:
+def _json(entry: object) -> bytes:
     options = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
-    text = json.dumps(entry, **options).encode("utf-8")  # type: ignore[arg-type]
-    return _HEAD + _check(text) + _MIDDLE + text + _END
+    return json.dumps(entry, **options).encode("utf-8")  # type: ignore[arg-type]
 
 
 def _checked(line: bytes) -> bytes | None:

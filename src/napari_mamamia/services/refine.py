@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
-from napari_mamamia.io.volumes import write_mask
+from napari_mamamia.io.volumes import write_volume
 from napari_mamamia.io.workspace import Workspace
 
 __all__ = ["SavedMask", "find_refined", "save_refined"]
@@ -42,16 +42,21 @@ def save_refined(
     started_from: str = "",
     seconds: float | None = None,
     replaces: SavedMask | None = None,
+    parameters: tuple[tuple[str, Setting], ...] = (),
+    inputs: tuple[InputFile, ...] = (),
 ) -> Job[SavedMask]:
     """Return a job that saves an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
 
     Parameters
     ----------
     labels
-        ``(z, y, x)``; every value above 0 is tumour. Copied at the first step of the job, so the
-        caller may go on editing.
+        ``(z, y, x)``. uint8 values are written as they are, one for each structure; of any other
+        type every value above 0 becomes 1. Copied at the first step of the job, so the caller may
+        go on editing.
     started_from
         What was edited, such as ``"prediction kinetic"``.
+    parameters, inputs
+        What else the provenance says: strokes, tools; the file of the start mask.
     replaces
         The version that was opened or last saved. A file that is there but is not that version
         (another window saved it) is not overwritten.
@@ -63,7 +68,7 @@ def save_refined(
     SaveError
         If the disk is full or read-only; the old file is untouched.
     """
-    array = np.asarray(labels) > 0
+    values = np.array(labels) if np.asarray(labels).dtype == np.uint8 else np.asarray(labels) > 0
     yield Progress(0, 1, "Saving")
     target = workspace.refined(reader, case.case_id)
     _require_unchanged(target, replaces)
@@ -71,10 +76,12 @@ def save_refined(
         case_id=case.case_id,
         maker=Maker.READER,
         name=reader,
+        inputs=inputs,
+        parameters=parameters,
         seconds=seconds,
         started_from=started_from,
     )
-    write_mask(Mask(case.grid, array, provenance), target, overwrite=replaces is not None)
+    write_volume(values, case.grid, target, overwrite=replaces is not None)
     write_provenance(provenance, sidecar_path(target), overwrite=True)
     yield Progress(1, 1, "Saved")
     return SavedMask(target, sha256_of(target))

@@ -1,0 +1,56 @@
+"""`mamamia replay`: a mask made again from its journal."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.printing import run
+
+if TYPE_CHECKING:
+    from napari_mamamia.core.case import Case
+    from napari_mamamia.services.replay import Replay
+
+__all__ = ["replay"]
+
+
+def replay(
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="File ID.journal.")],
+    out: Annotated[Path, typer.Option("--out", metavar="MASK", help="Mask file to write.")],
+    case: Annotated[
+        Path | None,
+        typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
+    ] = None,
+) -> None:
+    """Make a mask again from its journal, bit for bit; with the images, repeat each stroke too."""
+    from napari_mamamia.services.replay import replay_journal
+
+    images = None if case is None else _case_of(journal, case)
+    _print(run(replay_journal(journal, out, images)))
+
+
+def _case_of(journal: Path, folder: Path) -> "Case":
+    """Return the case that a journal is of, with all its phases."""
+    from napari_mamamia.io.layout import find_data_set
+    from napari_mamamia.services.open_case import load_case
+    from napari_mamamia.services.replay import case_of_journal
+
+    data_set = find_data_set(folder)
+    return run(load_case(data_set.case(case_of_journal(journal))))
+
+
+def _print(done: "Replay") -> None:
+    summary = done.summary
+    print(f"case      {done.case_id}\nreader    {done.reader}")
+    for sitting in done.sittings:
+        goes_on = " (after a crash)" if sitting.opened.continues else ""
+        print(f"sitting   {sitting.first_at} to {sitting.last_at}{goes_on}")
+    print(f"start     {summary.started_from or 'an empty mask'}")
+    print(f"time      {summary.seconds:.0f} s of editing")
+    print(f"strokes   {summary.strokes} ({summary.path_mm:.0f} mm), other steps {summary.steps}")
+    print(f"undone    {summary.undos}\ntools     {', '.join(summary.tools) or 'none'}")
+    if done.n_strokes is not None:
+        print(f"repeated  {done.n_repeated} of {done.n_strokes} strokes bit for bit")
+    for note in done.notes:
+        print(f"note      {note}")
+    print(f"mask      {done.path}, {done.n_voxels} voxels\nsha256    {done.sha256}")

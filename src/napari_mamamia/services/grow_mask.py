@@ -1,0 +1,67 @@
+"""Growing the edited mask in 3-D from what is outlined, and laying the result into it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.edits import Edit
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.services.outlines import outlined_slices
+from napari_mamamia.smartpaint.grow import Grown, Outline
+
+__all__ = ["GROW_STEP", "GrownBefore", "merge_grown", "seed_planes", "seeds_of"]
+
+GROW_STEP = "grow"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownBefore:
+    """What the growing before added to the mask, and the step that it made."""
+
+    step: Edit
+    box: Box
+    added: NDArray[np.bool_]
+
+
+def seed_planes(
+    steps: Sequence[Edit], position: int, shown: tuple[int, int] | None
+) -> tuple[tuple[int, int], ...]:
+    """Return (axis, index) of the planes to grow from: those outlined, else the one shown."""
+    outlined = outlined_slices(steps, position)
+    return outlined or (() if shown is None else (shown,))
+
+
+def seeds_of(
+    labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
+) -> tuple[Outline, ...]:
+    """Return what the mask holds on each of the planes, as it is now; empty ones are left out."""
+    found = []
+    for axis, index in planes:
+        mask = np.take(labels, index, axis=axis) == label
+        if mask.any():
+            found.append(Outline(axis, index, mask))
+    return tuple(found)
+
+
+def merge_grown(
+    labels: NDArray[np.uint8], label: int, grown: Grown, before: GrownBefore | None, grid: Grid
+) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return a box, the mask in it, and what of that the growing adds.
+
+    What is there stays, except what the growing before added (`before`): the new region takes its
+    place. So a second outline can make the region smaller as well as larger.
+    """
+    box = grown.box if before is None else grown.box.union(before.box)
+    now = labels[box.slices] == label
+    kept = now if before is None else now & ~_cut(before.box, before.added, box, grid)
+    region = _cut(grown.box, grown.mask, box, grid)
+    return box, kept | region, region & ~kept
+
+
+def _cut(box: Box, mask: NDArray[np.bool_], wanted: Box, grid: Grid) -> NDArray[np.bool_]:
+    cut: NDArray[np.bool_] = LabelMap(grid, box, mask).cut(wanted).astype(np.bool_)
+    return cut

@@ -1,0 +1,82 @@
+"""The tools for the whole mask, by the name that the window and the history give them."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.smartpaint.mask_tools import (
+    fill_holes,
+    keep_largest,
+    margin,
+    remove_small,
+    smooth,
+)
+from napari_mamamia.smartpaint.slice_interpolation import interpolate_slices
+
+__all__ = ["MASK_TOOLS", "use_mask_tool"]
+
+Change = tuple[Box, NDArray[np.bool_]]
+Tool = Callable[[NDArray[np.bool_], Grid, float], Change]
+
+MASK_TOOLS: Final[dict[str, Tool]] = {
+    "keep largest": lambda mask, grid, _: keep_largest(mask, grid),
+    "remove small": remove_small,
+    "fill holes": lambda mask, grid, _: fill_holes(mask, grid),
+    "margin": margin,
+    "smooth": smooth,
+}
+"""Each tool that needs a mask and at most one amount, by its name."""
+
+_INTERPOLATE: Final = "interpolate"
+
+
+def use_mask_tool(
+    labels: NDArray[np.uint8],
+    label: int,
+    grid: Grid,
+    tool: str,
+    amount: float,
+    planes: Sequence[tuple[int, int]] = (),
+) -> Job[Change]:
+    """Return a job that gives the box that a tool changes and the mask in it after the change.
+
+    Parameters
+    ----------
+    labels
+        uint8 ``(z, y, x)``, not changed meanwhile; the mask is where it is `label`.
+    tool
+        One of `MASK_TOOLS`, or "interpolate".
+    amount
+        mm3 for "remove small", mm for "margin" and "smooth"; the others do not use it.
+    planes
+        (axis, index) of the outlined planes; "interpolate" fills between those of the axis that
+        most of them lie across.
+
+    Raises
+    ------
+    CaseError
+        If the amount is out of range, or there is nothing to interpolate between.
+    """
+    yield Progress(0, 1, tool.capitalize())
+    mask = labels == label
+    if tool == _INTERPOLATE:
+        return _interpolated(mask, grid, planes)
+    return MASK_TOOLS[tool](mask, grid, amount)
+
+
+def _interpolated(mask: NDArray[np.bool_], grid: Grid, planes: Sequence[tuple[int, int]]) -> Change:
+    axes = [axis for axis, _ in planes]
+    axis = max(set(axes), key=axes.count) if axes else grid.display_frame().order[0]
+    slices = sorted({index for at, index in planes if at == axis})
+    if len(slices) == 1:
+        raise CaseError(
+            "interpolating needs outlines on two slices of one plane, got one: outline another "
+            "slice first"
+        )
+    return interpolate_slices(mask, grid, axis, slices or None)

@@ -1,0 +1,135 @@
+"""Outlines that a reader draws on slices: a closed contour -> voxels -> a step of the session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Action, Edit, Voxel
+from napari_mamamia.core.provenance import Setting
+
+__all__ = [
+    "OUTLINE_STEP",
+    "DrawnOutline",
+    "fill_contour",
+    "line_voxels",
+    "outline_step",
+    "outlined_slices",
+]
+
+OUTLINE_STEP: Final = "outline"
+"""Name of the step that an outline makes; growing finds the outlined slices by it."""
+
+_AXIS: Final = "axis"
+_INDEX: Final = "index"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnOutline:
+    """The voxels inside a contour on one plane of the array.
+
+    `box` is one voxel thick along `axis` (0 z, 1 y, 2 x); `inside` is bool of the box's shape.
+    """
+
+    axis: int
+    index: int
+    box: Box
+    inside: NDArray[np.bool_]
+
+
+def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> DrawnOutline | None:
+    """Return the voxels whose centre lies inside a closed contour or on it; None for none.
+
+    Parameters
+    ----------
+    points
+        Voxel coordinates (z, y, x) on one plane, in order; the last is joined to the first. Where
+        the contour crosses itself the even-odd rule decides. Parts outside the volume are cut off.
+    axis
+        The axis that stands upright on the plane; the plane is that of the first point.
+    shape
+        Of the array, (z, y, x).
+    """
+    index = floor(points[0][axis] + 0.5)
+    rows_axis, columns_axis = (a for a in range(3) if a != axis)
+    corners = [(point[rows_axis], point[columns_axis]) for point in points]
+    rows, columns = shape[rows_axis], shape[columns_axis]
+    if not 0 <= index < shape[axis]:
+        return None
+    first, stop = _within([row for row, _ in corners], rows)
+    left, right = _within([column for _, column in corners], columns)
+    inside = np.zeros((stop - first, right - left), np.bool_)
+    for row in range(first, stop):
+        crossings = _crossings(corners, row)
+        for a, b in zip(crossings[::2], crossings[1::2], strict=True):
+            inside[row - first, max(ceil(a) - left, 0) : max(floor(b) + 1 - left, 0)] = True
+    if not inside.any():
+        return None
+    start, end = [0, 0, 0], [0, 0, 0]
+    start[axis], end[axis] = index, index + 1
+    start[rows_axis], end[rows_axis] = first, stop
+    start[columns_axis], end[columns_axis] = left, right
+    box = Box((start[0], start[1], start[2]), (end[0], end[1], end[2]))
+    return DrawnOutline(axis, index, box, np.expand_dims(inside, axis))
+
+
+def outline_step(
+    labels: NDArray[np.uint8], outline: DrawnOutline, label: int, action: Action
+) -> tuple[str, Box, NDArray[np.bool_], tuple[tuple[str, Setting], ...]]:
+    """Return name, box, mask in the box and parameters of the step that an outline makes.
+
+    `Action.ADD` joins it to what has the label on that plane, `Action.ERASE` takes it away.
+    """
+    now = labels[outline.box.slices] == label
+    parameters = ((_AXIS, outline.axis), (_INDEX, outline.index))
+    if action is Action.ERASE:
+        return "erase outline", outline.box, now & ~outline.inside, parameters
+    return OUTLINE_STEP, outline.box, now | outline.inside, parameters
+
+
+def outlined_slices(steps: Sequence[Edit], position: int) -> tuple[tuple[int, int], ...]:
+    """Return (axis, index) of each plane outlined by the first `position` steps, in that order."""
+    found: dict[tuple[int, int], None] = {}
+    for step in steps[:position]:
+        given = dict(step.parameters)
+        axis, index = given.get(_AXIS), given.get(_INDEX)
+        if step.name == OUTLINE_STEP and isinstance(axis, int) and isinstance(index, int):
+            found[axis, index] = None
+    return tuple(found)
+
+
+def line_voxels(start: Voxel, stop: Voxel, shape: Sequence[int]) -> tuple[Box, NDArray[np.bool_]]:
+    """Return the voxels on a straight line, cut to the volume: a box and bool voxels in it."""
+    ends = np.array([start, stop])
+    steps = max(int(np.ceil(np.abs(ends[1] - ends[0]).max() * 2)), 1)
+    share = np.linspace(0.0, 1.0, steps + 1)[:, np.newaxis]
+    places = np.floor(ends[0] + share * (ends[1] - ends[0]) + 0.5).astype(int)
+    places = places[((places >= 0) & (places < np.array(shape))).all(axis=1)]
+    if not len(places):
+        return Box.empty(), np.zeros((0, 0, 0), np.bool_)
+    low, high = places.min(axis=0), places.max(axis=0) + 1
+    box = Box((int(low[0]), int(low[1]), int(low[2])), (int(high[0]), int(high[1]), int(high[2])))
+    on_line = np.zeros(box.shape, np.bool_)
+    on_line[tuple((places - low).T)] = True
+    return box, on_line
+
+
+def _within(places: Sequence[float], extent: int) -> tuple[int, int]:
+    first = min(max(ceil(min(places)), 0), extent)
+    return first, max(min(floor(max(places)) + 1, extent), first)
+
+
+def _crossings(corners: Sequence[tuple[float, float]], row: float) -> list[float]:
+    """Return where the contour crosses a row, ascending; always an even number of places."""
+    found = []
+    for (row_a, column_a), (row_b, column_b) in zip(
+        corners, (*corners[1:], corners[0]), strict=True
+    ):
+        if (row_a <= row) != (row_b <= row):
+            share = (row - row_a) / (row_b - row_a)
+            found.append(column_a + share * (column_b - column_a))
+    return sorted(found)

@@ -1,0 +1,242 @@
+"""Making a mask again from its journal, and checking that its strokes can be repeated."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.edits import EditingSummary, Step
+from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.journal import Damage, PlacedRecord, scan_journal
+from napari_mamamia.io.journal_records import Opened
+from napari_mamamia.io.provenance import sidecar_path, write_provenance
+from napari_mamamia.io.volumes import write_volume
+from napari_mamamia.services.edit_case import summary_settings
+from napari_mamamia.services.journal_play import JournalPlay, Sitting, phase_prints
+from napari_mamamia.smartpaint.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.session import EditingSession
+
+__all__ = ["Replay", "case_of_journal", "replay_journal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a replay found.
+
+    Parameters
+    ----------
+    path, sha256
+        The mask that was written.
+    case_id, reader, sittings
+        Whose mask it is, and each opening with its times.
+    summary
+        Strokes, path, tools, time.
+    n_strokes, n_repeated
+        Strokes of a brush that were repeated from their parameters, and how many gave the same
+        bits; both None without images.
+    notes
+        Plain sentences: what differs, what was left out.
+    """
+
+    path: Path
+    sha256: str
+    case_id: str
+    reader: str
+    sittings: tuple[Sitting, ...]
+    summary: EditingSummary
+    n_voxels: int
+    n_strokes: int | None = None
+    n_repeated: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """Strokes done again: how many, and the numbers of those that came out otherwise."""
+
+    images: FeatureImages
+    n_strokes: int = 0
+    different: list[str] = field(default_factory=list)
+
+
+def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Replay]:
+    """Return a job that makes the mask of a journal's last record again and writes it to `out`.
+
+    The recorded differences give the mask bit for bit. With the `case`, each stroke is also
+    painted anew from its brush and path, and compared.
+
+    Parameters
+    ----------
+    journal
+        A file ``ID.journal``; read only.
+    out
+        ``.nii.gz``, ``.nii`` or ``.nrrd``; its provenance goes beside it. Never overwritten.
+
+    Raises
+    ------
+    SaveConflictError
+        If `out` or its provenance exists.
+    FormatError
+        If the file is no journal, or is damaged in its first record.
+    CaseError, GridMismatchError
+        If the journal is of another case.
+    """
+    _require_free(out)
+    play = JournalPlay(journal)
+    repeated = None
+    if case is not None:
+        repeated = _Repeated((yield from measure_features(case)))
+    notes = yield from _play_all(play, case, repeated)
+    if play.session is None:
+        raise _no_records(journal)
+    if case is not None:
+        notes += yield from _image_notes(play, case)
+    if repeated is not None:
+        notes += _stroke_notes(repeated)
+    return _write(play, play.session, out, repeated, notes)
+
+
+def case_of_journal(journal: Path) -> str:
+    """Return the id of the case that a journal is of.
+
+    Raises
+    ------
+    FormatError
+        If the file is no journal, or is damaged in its first record.
+    """
+    first = next(scan_journal(journal), None)
+    if isinstance(first, PlacedRecord) and isinstance(first.record, Opened):
+        return first.record.case_id
+    raise _no_records(journal)
+
+
+def _no_records(journal: Path) -> FormatError:
+    return FormatError(
+        f"expected a journal at {journal}, but there is no whole record in it: choose the file "
+        "ID.journal beside the mask"
+    )
+
+
+def _play_all(play: JournalPlay, case: Case | None, repeated: _Repeated | None) -> Job[list[str]]:
+    """Do all records up to the first damaged one; return what stopped it, in plain sentences."""
+    total = max(play.path.stat().st_size, 1) if play.path.is_file() else 1
+    for number, item in enumerate(scan_journal(play.path), start=1):
+        yield Progress(min(item.start, total), total, "Replaying")
+        if isinstance(item, Damage):
+            return [item.text]
+        try:
+            _feed(play, item, case, repeated)
+        except (CaseError, GridMismatchError):
+            raise
+        except (ValueError, IndexError) as error:
+            return [f"record {number} does not fit those before it ({error}): the mask ends there"]
+    return []
+
+
+def _feed(
+    play: JournalPlay, item: PlacedRecord, case: Case | None, repeated: _Repeated | None
+) -> None:
+    record = item.record
+    if isinstance(record, Opened) and case is not None:
+        _require_case(record, case)
+    if isinstance(record, Step) and record.edit.stroke and repeated and play.session:
+        _repeat(play.session, record, repeated)
+    play.feed(item)
+
+
+def _repeat(session: EditingSession, step: Step, repeated: _Repeated) -> None:
+    """Paint a stroke anew, compare with what was recorded, and take it back."""
+    stroke = step.edit.stroke
+    if stroke is None or not stroke.path:
+        return
+    locked = dict(step.edit.parameters).get("locked") or ""
+    session.locked = frozenset(int(label) for label in str(locked).split())
+    session.images = repeated.images
+    session.press(stroke.path[0], stroke.brush)
+    for point in stroke.path[1:]:
+        session.drag(point)
+    difference = session.difference_in_hand()
+    session.locked = frozenset()
+    repeated.n_strokes += 1
+    if difference is None or not difference.same_bits(step.difference):
+        repeated.different.append(f"{step.number} ({step.edit.name})")
+
+
+def _require_case(opened: Opened, case: Case) -> None:
+    if opened.case_id != case.case_id:
+        raise CaseError(
+            f"expected the journal of case {case.case_id}, got one of case {opened.case_id}: "
+            "choose the case that it belongs to"
+        )
+    if not opened.base.grid.is_same_place(case.grid):
+        raise GridMismatchError(
+            f"expected the journal on the grid of case {case.case_id}, shape {case.grid.shape}, "
+            f"got {opened.base.grid.shape} or another affine: use the images that were edited"
+        )
+
+
+def _image_notes(play: JournalPlay, case: Case) -> Job[list[str]]:
+    """Return a sentence if the images are not those that were painted on."""
+    now = yield from phase_prints(case)
+    then = play.sittings[-1].opened.phases
+    if not then or then == now:
+        return []
+    return ["the images differ from those that were edited: strokes need not repeat"]
+
+
+def _stroke_notes(repeated: _Repeated) -> list[str]:
+    if not repeated.different:
+        return []
+    many = ", ".join(repeated.different[:10]) + (" ..." if len(repeated.different) > 10 else "")
+    return [
+        f"painted anew, these strokes differ from what was recorded: step {many}; another "
+        "processor's exponential may round otherwise; the mask is made from what was recorded"
+    ]
+
+
+def _write(
+    play: JournalPlay,
+    session: EditingSession,
+    out: Path,
+    repeated: _Repeated | None,
+    notes: list[str],
+) -> Replay:
+    opened = play.sittings[-1].opened
+    summary = session.summary
+    note = f"replayed from the journal of {play.sittings[0].first_at} to {play.last_at}"
+    write_volume(session.labels, opened.base.grid, out)
+    provenance = Provenance(
+        case_id=opened.case_id,
+        maker=Maker.READER,
+        name=opened.reader,
+        parameters=summary_settings(summary),
+        seconds=round(summary.seconds, 1),
+        started_from=summary.started_from,
+        note=note,
+    )
+    write_provenance(provenance, sidecar_path(out))
+    return Replay(
+        out,
+        sha256_of(out),
+        opened.case_id,
+        opened.reader,
+        play.sittings,
+        summary,
+        int(np.count_nonzero(session.labels)),
+        repeated.n_strokes if repeated else None,
+        repeated.n_strokes - len(repeated.different) if repeated else None,
+        tuple(notes),
+    )
+
+
+def _require_free(out: Path) -> None:
+    for path in (out, sidecar_path(out)):
+        if path.exists():
+            raise SaveConflictError(
+                f"expected no file at {path}, but there is one: nothing was written; choose "
+                "another name"
+            )

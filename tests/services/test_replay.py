@@ -1,0 +1,200 @@
+"""Replaying a journal gives the mask bit for bit, and its strokes can be painted anew."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.edits import Brush, Tool, Turn
+from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.journal import Journal, read_journal
+from napari_mamamia.io.journal_records import Opened
+from napari_mamamia.io.provenance import read_provenance
+from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.services.edit_case import save_editing
+from napari_mamamia.services.journal_play import JournalPlay, play_journal
+from napari_mamamia.services.replay import case_of_journal, replay_journal
+
+
+@pytest.fixture(scope="module")
+def painting():
+    sys.path.insert(0, str(Path(__file__).parent))
+    import painting
+
+    yield painting
+    sys.path.remove(str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="module")
+def case(painting):
+    return painting.make_case()
+
+
+@pytest.fixture(scope="module")
+def images(painting, case):
+    return painting.make_images(case)
+
+
+@pytest.fixture
+def painted(painting, case, images, tmp_path):
+    """A folder with a session of 12 strokes, and the labels that it ended with."""
+    editing = painting.open_for(tmp_path, case, images)
+    rng = np.random.default_rng(8)
+    for _ in range(12):
+        painting.random_stroke(editing.session, rng)
+    labels = editing.session.labels.copy()
+    editing.close()
+    return painting.journal_of(tmp_path), labels
+
+
+@pytest.mark.parametrize("hundred", range(5))
+def test_500_random_sessions_replay_to_the_same_labels_and_membership(
+    painting, case, images, tmp_path, hundred
+):
+    for seed in range(100 * hundred, 100 * (hundred + 1)):
+        folder = tmp_path / str(seed)
+        editing = painting.open_for(folder, case, images, limit_bytes=20_000)
+        rng = np.random.default_rng(seed)
+        for _ in range(8):
+            painting.random_act(editing.session, rng)
+        session = editing.session
+        editing.close()
+        if not session.steps:
+            continue
+        play = run_job(play_journal(JournalPlay(painting.journal_of(folder))))
+        again = play.session
+        assert (again.labels == session.labels).all(), seed
+        for label in (1, 2):
+            now, then = (s.state.membership(label) for s in (again, session))
+            assert now.tobytes() == then.tobytes(), seed
+        assert (again.steps, again.position) == (session.steps, session.position), seed
+
+
+def test_the_mask_of_a_replay_is_the_mask_that_was_painted(painted, tmp_path):
+    journal, labels = painted
+    done = run_job(replay_journal(journal, tmp_path / "again.nii.gz"))
+    assert (read_labels(done.path).dense() == labels).all()
+    assert done.n_voxels == np.count_nonzero(labels)
+    assert done.n_strokes is None
+    made = read_provenance(tmp_path / "again.json")
+    assert (made.name, made.case_id) == ("Ana", "A")
+    assert made.note.startswith("replayed from the journal of ")
+
+
+def test_a_replay_gives_the_file_that_was_saved_byte_for_byte(painting, case, images, tmp_path):
+    editing = painting.open_for(tmp_path / "w", case, images)
+    for seed in range(3):
+        painting.random_stroke(editing.session, np.random.default_rng(seed))
+    saved = run_job(save_editing(editing))
+    editing.close()
+    done = run_job(replay_journal(painting.journal_of(tmp_path / "w"), tmp_path / "x.nii.gz"))
+    assert done.sha256 == saved.sha256
+
+
+def test_with_the_images_every_stroke_is_painted_anew_and_agrees(painted, case, tmp_path):
+    journal, labels = painted
+    done = run_job(replay_journal(journal, tmp_path / "again.nii.gz", case))
+    assert done.n_repeated == done.n_strokes > 5
+    assert done.notes == ()
+    assert (read_labels(done.path).dense() == labels).all()
+
+
+def test_on_other_images_the_mask_stays_and_the_strokes_that_differ_are_named(
+    painted, case, tmp_path
+):
+    journal, labels = painted
+    signal = case.signal.copy()
+    signal[:, :, :, 8:] = signal[:, :, :, :8]
+    other = Case("A", case.grid, signal, case.phases)
+    done = run_job(replay_journal(journal, tmp_path / "again.nii.gz", other))
+    assert (read_labels(done.path).dense() == labels).all()
+    assert done.n_repeated < done.n_strokes
+    assert "the images differ" in done.notes[0]
+    assert "these strokes differ from what was recorded: step " in done.notes[1]
+
+
+def test_locked_labels_are_locked_in_the_repetition_too(painting, case, images, tmp_path):
+    editing = painting.open_for(tmp_path / "w", case, images)
+    session = editing.session
+    session.labels[2:4, 4:12, 4:12] = 3
+    session.notice_external()
+    session.locked = frozenset({3})
+    session.press((3.0, 8.0, 8.0), Brush(tool=Tool.SPHERE, radius_mm=6.0))
+    assert session.release().edit.parameters == (("locked", "3"),)
+    editing.close()
+    journal = painting.journal_of(tmp_path / "w")
+    done = run_job(replay_journal(journal, tmp_path / "x.nii.gz", case))
+    assert (done.n_repeated, done.n_strokes) == (1, 1)
+
+
+def test_a_run_that_goes_on_from_another_mask_than_was_left_ends_the_replay(painted):
+    journal, labels = painted
+    first = read_journal(journal).records[0].record
+    other = replace(first, continues=True, labels_crc=first.labels_crc ^ 1)
+    again = Journal(journal)
+    again.begin(other)
+    again.write(Turn.UNDO)
+    again.close()
+    play = run_job(play_journal(JournalPlay(journal)))
+    assert "not the one before it" in play.damage.reason
+    assert (play.session.labels == labels).all()
+
+
+def test_the_journal_of_another_case_is_refused(painted, painting, tmp_path):
+    journal, _ = painted
+    assert case_of_journal(journal) == "A"
+    with pytest.raises(CaseError, match="expected the journal of case B, got one of case A"):
+        run_job(replay_journal(journal, tmp_path / "x.nii.gz", painting.make_case("B")))
+    assert not (tmp_path / "x.nii.gz").exists()
+
+
+def test_a_replay_never_overwrites(painted, tmp_path):
+    journal, _ = painted
+    (tmp_path / "x.nii.gz").write_text("mine")
+    with pytest.raises(SaveConflictError):
+        run_job(replay_journal(journal, tmp_path / "x.nii.gz"))
+    (tmp_path / "y.json").write_text("mine")
+    with pytest.raises(SaveConflictError):
+        run_job(replay_journal(journal, tmp_path / "y.nii.gz"))
+    assert not (tmp_path / "y.nii.gz").exists()
+
+
+def test_a_damaged_journal_replays_up_to_the_damage_and_says_so(painted, tmp_path):
+    journal, _ = painted
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[4] = lines[4].replace(b'"n":', b'"m":', 1)
+    journal.write_bytes(b"".join(lines))
+    done = run_job(replay_journal(journal, tmp_path / "x.nii.gz"))
+    assert done.summary.strokes == 3
+    assert done.notes[0].startswith("record 5 (byte ")
+
+
+@pytest.mark.parametrize("content", [b"", b"no journal\n"])
+def test_what_is_no_journal_is_refused(tmp_path, content):
+    path = tmp_path / "A.journal"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="no whole record"):
+        run_job(replay_journal(path, tmp_path / "x.nii.gz"))
+    with pytest.raises(FormatError):
+        case_of_journal(path)
+    with pytest.raises(FormatError):
+        run_job(replay_journal(tmp_path / "absent.journal", tmp_path / "x.nii.gz"))
+
+
+def test_a_play_starts_from_the_base_of_each_sitting(painted, painting, case, images, tmp_path):
+    journal, labels = painted
+    editing = painting.open_for(tmp_path, case, images)
+    run_job(save_editing(editing))
+    editing.close()
+    editing = painting.open_for(tmp_path, case, images)
+    painting.random_stroke(editing.session, np.random.default_rng(1))
+    editing.close()
+    play = run_job(play_journal(JournalPlay(journal)))
+    goes_on = [sitting.opened.continues for sitting in play.sittings]
+    assert goes_on == [False, True, False]
+    assert isinstance(play.sittings[2].opened, Opened)
+    assert (play.sittings[2].opened.base.dense() == labels).all()
