@@ -57,6 +57,6 @@ $(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
-	bash .ci/system-libraries window screen browser
-	$(PIP) -e '.[pyqt6,dicom,cluster,test,lint,bench]'
+	bash .ci/system-libraries window screen browser peers
+	$(PIP) torch==2.13.0 -e '.[pyqt6,segment,openvino,dicom,cluster,test,lint,bench]'
 	touch $@ $(VENV)/base.done $(VENV)/window.done

@@ -5,7 +5,10 @@ The overhead is that of cases whose work is nothing, with two files of 20 kB eac
 fingerprinted, and a store that keeps every result, in one process. Memory is what the resident
 size of that process grows by for each case between the first tenth and the end: the results
 themselves. The ratio is of scoring rates on real mask files, from the first finished case to the
-last, one worker and two in turn; it is judged only while the machine is quiet.
+last, one worker and two in turn; it is judged only while the machine is quiet. On a busy one the
+processor's time says what two workers could gain: a case costs w seconds in its worker and d in the
+process that drives the run, which hands out cases and keeps results one after the other, so that
+two cores cannot gain more than 2 / (1 + d/w).
 """
 
 import argparse
@@ -15,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
@@ -106,19 +111,38 @@ def make_pairs(folder: Path) -> dict[str, tuple[Path | None, Path | None]]:
     return pairs
 
 
-def rate(pairs: dict[str, tuple[Path | None, Path | None]], workers: int) -> float:
-    """Cases for each second, from the first that was finished to the last."""
-    times: list[tuple[float, int]] = []
+def cpu_s(processes: list[psutil.Process]) -> float:
+    """Return the processor time that the processes have taken together."""
+    total = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            spent = process.cpu_times()
+            total += spent.user + spent.system
+    return total
+
+
+def rate(
+    pairs: dict[str, tuple[Path | None, Path | None]], workers: int
+) -> tuple[float, float, float]:
+    """Cases for each second, and processor seconds a case of the workers and of this process.
+
+    All from the first case that was finished to the last but one, so that no start or end counts.
+    """
+    seen: list[tuple[float, int, float, float]] = []
+    below: list[psutil.Process] = []
 
     def look(progress: Progress) -> None:
-        if progress.done:
-            times.append((time.perf_counter(), progress.done))
+        if 0 < progress.done < len(pairs) and (not seen or progress.done > seen[-1][1]):
+            below[:] = below or psutil.Process().children(recursive=True)
+            seen[1:] = [(time.perf_counter(), progress.done, cpu_s(below), time.process_time())]
 
     batch = run_job(score_cases(pairs, place=Place(workers=workers)), look)
     if len(batch.results) != len(pairs):
         sys.exit(f"not every pair was scored: {batch.failures[0].reason}")
-    (start, first), (end, last) = times[0], times[-1]
-    return (last - first) / (end - start)
+    if len(seen) < 2:
+        sys.exit("all pairs were finished at once: too few to tell a rate")
+    seconds, done, worker_s, driver_s = (b - a for a, b in zip(*seen, strict=True))
+    return done / seconds, worker_s / done, driver_s / done
 
 
 def main() -> int:
@@ -141,13 +165,20 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory() as name:
         pairs = make_pairs(Path(name))
-        turns = [(rate(pairs, 1), rate(pairs, 2)) for _ in range(options.rounds)]
-    one, two = (statistics.median(values) for values in zip(*turns, strict=True))
+        turns = [(*rate(pairs, 1), *rate(pairs, 2)) for _ in range(options.rounds)]
+    one, alone_s, _, two, worker_s, driver_s = (
+        statistics.median(values) for values in zip(*turns, strict=True)
+    )
     quiet = load < QUIET_LOAD
     judged = f"limit {LIMIT_RATIO}" if quiet else f"not judged: load {load:.1f} before the run"
     print(
         f"scoring: 1 worker {one:.1f}, 2 workers {two:.1f} cases/s, "
         f"ratio {two / one:.2f} ({judged})"
+    )
+    print(
+        f"processor time of a case: {worker_s * 1000:.1f} ms in one of two workers "
+        f"({alone_s * 1000:.1f} ms in the only one), {driver_s * 1000:.1f} ms in the driver: "
+        f"two cores could gain {2 / (1 + driver_s / worker_s):.2f} x"
     )
     missed = each_ms > LIMIT_MS or grown > LIMIT_BYTES
     missed |= quiet and two / one < LIMIT_RATIO

@@ -100,6 +100,16 @@ def test_odd_qfac_is_read_as_nibabel_repairs_it(nifti_file, qfac):
     np.testing.assert_array_equal(read_header(path).grid.affine, nib.load(path).affine)
 
 
+@pytest.mark.parity
+@pytest.mark.parametrize("codes", [(7, 1), (1, 9), (-2, 0), (4, 4)])
+def test_an_unknown_form_code_is_read_as_nibabel_repairs_it(nifti_file, codes):
+    def edit(fields):
+        fields["qform_code"], fields["sform_code"] = codes
+
+    path = nifti_file("code.nii", np.zeros((3, 4, 5), np.uint8), codes=(1, 1), edit=edit)
+    np.testing.assert_array_equal(read_header(path).grid.affine, nib.load(path).affine)
+
+
 def test_without_qform_and_sform_the_assumed_side_is_a_warning(nifti_file):
     path = nifti_file("mask.nii", np.zeros((2, 3, 4), np.uint8), codes=(0, 0))
     header = read_header(path)

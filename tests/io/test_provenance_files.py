@@ -1,6 +1,6 @@
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.io.provenance import read_provenance, sidecar_path, write_provenance
 
+ADDED_LATER = ("device", "peak_memory_bytes")
 KEYS = [field.name for field in fields(Provenance)]
 
 
@@ -109,7 +110,18 @@ def test_keys_of_a_later_version_are_passed_over(tmp_path):
     assert read_provenance(path) == example()
 
 
-@pytest.mark.parametrize("key", KEYS)
+def test_a_file_of_an_earlier_version_has_no_device_and_no_memory(tmp_path):
+    write_provenance(replace(example(), device="cpu", peak_memory_bytes=7), tmp_path / "A.json")
+    back = read_provenance(tmp_path / "A.json")
+    assert (back.device, back.peak_memory_bytes) == ("cpu", 7)
+    content = json.loads((tmp_path / "A.json").read_text())
+    del content["device"], content["peak_memory_bytes"]
+    (tmp_path / "A.json").write_text(json.dumps(content))
+    back = read_provenance(tmp_path / "A.json")
+    assert (back.device, back.peak_memory_bytes) == ("", None)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key not in ADDED_LATER])
 def test_a_missing_key_is_refused_with_file_and_key(tmp_path, key):
     path = tmp_path / "A.json"
     write_provenance(example(), path)

@@ -21,6 +21,8 @@ scores = st.builds(
     case_id=st.text(),
     status=st.sampled_from(ScoreStatus),
     **{name: st.floats(allow_infinity=False) for name in NUMBERS},
+    device=st.text(),
+    tags=st.text(),
     profile=st.text(),
     warning=st.text(),
     reason=st.text(),
@@ -36,7 +38,8 @@ def test_columns_are_the_fields_in_the_published_order(tmp_path):
     write_case_scores([], tmp_path / "s.csv")
     assert (tmp_path / "s.csv").read_text() == (
         "case_id,status,dsc,iou,hausdorff95_mm,hausdorff95_voxels,hausdorff_mm,assd_mm,nsd_1mm,"
-        "nsd_2mm,norm_hd,volume_reference_mm3,volume_prediction_mm3,profile,warning,reason\n"
+        "nsd_2mm,norm_hd,volume_reference_mm3,volume_prediction_mm3,diameter_reference_mm,"
+        "prediction_seconds,peak_memory_bytes,device,tags,profile,warning,reason\n"
     )
 
 
@@ -44,7 +47,7 @@ def test_numbers_are_written_in_full_and_nan_as_an_empty_cell(tmp_path):
     row = CaseScore("A", ScoreStatus.PREDICTION_EMPTY, dsc=0.1 + 0.2, iou=math.inf)
     write_case_scores([row], tmp_path / "s.csv")
     line = (tmp_path / "s.csv").read_text().splitlines()[1]
-    assert line == "A,prediction_empty,0.30000000000000004,,,,,,,,,,,clinical,,"
+    assert line == "A,prediction_empty,0.30000000000000004,,,,,,,,,,,,,,,,clinical,,"
 
 
 @settings(deadline=None, max_examples=60)
@@ -77,6 +80,20 @@ def test_a_missing_column_is_refused_with_file_and_column(tmp_path):
     (tmp_path / "s.csv").write_text("case_id,status\nA,ok\n")
     with pytest.raises(FormatError, match=r"s\.csv.*dsc, iou"):
         read_case_scores(tmp_path / "s.csv")
+
+
+def test_what_an_older_table_has_no_column_for_is_unknown(tmp_path):
+    (tmp_path / "s.csv").write_text(
+        "case_id,status,dsc,iou,hausdorff95_mm,hausdorff95_voxels,hausdorff_mm,assd_mm,nsd_1mm,"
+        "nsd_2mm,norm_hd,volume_reference_mm3,volume_prediction_mm3,profile,warning,reason\n"
+        "A,ok,0.5,0.25,6,4,9,1.5,0.75,0.875,0.04,120,90,paper,small,\n"
+    )
+    row = read_case_scores(tmp_path / "s.csv")[0]
+    known = (row.dsc, row.volume_prediction_mm3, row.profile, row.warning)
+    assert known == (0.5, 90.0, "paper", "small")
+    later = (row.diameter_reference_mm, row.prediction_seconds, row.peak_memory_bytes)
+    assert all(map(math.isnan, later))
+    assert (row.device, row.tags) == ("", "")
 
 
 @pytest.mark.parametrize(("column", "cell"), [("dsc", "high"), ("status", "fine")])

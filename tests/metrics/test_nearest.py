@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.metrics import nearest
-from napari_mamamia.metrics.nearest import nearest_distances
+from napari_mamamia.metrics.nearest import nearest_distances, nearest_in_units
+from napari_mamamia.metrics.nearest_rows import Metric, squared_by_rows
 
 GRIDS = {
     "voxels": None,
@@ -39,7 +40,7 @@ def test_every_distance_is_that_of_the_nearest_of_all_others(grid, extent, n_oth
 def test_in_voxels_the_rows_and_the_tree_give_the_same_bits(monkeypatch):
     rng = np.random.default_rng(5)
     points, others = random_voxels(rng, 500, (60, 10, 40)), random_voxels(rng, 60, (5, 10, 40))
-    by_rows = nearest._by_rows(points, others, np.eye(3))
+    by_rows = squared_by_rows(points, others, [Metric.of(None)])[0]
     assert 0 < np.isnan(by_rows).sum() < 500  # both ways are taken
     mixed = nearest_distances(points, others)
     monkeypatch.setattr(nearest, "_FEWEST", 10**6)
@@ -54,6 +55,21 @@ def test_voxels_beyond_reach_of_the_rows_are_found_by_the_tree(grid):
     points, others = np.concatenate([near, far]), random_voxels(rng, 300, (12, 12, 12))
     ours = nearest_distances(points, others, GRIDS[grid])
     assert np.allclose(ours, every_pair(points, others, GRIDS[grid]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_units_at_once_with_false_positives_far_away_are_those_of_every_pair(seed):
+    rng = np.random.default_rng(seed)
+    lesion, spots = random_voxels(rng, 1500, (14, 14, 14)), random_voxels(rng, 90, (6, 3, 9))
+    far = np.concatenate([spots + rng.integers(30, 200, 3), spots[:40] + np.array((0, 0, 90))])
+    points, others = (
+        np.concatenate([lesion, far]),
+        random_voxels(rng, 700, (13, 15, 14)) + np.array((1, 0, 1)),
+    )
+    for one, another in ((points, others), (others, points)):
+        voxels, mm = nearest_in_units(one, another, (None, GRIDS["thick slices"]))
+        assert np.array_equal(voxels, every_pair(one, another, None))
+        assert np.allclose(mm, every_pair(one, another, GRIDS["thick slices"]), rtol=1e-12)
 
 
 def test_a_voxel_that_is_one_of_the_others_is_at_distance_zero():

@@ -11,6 +11,8 @@ from napari_mamamia.metrics.surface import (
     ContourRule,
     assd,
     contour,
+    contour_pair,
+    distances_between,
     hausdorff,
     hausdorff95,
     nsd,
@@ -21,6 +23,9 @@ RULES = list(ContourRule)
 FACES = np.array([[[0, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 1, 0], [1, 1, 1], [0, 1, 0]]] * 2)[:3]
 
 shapes = array_shapes(min_dims=3, max_dims=3, min_side=1, max_side=6)
+label_pairs = shapes.flatmap(
+    lambda s: st.tuples(*[arrays(np.uint8, s, elements=st.integers(0, 2), fill=st.just(0))] * 2)
+)
 pairs = shapes.flatmap(lambda s: st.tuples(arrays(np.bool_, s), arrays(np.bool_, s)))
 spacings = st.tuples(*[st.floats(0.3, 4)] * 3)
 
@@ -123,3 +128,27 @@ def test_far_false_positives_and_large_contours_equal_the_slow_path():
     there, back = slow_distances(a, b, np.diag([2.0, 0.7, 0.7]), ContourRule.CLOSED)
     assert np.allclose(d.reference_to_prediction, there, rtol=1e-12)
     assert np.allclose(d.prediction_to_reference, back, rtol=1e-12)
+
+
+@settings(deadline=None, max_examples=150)
+@given(label_pairs, st.integers(0, 1), st.booleans())
+def test_a_plain_pair_has_the_contours_of_its_foregrounds_under_both_rules(labels, pad, one_label):
+    a, b = (np.pad(np.minimum(v, 1) if one_label else v, pad) for v in labels)
+    pair = contour_pair(a, b, ContourRule.OPEN)
+    for found, values in ((pair.reference, a), (pair.prediction, b)):
+        assert np.array_equal(found, np.argwhere(contour(values, ContourRule.OPEN)))
+        if pair.is_plain:
+            assert np.array_equal(found, np.argwhere(slow_contour(values != 0, ContourRule.CLOSED)))
+    faces = [np.moveaxis(v, axis, 0)[[0, -1]].any() for v in (a, b) for axis in range(3)]
+    assert pair.is_plain == (not any(faces) and max(np.unique(v).size for v in (a, b)) <= 2)
+
+
+@settings(deadline=None, max_examples=60)
+@given(pairs, spacings, st.sampled_from(RULES))
+def test_two_units_measured_together_are_those_measured_alone(pair, spacing, rule):
+    matrix = np.diag(spacing)
+    mm, voxels = distances_between(contour_pair(*pair, rule), (matrix, None))
+    for together, unit in ((mm, matrix), (voxels, None)):
+        alone = surface_distances(*pair, unit, rule)
+        for name in ("reference_to_prediction", "prediction_to_reference"):
+            assert np.allclose(getattr(together, name), getattr(alone, name), rtol=1e-12)

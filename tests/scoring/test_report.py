@@ -104,7 +104,7 @@ def a_model(name="nnU-Net <1>", seed=1):
         groupings,
         tuple(resampled.interval(n, m) for n in resampled.names for m in IntervalMethod),
         permute_segmentation_groups(scores, groupings, 20),
-        (Stratum("dataset", group_table(scores, centre, 10), centre.unassigned),),
+        (Stratum(centre, group_table(scores, centre, 10)),),
     )
     failures = tuple(CaseFailure(r.case_id, r.reason) for r in rows if r.reason)
     clinical = ClinicalTable("clinical.xlsx", 200, N)
@@ -129,7 +129,7 @@ PREDICTION = a_mask((slice(3, 7), slice(20, 30), slice(20, 30)), (5, slice(40, 4
 
 
 def some_content(**changes):
-    model, cohort = a_model()
+    model, _ = a_model()
     failures = {
         ODD_ID: (Failure(FailureKind.MISSED, "nothing is predicted"),),
         "C_001": (
@@ -140,7 +140,7 @@ def some_content(**changes):
     volume = np.random.default_rng(0).integers(0, 900, GRID.shape).astype(np.int16)
     picture = picture_of(ODD_ID, REFERENCE, PREDICTION, volume, caption="Dice 0.20")
     latency = CaseColumn("seconds", "Latency", {"C_001": 12.34}, "s", 1)
-    made = report_of(model, cohort, failures, (picture,), (latency,))
+    made = report_of(model, failures, (picture,), (latency,))
     return ReportContent((made,), **changes)
 
 
@@ -244,8 +244,8 @@ def test_columns_that_nobody_has_are_left_out():
 
 
 def test_several_models_share_the_table_with_a_column_of_their_names():
-    (model, cohort), (other, _) = a_model("one"), a_model("two", seed=2)
-    content = ReportContent((report_of(model, cohort), report_of(other, cohort)))
+    (model, _), (other, _) = a_model("one"), a_model("two", seed=2)
+    content = ReportContent((report_of(model), report_of(other)))
     table = case_table(content.models)
     assert table.n_rows == 2 * N
     assert table.columns[0].texts == ("one", "two")
@@ -254,10 +254,10 @@ def test_several_models_share_the_table_with_a_column_of_their_names():
 
 
 def test_a_report_under_two_profiles_is_refused():
-    model, cohort = a_model()
+    model, _ = a_model()
     other = ModelScores("x", "paper", 0, 0, (), (), None, None, None, Resampling(0))
     with pytest.raises(ValueError, match="one profile"):
-        ReportContent((report_of(model, cohort), report_of(other)))
+        ReportContent((report_of(model), report_of(other)))
 
 
 def test_a_model_without_any_scored_case_makes_a_page():

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from napari_mamamia.core.errors import MamamiaError, MissingExtraError
+from napari_mamamia.core.errors import ClusterError, MissingExtraError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.checked_lines import read_checked_lines
 from napari_mamamia.services.batch import run_batch
@@ -191,7 +191,7 @@ def test_a_scheduler_that_is_not_there_is_named(work, cases_of):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # a port on which nobody listens
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(MamamiaError, match=address):
+        with pytest.raises(ClusterError, match=f"{address}, but .*check the address"):
             run_job(run_batch(cases_of("a"), work, Place(scheduler=address, patience_s=1.0)))
 
 
@@ -200,3 +200,28 @@ def test_without_dask_the_error_names_the_extra(work, cases_of, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match="cluster"):
         run_job(run_batch(cases_of("a"), work, Place(workers=2)))
+
+
+@pytest.mark.parametrize("stranger", ["without a certificate", "with one of its own"])
+def test_only_this_run_can_talk_to_its_local_workers(stranger):
+    from distributed import Client
+    from distributed.security import Security
+
+    from napari_mamamia.services.batch_connection import connection
+
+    with connection(Place(workers=1)) as opening:
+        ours = opening.result(LONG_S)
+        address = ours.scheduler.address
+        assert ours.submit(abs, -3).result(LONG_S) == 3
+        if stranger == "with one of its own":
+            options = {"address": address, "security": Security.temporary()}
+        else:
+            options = {"address": address.replace("tls://", "tcp://")}
+        with pytest.raises(OSError):
+            Client(**options, timeout=3, set_as_default=False)
+
+
+def test_without_cryptography_the_error_names_the_extra(work, cases_of, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MissingExtraError, match=r"cryptography.*cluster"):
+        run_job(run_batch(cases_of("a"), work, Place(workers=1)))

@@ -1,13 +1,19 @@
+import nibabel
 import numpy as np
 import pytest
 
-from napari_mamamia.core.case import Case, Mask, Phase
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.io.volumes import write_mask
+from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER
+from napari_mamamia.services.batch_work import CaseInputs
 from napari_mamamia.services.review import Agrees, compare_masks, review_masks
+from napari_mamamia.services.score_cases import CaseSettings, score_files
 from napari_mamamia.services.score_pace import Pace
+from napari_mamamia.services.show_case import Counting, score_shown
 
 GRID = Grid((4, 8, 9), np.diag([1.0, 2.0, 3.0, 1.0]))
 
@@ -56,6 +62,68 @@ def test_every_value_above_zero_is_tumour():
     found = compare(mask(np.s_[1, 1, 1], value=2), mask(np.s_[1, 1, 1], value=255))
     assert found.errors == ()
     assert found.array[1, 1, 1] == Agrees.CORRECT
+
+
+# ------------------------------------------- what counts as tumour: values 1, 2 and 255
+
+SEVERAL = mask(np.s_[1, 2, 2])
+SEVERAL[1, 2, 3], SEVERAL[1, 2, 4] = 2, 255
+"""Three voxels in a row: 1, 2, 255."""
+
+
+def labels(values):
+    box = Box.around(values)
+    return LabelMap(GRID, box, values[box.slices])
+
+
+@pytest.mark.parametrize("form", [labels, np.array])
+@pytest.mark.parametrize(
+    ("profile", "row"),
+    [
+        (CLINICAL, [1, 1, 1, 2]),  # every value above 0: three correct, one false
+        (PAPER, [1, 2, 2, 2]),  # 1 alone: of four predicted voxels one is correct
+        (OFFICIAL_CODE, [1, 2, 2, 2]),  # the Dice of the scripts counts 1 alone as well
+    ],
+)
+def test_the_map_counts_the_values_that_the_profile_counts(profile, row, form):
+    shown = mask(np.s_[1, 2, 2:6])
+    found = run_job(compare_masks(form(SEVERAL), form(shown), GRID, Counting(profile)))
+    assert found.array[1, 2, 2:6].tolist() == row
+    assert np.count_nonzero(found.array) == 4
+
+
+def test_a_chosen_label_counts_in_both_masks_and_one_of_the_reference_alone_in_it():
+    both = run_job(compare_masks(SEVERAL, SEVERAL, GRID, Counting(label=2)))
+    assert both.array[1, 2, 2:5].tolist() == [0, 1, 0]
+    alone = run_job(compare_masks(SEVERAL, SEVERAL, GRID, Counting(reference_label=2)))
+    assert alone.array[1, 2, 2:5].tolist() == [2, 1, 2]
+
+
+@pytest.mark.parametrize("profile", [CLINICAL, PAPER, OFFICIAL_CODE])
+def test_the_screen_has_the_numbers_that_scoring_the_files_gives(tmp_path, case, profile):
+    paths = []
+    for name, values in (("r", SEVERAL), ("p", mask(np.s_[1, 2, 2:6], np.s_[3, 5, 5]))):
+        paths.append(tmp_path / f"{name}.nii.gz")
+        image = nibabel.Nifti1Image(values.transpose(2, 1, 0), GRID.affine)
+        nibabel.save(image, paths[-1])
+    wanted = score_files(CaseInputs("A_1", tuple(paths)), CaseSettings(profile))
+    counting = Counting(profile)
+    found = run_job(review_masks(case, *paths, "net", counting))
+    reference, prediction = (one.labels for one in found.masks)
+    shown = run_job(score_shown(case, reference, {"prediction": prediction}, counting))
+    assert repr(shown.scores["prediction"]) == repr(wanted)
+    assert shown.profile == profile.name
+    # one voxel of six, and of three in the reference: Dice 2 * 1 / (5 + 1) or 2 * 3 / (5 + 3)
+    assert wanted.dsc == pytest.approx(0.75 if profile is CLINICAL else 1 / 3)
+
+
+@pytest.mark.parametrize(("profile", "n"), [(CLINICAL, 3), (PAPER, 1), (OFFICIAL_CODE, 1)])
+def test_the_outlines_are_those_of_what_counts(tmp_path, case, profile, n):
+    path = tmp_path / "r.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(SEVERAL.transpose(2, 1, 0), GRID.affine), path)
+    found = run_job(review_masks(case, path, path, "net", Counting(profile)))
+    assert [int(one.buffer.sum()) for one in found.masks] == [n, n]
+    assert found.masks[0].values == (1.0, 2.0, 255.0)
 
 
 def test_two_empty_masks_have_no_error():

@@ -43,6 +43,39 @@ TimeLimitOption = Annotated[
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 
 
+ImagesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--images", metavar="DATASET", help="Data set of the masks, to find low contrast and tags."
+    ),
+]
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", metavar="DIR", help="Folder of your tags (default: of --images)."),
+]
+GateOption = Annotated[
+    float | None,
+    typer.Option("--gate", help="Performance above which fairness counts (gated, adaptive)."),
+]
+BaselineOption = Annotated[
+    str, typer.Option("--baseline", metavar="NAME", help="Model that the others are meant to beat.")
+]
+
+
+class CompositeOptionName(StrEnum):
+    """Names of `scoring.composites.CompositeName`."""
+
+    WEIGHTED = "weighted"
+    GATED = "gated"
+    ADAPTIVE = "adaptive"
+
+
+CompositeOption = Annotated[
+    list[CompositeOptionName] | None,
+    typer.Option("--composite", help="Variant of the ranking score to show beside it; repeatable."),
+]
+
+
 class ProfileName(StrEnum):
     """Names of `scoring.profiles.PROFILES`."""
 

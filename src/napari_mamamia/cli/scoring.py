@@ -1,14 +1,20 @@
 """The commands that score: folders of masks, tables of case scores, predicted responses."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from napari_mamamia.cli.options import (
+    BaselineOption,
     BootstrapOption,
     ClinicalOption,
+    CompositeOption,
+    CompositeOptionName,
+    GateOption,
+    ImagesOption,
     LabelOption,
     OutOption,
     OverwriteOption,
@@ -19,11 +25,13 @@ from napari_mamamia.cli.options import (
     SeedOption,
     TimeLimitOption,
     WorkersOption,
+    WorkspaceOption,
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 
 if TYPE_CHECKING:
+    from napari_mamamia.scoring.composites import CompositeChoice
     from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.score import ScoreSummary
     from napari_mamamia.services.score_settings import ScoreSettings
@@ -50,6 +58,11 @@ def score(
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
+    images: ImagesOption = None,
+    workspace: WorkspaceOption = None,
+    baseline: BaselineOption = "",
+    gate: GateOption = None,
+    composite: CompositeOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -59,10 +72,14 @@ def score(
     from napari_mamamia.services.score_text import comparison_lines
 
     existing, place = existing_policy(resume, overwrite), _place(workers, scheduler, time_limit)
-    settings = _score_settings(profile, clinical, label, bootstrap, seed)
+    choice = _composites(composite, gate, baseline)
+    plain = _score_settings(profile, clinical, label, bootstrap, seed)
+    settings = replace(plain, composites=choice, images=images, workspace=workspace)
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1:
         (only,) = folders
+        if baseline:
+            raise typer.BadParameter("--baseline compares several models: give --prediction twice")
         job = score_folders(
             reference, only.folder, out, settings, name=only.name, place=place, existing=existing
         )
@@ -83,13 +100,17 @@ def score_table(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
+    workspace: WorkspaceOption = None,
+    gate: GateOption = None,
+    composite: CompositeOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Compute a cohort's numbers from case scores that somebody else computed."""
     from napari_mamamia.services import score_table as service
 
     existing = existing_policy(False, overwrite)
-    settings = _score_settings(profile, clinical, None, bootstrap, seed)
+    plain = _score_settings(profile, clinical, None, bootstrap, seed)
+    settings = replace(plain, composites=_composites(composite, gate), workspace=workspace)
     job = service.score_table(table, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
@@ -104,13 +125,16 @@ def score_pcr(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
+    gate: GateOption = None,
+    composite: CompositeOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Score predicted response (pCR) against the clinical table: writes OUT/summary.json."""
     from napari_mamamia.services import score_pcr as service
 
     existing = existing_policy(False, overwrite)
-    settings = _score_settings(profile, None, None, bootstrap, seed)
+    plain = _score_settings(profile, None, None, bootstrap, seed)
+    settings = replace(plain, composites=_composites(composite, gate))
     job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
@@ -132,6 +156,21 @@ def _score_settings(
 
     try:
         return ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _composites(
+    names: list[CompositeOptionName] | None, gate: float | None, baseline: str = ""
+) -> "CompositeChoice":
+    """Return the variants asked for; a gate alone asks for the gated one."""
+    from napari_mamamia.scoring.composites import CompositeChoice, CompositeName
+
+    wanted = tuple(CompositeName(name.value) for name in names or ())
+    if gate is not None and not wanted:
+        wanted = (CompositeName.GATED,)
+    try:
+        return CompositeChoice(wanted, gate, baseline)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

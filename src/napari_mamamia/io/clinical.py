@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.io.clinical_rules import (
     parse_age,
     parse_breast_density,
@@ -18,9 +19,9 @@ from napari_mamamia.io.clinical_rules import (
     parse_text,
     parse_times,
 )
-from napari_mamamia.io.spreadsheets import Cell, Sheet, as_written, read_sheets, write_sheet
+from napari_mamamia.io.spreadsheets import Cell, Sheet, as_written, paced_sheets, write_sheet
 
-__all__ = ["COLUMNS", "read_clinical", "write_clinical"]
+__all__ = ["COLUMNS", "clinical_job", "read_clinical", "write_clinical"]
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -61,7 +62,12 @@ class _Header:
 
 
 def read_clinical(path: Path) -> Cohort:
-    """Return the cases of a clinical table.
+    """Return what `clinical_job` finds."""
+    return run_job(clinical_job(path))
+
+
+def clinical_job(path: Path) -> Job[Cohort]:
+    """Return a job for the cases of a clinical table.
 
     An .xlsx file is read from the first sheet that has a column ``patient_id`` or ``case_id``; a
     .csv file may be separated by comma, semicolon or tab. Cells follow the rules of
@@ -74,11 +80,17 @@ def read_clinical(path: Path) -> Cohort:
     FormatError
         If the file cannot be read, is of another kind, or has no column of ids.
     """
-    header, sheet = _sheet_of_cases(path)
+    text = f"Reading {path.name}"
+    header, sheet = yield from _sheet_of_cases(path, text)
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
     first_row: dict[str, int] = {}
-    for number, cells in enumerate(sheet.rows[1:], start=2):
+    number = 1
+    for cells in paced(sheet.rows[1:]):
+        if cells is None:
+            yield Progress(number, len(sheet.rows), text)
+            continue
+        number += 1
         if all(cell is None or cell == "" for cell in cells):
             continue
         try:
@@ -157,10 +169,13 @@ def _plain(value: object, all_text: bool) -> Cell:
     return as_written(text) if all_text else text
 
 
-def _sheet_of_cases(path: Path) -> tuple[_Header, Sheet]:
-    """Return the first sheet that has a column of ids."""
+def _sheet_of_cases(path: Path, text: str) -> Job[tuple[_Header, Sheet]]:
+    """Return a job for the first sheet that has a column of ids."""
     found = []
-    for sheet in read_sheets(path):
+    for sheet in paced_sheets(path):
+        if sheet is None:
+            yield Progress(0, 1, text)
+            continue
         names = sheet.rows[0] if sheet.rows else ()
         header = _header(names)
         if header is not None:

@@ -73,7 +73,11 @@ def read_provenance(path: Path) -> Provenance:
         ) from error
     if not isinstance(content, dict):
         raise FormatError(f"expected a JSON object in {path}, got {type(content).__name__}")
-    values = {key: _value(content, key, parse, path) for key, parse in _PARSERS.items()}
+    values = {
+        key: _value(content, key, parse, path)
+        for key, parse in _PARSERS.items()
+        if key in content or key not in _LATER
+    }
     return Provenance(**values)
 
 
@@ -114,6 +118,12 @@ def _seconds(value: Any) -> float | None:
     return value
 
 
+def _bytes(value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise TypeError("not a number of bytes")
+    return value
+
+
 def _to_json(value: Setting) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {_NOT_FINITE: repr(value)}
@@ -139,4 +149,9 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "note": _text,
     "created": _text,
     "software": _text,
+    "device": _text,
+    "peak_memory_bytes": _bytes,
 }
+
+_LATER: Final = frozenset({"device", "peak_memory_bytes"})
+"""Keys that files of earlier versions lack; their values are unknown then."""

@@ -8,12 +8,21 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical_rules import is_missing, parse_id, parse_pcr
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.spreadsheets import read_sheets
+from napari_mamamia.io.spreadsheets import Sheet, paced_sheets
 
-__all__ = ["ReadRows", "ResponseRow", "ScoreRow", "read_response_table", "read_score_table"]
+__all__ = [
+    "ReadRows",
+    "ResponseRow",
+    "ScoreRow",
+    "read_response_table",
+    "read_score_table",
+    "response_table_job",
+    "score_table_job",
+]
 
 _ID_NAMES: Final = ("case_id", "patient_id")
 
@@ -58,7 +67,14 @@ class ReadRows(Generic[T]):
 
 
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
-    """Return the columns case_id (or patient_id), dsc and norm_hd of a .csv or .xlsx table.
+    """Return what `score_table_job` finds."""
+    return run_job(score_table_job(path))
+
+
+def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
+    """Return a job for the columns case_id (or patient_id), dsc and norm_hd of a table.
+
+    The table is .csv or .xlsx.
 
     An empty cell is an undefined number; a row without either is a bad row, and so is one with a
     number outside its range, without id, or of a case that was there already. Row 1 is the header;
@@ -81,7 +97,14 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
 
 
 def read_response_table(path: Path) -> ReadRows[ResponseRow]:
-    """Return the columns case_id (or patient_id), pcr and score of a .csv or .xlsx table.
+    """Return what `response_table_job` finds."""
+    return run_job(response_table_job(path))
+
+
+def response_table_job(path: Path) -> Job[ReadRows[ResponseRow]]:
+    """Return a job for the columns case_id (or patient_id), pcr and score of a table.
+
+    The table is .csv or .xlsx.
 
     `pcr` is the predicted class (0 or 1), `score` the probability of response; the column score
     may be missing and its cells empty. Bad rows and ids as in `read_score_table`.
@@ -106,13 +129,19 @@ def _read(
     required: Sequence[str],
     optional: Sequence[str],
     parse: Callable[[str, Mapping[str, object]], T],
-) -> ReadRows[T]:
-    sheet = next(iter(read_sheets(path)))
+) -> Job[ReadRows[T]]:
+    text = f"Reading {path.name}"
+    sheet = yield from _first_sheet(path, text)
     places = _places(sheet.rows[0] if sheet.rows else (), required, optional, path)
     rows: list[T] = []
     failures: list[CaseFailure] = []
     first_row: dict[str, int] = {}
-    for number, line in enumerate(sheet.rows[1:], start=2):
+    number = 1
+    for line in paced(sheet.rows[1:]):
+        if line is None:
+            yield Progress(number, len(sheet.rows), text)
+            continue
+        number += 1
         if all(cell is None or cell == "" for cell in line):
             continue
         cells = {name: line[at] if at < len(line) else None for name, at in places.items()}
@@ -127,6 +156,14 @@ def _read(
         except ValueError as reason:
             failures.append(CaseFailure(name, f"row {number} of {path.name}: {reason}"))
     return ReadRows(tuple(rows), tuple(failures))
+
+
+def _first_sheet(path: Path, text: str) -> Job[Sheet]:
+    for sheet in paced_sheets(path):
+        if sheet is not None:
+            return sheet
+        yield Progress(0, 1, text)
+    raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
 
 
 def _places(

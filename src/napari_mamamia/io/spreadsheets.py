@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import paced
 from napari_mamamia.io.save import saving, write_text_atomically
 
-__all__ = ["Cell", "Sheet", "as_written", "read_sheets", "write_sheet"]
+__all__ = ["Cell", "Sheet", "as_written", "paced_sheets", "read_sheets", "write_sheet"]
 
 Cell: TypeAlias = str | float | bool | None
 
@@ -45,9 +46,14 @@ def read_sheets(path: Path) -> Iterator[Sheet]:
     FormatError
         If the file cannot be read or has another suffix.
     """
+    return (sheet for sheet in paced_sheets(path) if sheet is not None)
+
+
+def paced_sheets(path: Path) -> Iterator[Sheet | None]:
+    """Do what `read_sheets` does, with a None whenever it is time for a sign of life."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        yield _read_csv(path)
+        yield from _read_csv(path)
     elif suffix == ".xlsx":
         yield from _read_xlsx(path)
     else:
@@ -104,14 +110,20 @@ def _known(cell: Cell) -> Cell:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
-def _read_xlsx(path: Path) -> Iterator[Sheet]:
+def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
     openpyxl: Any = import_module("openpyxl")  # 0.2 s, which only reading a table should cost
     try:
         with path.open("rb") as stream:
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
             for sheet in book.worksheets:
                 sheet.reset_dimensions()  # some programs write them wrong
-                yield Sheet(sheet.title, list(sheet.iter_rows(values_only=True)), all_text=False)
+                rows: list[Sequence[object]] = []
+                for row in paced(sheet.iter_rows(values_only=True)):
+                    if row is None:
+                        yield None
+                    else:
+                        rows.append(row)
+                yield Sheet(sheet.title, rows, all_text=False)
     except _DAMAGED as error:
         raise FormatError(
             f"expected a readable .xlsx table at {path}, but {error}: "
@@ -119,12 +131,19 @@ def _read_xlsx(path: Path) -> Iterator[Sheet]:
         ) from error
 
 
-def _read_csv(path: Path) -> Sheet:
+def _read_csv(path: Path) -> Iterator[Sheet | None]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
         separator = max(_SEPARATORS, key=text.split("\n", 1)[0].count)
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-        return Sheet(path.name, list(rows), all_text=True)
+        rows: list[Sequence[object]] = []
+        for row in paced(
+            csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        ):
+            if row is None:
+                yield None
+            else:
+                rows.append(row)
+        yield Sheet(path.name, rows, all_text=True)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FormatError(
             f"expected a readable .csv table in UTF-8 at {path}, but {error}: "

@@ -3,35 +3,45 @@
 import csv
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.save import saving, write_text_atomically
-from napari_mamamia.io.spreadsheets import Cell, write_sheet
+from napari_mamamia.io.workbook_writer import write_workbook
 
-__all__ = ["read_case_scores", "write_case_scores", "write_json"]
+__all__ = ["case_scores_job", "read_case_scores", "write_case_scores", "write_json"]
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
-_TEXTS: Final = frozenset({"case_id", "status", "profile", "warning", "reason"})
+_TEXTS: Final = frozenset({"case_id", "status", "device", "tags", "profile", "warning", "reason"})
+_LATER: Final = frozenset(
+    {"diameter_reference_mm", "prediction_seconds", "peak_memory_bytes", "device", "tags"}
+)
+"""Columns that came later: tables of before lack them."""
 _LINE_END: Final = "\n"
-_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Write one row for each case; the columns are the fields of `CaseScore`, in its order.
+    """Do what `case_scores_job` does, to its end."""
+    run_job(case_scores_job(rows, path, overwrite=overwrite))
+
+
+def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> Job[None]:
+    """Return a job that writes one row for each case; the columns are the fields of `CaseScore`.
 
     The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
-    refuse become "?") or ``.parquet`` (texts and float64). In .csv and .parquet numbers have as
-    many digits as it takes to read back the same. nan and infinite values are empty cells.
+    refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes
+    to read back the same. nan and infinite values are empty cells. Nothing stays of a job that is
+    closed before its end.
 
     Raises
     ------
@@ -44,22 +54,21 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        cells = [[_sheet_cell(getattr(row, name)) for name in _COLUMNS] for row in rows]
-        write_sheet([_COLUMNS, *cells], path, name="case_scores", overwrite=overwrite)
-    elif suffix == ".parquet":
-        _write_parquet(rows, path, overwrite)
-    elif suffix == ".csv":
-        lines = [",".join(_COLUMNS)]
-        lines += [",".join(_cell(getattr(row, name)) for name in _COLUMNS) for row in rows]
-        write_text_atomically(path, _LINE_END.join([*lines, ""]), overwrite=overwrite)
-    else:
-        raise FormatError(
-            f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
-        )
+        cells = chain([_COLUMNS], map(_row, rows))
+        return write_workbook(cells, len(rows) + 1, path, name="case_scores", overwrite=overwrite)
+    if suffix == ".parquet":
+        return _write_parquet(rows, path, overwrite)
+    if suffix == ".csv":
+        return _write_csv(rows, path, overwrite)
+    raise FormatError(
+        f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
+    )
 
 
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
     """Return the rows of a score table; empty cells are nan, further columns are passed over.
+
+    In a table of an earlier version what it has no column for is unknown: nan, or "" for a text.
 
     Raises
     ------
@@ -70,13 +79,15 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             table = csv.DictReader(stream, strict=True)
-            missing = [name for name in _COLUMNS if name not in (table.fieldnames or ())]
+            there = table.fieldnames or ()
+            columns = tuple(name for name in _COLUMNS if name in there)
+            missing = [n for n in _COLUMNS if n not in there and n not in _LATER]
             if missing:
                 raise FormatError(
                     f"expected the columns of a score table in {path}, but "
                     f"{', '.join(missing)} are missing: score the cases again"
                 )
-            return tuple(_score(row, path, table.line_num) for row in table)
+            return tuple(_score(row, columns, path, table.line_num) for row in table)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FormatError(
             f"expected a score table in {path}, but it cannot be read ({error}): "
@@ -111,14 +122,29 @@ def _cell(value: str | float) -> str:
     return repr(float(value)) if math.isfinite(value) else ""
 
 
-def _sheet_cell(value: str | float) -> Cell:
-    return _NOT_IN_XML.sub("?", str(value)) if isinstance(value, str) else float(value)
+def _row(row: CaseScore) -> list[str | float]:
+    return [getattr(row, name) for name in _COLUMNS]
 
 
-def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
+def _write_csv(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Job[None]:
+    with saving(path, overwrite=overwrite) as temporary:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(",".join(_COLUMNS) + _LINE_END)
+            done = 0
+            for row in paced(rows):
+                if row is None:
+                    yield Progress(done, len(rows), f"Writing {path.name}")
+                    continue
+                stream.write(",".join(map(_cell, _row(row))) + _LINE_END)
+                done += 1
+        yield Progress(len(rows), len(rows), f"Writing {path.name}")
+
+
+def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Job[None]:
     arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
     columns = {}
-    for name in _COLUMNS:
+    for done, name in enumerate(_COLUMNS):
+        yield Progress(done, len(_COLUMNS), f"Writing {path.name}")
         if name in _TEXTS:
             texts = [str(getattr(row, name)) for row in rows]
             columns[name] = arrow.array(texts, type=arrow.string())
@@ -127,11 +153,14 @@ def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> No
             columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
     with saving(path, overwrite=overwrite) as temporary:
         import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
+    yield Progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
 
 
-def _score(row: Mapping[str, str | None], path: Path, line: int) -> CaseScore:
+def _score(
+    row: Mapping[str, str | None], columns: Sequence[str], path: Path, line: int
+) -> CaseScore:
     values: dict[str, Any] = {}
-    for name in _COLUMNS:
+    for name in columns:
         cell = row[name]
         try:
             values[name] = _value(name, cell)

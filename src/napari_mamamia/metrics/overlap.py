@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.metrics.crop import joint_crop
 
-__all__ = ["dice", "iou"]
+__all__ = ["dice", "dice_and_iou", "iou"]
 
 
 def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
@@ -21,8 +21,7 @@ def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
     >>> dice(a, b) == 2 / 3
     True
     """
-    shared, together = _counts(reference, prediction)
-    return 2 * shared / together if together else float("nan")
+    return dice_and_iou(*joint_crop(reference, prediction))[0]
 
 
 def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
@@ -31,14 +30,22 @@ def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
     Arguments and errors are those of `dice`.
     Source: P. Jaccard, New Phytologist 11 (1912) 37.
     """
+    return dice_and_iou(*joint_crop(reference, prediction))[1]
+
+
+def dice_and_iou(
+    reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return `dice` and `iou` of equal crops, from one count of all their voxels."""
     shared, together = _counts(reference, prediction)
-    return shared / (together - shared) if together else float("nan")
+    if not together:
+        return float("nan"), float("nan")
+    return 2 * shared / together, shared / (together - shared)
 
 
 def _counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> tuple[int, int]:
     """Return the number of shared voxels and the sum of both masks' voxels."""
     if reference.dtype != np.bool_ or prediction.dtype != np.bool_:
         raise TypeError(f"masks are bool, got {reference.dtype} and {prediction.dtype}")
-    reference, prediction = joint_crop(reference, prediction)
     shared = int(np.count_nonzero(reference & prediction))
     return shared, int(np.count_nonzero(reference)) + int(np.count_nonzero(prediction))

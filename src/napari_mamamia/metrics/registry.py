@@ -136,6 +136,15 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "Foreground voxels times |det| of the affine's 3x3 part.",
         "PyRadiomics VoxelVolume",
     ),
+    MetricSpec(
+        "diameter_reference_mm",
+        "Longest diameter of the reference",
+        "mm",
+        Better.NEITHER,
+        "Largest distance between the centres of two foreground voxels, by the whole 3x3 affine: "
+        "the largest Feret diameter of the 3-D convex hull; all parts of the mask count together.",
+        "SimpleITK LabelShapeStatistics, Feret diameter; a plain loop over all pairs",
+    ),
 )
 """In the order of `CaseScore`'s columns."""
 

@@ -1,5 +1,6 @@
 """Distances between the contours of two masks, computed once, and the metrics derived from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -7,14 +8,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.metrics.crop import joint_crop
-from napari_mamamia.metrics.nearest import nearest_distances
+from napari_mamamia.metrics.nearest import nearest_in_units
 
 __all__ = [
+    "ContourPair",
     "ContourRule",
     "SurfaceDistances",
     "assd",
     "contour",
+    "contour_pair",
+    "distances_between",
     "hausdorff",
     "hausdorff95",
     "nsd",
@@ -36,6 +41,23 @@ class ContourRule(StrEnum):
 
     CLOSED = "closed"
     OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContourPair:
+    """The contour voxels of two masks on one block, found once for every unit.
+
+    `reference` and `prediction` are voxel indices (n, 3) along (z, y, x); the other two say which
+    of them are not contour of both masks, and so not at distance 0. `is_plain` says that both
+    contour rules give these contours, and that labels and their foreground do: one label at most,
+    and none of it at the edge of the block.
+    """
+
+    reference: NDArray[np.intp]
+    prediction: NDArray[np.intp]
+    reference_apart: NDArray[np.bool_]
+    prediction_apart: NDArray[np.bool_]
+    is_plain: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,15 +125,44 @@ def surface_distances(
     """
     if matrix_mm is not None and (matrix_mm.shape != (3, 3) or not np.isfinite(matrix_mm).all()):
         raise ValueError(f"matrix_mm must be a finite 3x3 matrix, got {matrix_mm!r}")
-    reference, prediction = joint_crop(reference, prediction)
-    edge_r, edge_p = contour(reference, rule), contour(prediction, rule)
-    shared = edge_r & edge_p
-    places_r, apart_r = _places(edge_r, shared)
-    places_p, apart_p = _places(edge_p, shared)
-    return SurfaceDistances(
-        _distances(places_r, apart_r, places_p, matrix_mm),
-        _distances(places_p, apart_p, places_r, matrix_mm),
+    contours = contour_pair(*joint_crop(reference, prediction), rule)
+    return distances_between(contours, (matrix_mm,))[0]
+
+
+def contour_pair(
+    reference: NDArray[Any], prediction: NDArray[Any], rule: ContourRule
+) -> ContourPair:
+    """Return the contours of two masks (bool) or label arrays on their joint crop.
+
+    Both have one shape (z, y, x), and an edge that foreground touches is an edge of the image
+    (`joint_crop` cuts such a block).
+    """
+    own_r, own_p = (Box.around(a).grown((1, 1, 1), a.shape) for a in (reference, prediction))
+    values_r, values_p = reference[own_r.slices], prediction[own_p.slices]
+    edge_r, edge_p = contour(values_r, rule), contour(values_p, rule)
+    return ContourPair(
+        _places(edge_r, own_r),
+        _places(edge_p, own_p),
+        _apart(edge_r, own_r, edge_p, own_p),
+        _apart(edge_p, own_p, edge_r, own_r),
+        _is_plain(values_r) and _is_plain(values_p),
     )
+
+
+def distances_between(
+    contours: ContourPair, matrices_mm: Sequence[NDArray[np.float64] | None]
+) -> tuple[SurfaceDistances, ...]:
+    """Return the distances between two contours in each of several units.
+
+    Each of `matrices_mm` is a `matrix_mm` of `surface_distances`, None for voxels.
+    """
+    there = _distances(
+        contours.reference, contours.reference_apart, contours.prediction, matrices_mm
+    )
+    back = _distances(
+        contours.prediction, contours.prediction_apart, contours.reference, matrices_mm
+    )
+    return tuple(SurfaceDistances(*both) for both in zip(there, back, strict=True))
 
 
 def hausdorff95(distances: SurfaceDistances) -> float:
@@ -177,19 +228,46 @@ def _repeat_faces(padded: NDArray[Any]) -> None:
         along[0], along[-1] = along[1], along[-2]
 
 
-def _places(edge: NDArray[np.bool_], shared: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Return the voxel indices (n, 3) of a contour, and which of them are not `shared`."""
-    at = np.flatnonzero(edge)
-    return np.stack(np.unravel_index(at, edge.shape), axis=1), ~shared.ravel()[at]
+def _is_plain(values: NDArray[Any]) -> bool:
+    """Whether there is one label at most, and none at the edge of the block."""
+    faces = (np.moveaxis(values, axis, 0)[[0, -1]] for axis in range(3) if values.size)
+    if any(face.any() for face in faces):
+        return False
+    if values.dtype == np.bool_ or not values.size:
+        return True
+    return bool(((values == 0) | (values == values.max())).all())
+
+
+def _places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
+    """Return the voxel indices (n, 3) of a contour that was found in `box`."""
+    along = np.unravel_index(np.flatnonzero(edge), edge.shape)
+    return np.stack([own + start for own, start in zip(along, box.start, strict=True)], axis=1)
+
+
+def _apart(
+    edge: NDArray[np.bool_], box: Box, other: NDArray[np.bool_], other_box: Box
+) -> NDArray[np.bool_]:
+    """Return, for each contour voxel in `box`, whether it is none of the other contour's."""
+    start = np.maximum(box.start, other_box.start)
+    stop = np.maximum(np.minimum(box.stop, other_box.stop), start)
+    here, there = (
+        tuple(slice(a - o, b - o) for a, b, o in zip(start, stop, own.start, strict=True))
+        for own in (box, other_box)
+    )
+    apart = np.ones(edge.shape, dtype=np.bool_)
+    apart[here] = ~other[there]
+    return apart[edge]
 
 
 def _distances(
     places: NDArray[np.intp],
     apart: NDArray[np.bool_],
     others: NDArray[np.intp],
-    matrix_mm: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+    matrices_mm: Sequence[NDArray[np.float64] | None],
+) -> list[NDArray[np.float64]]:
     """Return the distance of each place to the nearest of `others`; 0 where not `apart`."""
-    distances = np.zeros(len(places))
-    distances[apart] = nearest_distances(places[apart], others, matrix_mm)
-    return distances
+    found = []
+    for own in nearest_in_units(places[apart], others, matrices_mm):
+        found.append(np.zeros(len(places)))
+        found[-1][apart] = own
+    return found

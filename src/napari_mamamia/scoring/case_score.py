@@ -11,18 +11,25 @@ from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.metrics.overlap import dice, iou
+from napari_mamamia.metrics.overlap import dice_and_iou
 from napari_mamamia.metrics.surface import (
     ContourRule,
     SurfaceDistances,
     assd,
+    contour_pair,
+    distances_between,
     hausdorff,
     hausdorff95,
     nsd,
-    surface_distances,
 )
 from napari_mamamia.scoring.case_warnings import case_warnings
-from napari_mamamia.scoring.pair import MaskPair, foreground_volume_mm3, listed_values, pair_of
+from napari_mamamia.scoring.pair import (
+    MaskPair,
+    foreground_diameter_mm,
+    foreground_volume_mm3,
+    listed_values,
+    pair_of,
+)
 from napari_mamamia.scoring.profiles import (
     CLINICAL,
     Distance,
@@ -126,6 +133,7 @@ def score_label_maps(
             ScoreStatus.GRID_MISMATCH,
             volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
             volume_prediction_mm3=foreground_volume_mm3(prediction, profile, label),
+            diameter_reference_mm=foreground_diameter_mm(reference, profile, label),
             profile=profile.name,
             reason=problem,
         )
@@ -187,12 +195,13 @@ def _measure(
 ) -> _Measured:
     pair = pair_of(reference, prediction, profile, label)
     matrix_mm = reference.grid.matrix_mm
+    opened = contour_pair(pair.reference, pair.prediction, ContourRule.OPEN)
+    if opened.is_plain:
+        return _Measured(pair, *distances_between(opened, (matrix_mm, None)))
     foregrounds = pair.reference != 0, pair.prediction != 0
-    return _Measured(
-        pair,
-        surface_distances(*foregrounds, matrix_mm, ContourRule.CLOSED),
-        surface_distances(pair.reference, pair.prediction, None, ContourRule.OPEN),
-    )
+    closed = contour_pair(*foregrounds, ContourRule.CLOSED)
+    (mm,), (voxels,) = distances_between(closed, (matrix_mm,)), distances_between(opened, (None,))
+    return _Measured(pair, mm, voxels)
 
 
 def _scored(
@@ -204,6 +213,8 @@ def _scored(
 ) -> CaseScore:
     measured = _measure(reference, prediction, profile, label)
     pair, mm = measured.pair, measured.mm
+    dsc, shared_share = dice_and_iou(pair.overlap_reference, pair.overlap_prediction)
+    distances = {column: measured.distance(column) for column in Distance}
     status = _status(pair)
     warnings = case_warnings(reference, prediction, pair, profile, label)
     if status is ScoreStatus.OK and not measured.voxels.is_defined:
@@ -211,17 +222,20 @@ def _scored(
     return CaseScore(
         case_id,
         status,
-        dsc=profile.overlap(dice(pair.overlap_reference, pair.overlap_prediction)),
-        iou=profile.overlap(iou(pair.overlap_reference, pair.overlap_prediction)),
-        hausdorff95_mm=measured.distance(Distance.HAUSDORFF95_MM),
-        hausdorff95_voxels=measured.distance(Distance.HAUSDORFF95_VOXELS),
-        hausdorff_mm=measured.distance(Distance.HAUSDORFF_MM),
+        dsc=profile.overlap(dsc),
+        iou=profile.overlap(shared_share),
+        hausdorff95_mm=distances[Distance.HAUSDORFF95_MM],
+        hausdorff95_voxels=distances[Distance.HAUSDORFF95_VOXELS],
+        hausdorff_mm=distances[Distance.HAUSDORFF_MM],
         assd_mm=assd(mm),
         nsd_1mm=nsd(mm, 1.0),
         nsd_2mm=nsd(mm, 2.0),
-        norm_hd=measured.norm_hd(profile),
+        norm_hd=profile.norm_hd(
+            distances[profile.distance], measured.emptiness(profile.emptiness_of)
+        ),
         volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
         volume_prediction_mm3=foreground_volume_mm3(prediction, profile, label),
+        diameter_reference_mm=foreground_diameter_mm(reference, profile, label),
         profile=profile.name,
         warning="; ".join(warnings),
         reason=_reason(status, reference, prediction, profile),
@@ -237,6 +251,7 @@ def _without_prediction(
             case_id,
             missing,
             volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
+            diameter_reference_mm=foreground_diameter_mm(reference, profile, label),
             profile=profile.name,
             reason=f"there is no prediction file, and the profile {profile.name} does not score "
             "such a case",

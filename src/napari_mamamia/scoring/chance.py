@@ -7,15 +7,25 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.scoring.auc import auc
 from napari_mamamia.scoring.performance import ratio
 from napari_mamamia.scoring.resampling import row_blocks
 
-__all__ = ["ChanceTest", "Significance", "auc_against_chance", "balanced_accuracy_against_chance"]
+__all__ = [
+    "ChanceTest",
+    "Significance",
+    "auc_against_chance",
+    "auc_against_chance_job",
+    "balanced_accuracy_against_chance",
+    "balanced_accuracy_against_chance_job",
+]
 
 N_CLASSIFIERS: Final = 1000
 SEED: Final = 42
 """Source: arXiv 2603.01250v2, significance of pCR predictions."""
+
+_SIMULATING: Final = "Simulating random classifiers"
 
 
 class Significance(StrEnum):
@@ -51,7 +61,19 @@ def balanced_accuracy_against_chance(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Return the balanced accuracy against classifiers that say 1 with probability `rate`.
+    """Return what `balanced_accuracy_against_chance_job` finds."""
+    job = balanced_accuracy_against_chance_job(label, predicted, rate, n_classifiers, seed)
+    return run_job(job)
+
+
+def balanced_accuracy_against_chance_job(
+    label: NDArray[np.float64],
+    predicted: NDArray[np.float64],
+    rate: float = 0.5,
+    n_classifiers: int = N_CLASSIFIERS,
+    seed: int = SEED,
+) -> Job[ChanceTest]:
+    """Return a job that tests balanced accuracy against classifiers that say 1 at `rate`.
 
     `label` and `predicted` are (n,), 0 and 1. With one class only the result is nan.
     """
@@ -60,6 +82,7 @@ def balanced_accuracy_against_chance(
     rng = np.random.default_rng(seed)
     reached = []
     for n_rows in row_blocks(n_classifiers, len(label)):
+        yield Progress(0, 1, _SIMULATING)
         guesses = (rng.random((n_rows, len(label))) < rate).astype(np.float64)
         reached.append(_balanced(guesses @ parts, parts))
     value = float(_balanced(predicted[None] @ parts, parts)[0])
@@ -72,7 +95,17 @@ def auc_against_chance(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Return the AUC against classifiers that score every case by a uniform random number.
+    """Return what `auc_against_chance_job` finds."""
+    return run_job(auc_against_chance_job(label, score, n_classifiers, seed))
+
+
+def auc_against_chance_job(
+    label: NDArray[np.float64],
+    score: NDArray[np.float64],
+    n_classifiers: int = N_CLASSIFIERS,
+    seed: int = SEED,
+) -> Job[ChanceTest]:
+    """Return a job that tests the AUC against classifiers that score by uniform random numbers.
 
     `label` (n,) is 0 and 1, `score` (n,) any numbers. With one class only the result is nan.
     """
@@ -81,6 +114,7 @@ def auc_against_chance(
     rng = np.random.default_rng(seed)
     reached = []
     for n_rows in row_blocks(n_classifiers, len(label)):
+        yield Progress(0, 1, _SIMULATING)
         shuffled = yes[rng.random((n_rows, len(label))).argsort(axis=1)]
         ordered = shuffled @ np.arange(len(label), dtype=np.float64) - n_yes * (n_yes - 1) / 2
         reached.append(ratio(ordered, np.asarray(float(n_yes * n_no))))

@@ -5,18 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.progress import Job, run_job
 from napari_mamamia.scoring.auc import (
     auc,
     average_precision,
     weighted_auc,
     weighted_average_precision,
 )
-from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap
+from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_job
 from napari_mamamia.scoring.calibration import Calibration, calibration
 from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 
-__all__ = ["Discrimination", "bootstrap_discrimination", "discrimination"]
+__all__ = [
+    "Discrimination",
+    "bootstrap_discrimination",
+    "bootstrap_discrimination_job",
+    "discrimination",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,16 @@ def discrimination(predictions: ResponsePredictions) -> Discrimination:
 def bootstrap_discrimination(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Bootstrap:
-    """Return resampled values of auc and average_precision, over cases with label and score.
+    """Return what `bootstrap_discrimination_job` finds."""
+    return run_job(bootstrap_discrimination_job(predictions, n_resamples, seed))
+
+
+def bootstrap_discrimination_job(
+    predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
+) -> Job[Bootstrap]:
+    """Return a job for resampled values of auc and average_precision.
+
+    Over the cases that have both a label and a score.
 
     Raises
     ------
@@ -64,7 +79,7 @@ def bootstrap_discrimination(
         return np.stack([number(weights, label, score) for number in both], axis=1)
 
     names = ("auc", "average_precision")
-    return bootstrap(names, numbers, len(label), None, n_resamples, seed)
+    return bootstrap_job(names, numbers, len(label), None, n_resamples, seed)
 
 
 def _scored(

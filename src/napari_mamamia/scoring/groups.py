@@ -8,9 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.scoring.group_rules import EmptyGroups, GroupRules
 
-__all__ = ["FAIRNESS_VARIABLES", "Grouping", "Unassigned", "group_cases", "group_each"]
+__all__ = [
+    "FAIRNESS_VARIABLES",
+    "Grouping",
+    "Unassigned",
+    "group_cases",
+    "group_cases_job",
+    "group_each",
+    "group_each_job",
+]
 
 FAIRNESS_VARIABLES: Final = ("age", "menopausal_status", "breast_density")
 """The scored variables, in the order of every table. Source: arXiv 2603.01250v2, Eq. 3a."""
@@ -68,19 +77,29 @@ class Grouping:
 
 
 def group_cases(case_ids: Sequence[str], cohort: Cohort, rules: GroupRules) -> tuple[Grouping, ...]:
-    """Return the groups by age, menopausal status and breast density, in this order.
+    """Return what `group_cases_job` finds."""
+    return run_job(group_cases_job(case_ids, cohort, rules))
+
+
+def group_cases_job(
+    case_ids: Sequence[str], cohort: Cohort, rules: GroupRules
+) -> Job[tuple[Grouping, ...]]:
+    """Return a job for the groups by age, menopausal status and breast density, in this order.
 
     `case_ids` gives the order of the codes. A case without a row in the clinical table is
     unassigned in every variable, under official-code too: the scripts never see such a case.
     """
     ages = tuple(group.label for group in rules.age_groups)
-    return (
-        group_each("age", ages, case_ids, cohort, _age_rule(rules), rules.empty_age_groups),
-        group_each(
-            "menopausal_status", rules.menopause_groups, case_ids, cohort, _menopause_rule(rules)
-        ),
-        group_each("breast_density", rules.density_groups, case_ids, cohort, _density_rule(rules)),
+    empty = rules.empty_age_groups
+    found = yield from group_each_job("age", ages, case_ids, cohort, _age_rule(rules), empty)
+    menopause, density = rules.menopause_groups, rules.density_groups
+    by_menopause = yield from group_each_job(
+        "menopausal_status", menopause, case_ids, cohort, _menopause_rule(rules)
     )
+    by_density = yield from group_each_job(
+        "breast_density", density, case_ids, cohort, _density_rule(rules)
+    )
+    return found, by_menopause, by_density
 
 
 Found = str | Unassigned
@@ -95,7 +114,19 @@ def group_each(
     rule: Callable[[CaseRecord], Found],
     empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
 ) -> Grouping:
-    """Return the groups that `rule` finds for each case's row of the clinical table.
+    """Return what `group_each_job` finds."""
+    return run_job(group_each_job(variable, labels, case_ids, cohort, rule, empty_groups))
+
+
+def group_each_job(
+    variable: str,
+    labels: Sequence[str],
+    case_ids: Sequence[str],
+    cohort: Cohort,
+    rule: Callable[[CaseRecord], Found],
+    empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
+) -> Job[Grouping]:
+    """Return a job for the groups that `rule` finds for each case's row of the clinical table.
 
     `rule` returns one of `labels`, or `Unassigned` with the reason.
     """
@@ -103,7 +134,10 @@ def group_each(
     places = {label: place for place, label in enumerate(labels)}
     codes: list[int] = []
     unassigned: list[Unassigned] = []
-    for case_id in case_ids:
+    for case_id in paced(case_ids):
+        if case_id is None:
+            yield Progress(len(codes), len(case_ids), f"Grouping cases by {variable}")
+            continue
         record = records.get(case_id)
         found = rule(record) if record else Unassigned(case_id, "it is not in the clinical table")
         if isinstance(found, Unassigned):

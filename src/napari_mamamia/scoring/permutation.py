@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.scoring.classification import outcomes, rate_gaps
 from napari_mamamia.scoring.fairness import disparity
 from napari_mamamia.scoring.group_rules import EmptyGroups, GroupRules
@@ -15,7 +16,13 @@ from napari_mamamia.scoring.performance import SegmentationScores, ratio
 from napari_mamamia.scoring.resampling import row_blocks
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 
-__all__ = ["PermutationTest", "permute_odds_groups", "permute_segmentation_groups"]
+__all__ = [
+    "PermutationTest",
+    "permute_odds_groups",
+    "permute_odds_groups_job",
+    "permute_segmentation_groups",
+    "permute_segmentation_groups_job",
+]
 
 N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
@@ -50,7 +57,17 @@ def permute_segmentation_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return for each variable the tests of its DSC, NormHD and mean disparity.
+    """Return what `permute_segmentation_groups_job` finds."""
+    return run_job(permute_segmentation_groups_job(scores, groupings, n_permutations, seed))
+
+
+def permute_segmentation_groups_job(
+    scores: SegmentationScores,
+    groupings: Sequence[Grouping],
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> Job[tuple[PermutationTest, ...]]:
+    """Return a job for the tests of each variable's DSC, NormHD and mean disparity.
 
     The cases that have a group of the variable exchange their groups at random, so that its groups
     keep their sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
@@ -76,10 +93,21 @@ def permute_odds_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return for each variable the tests of its TPR, FPR and equalised-odds disparity.
+    """Return what `permute_odds_groups_job` finds."""
+    return run_job(permute_odds_groups_job(predictions, groupings, rules, n_permutations, seed))
+
+
+def permute_odds_groups_job(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> Job[tuple[PermutationTest, ...]]:
+    """Return a job for the tests of each variable's TPR, FPR and equalised-odds disparity.
 
     Cases exchange their groups together with label and prediction, as in
-    `permute_segmentation_groups`.
+    `permute_segmentation_groups_job`.
     """
 
     def gaps(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,7 +126,7 @@ def _tests(
     gaps: Gaps,
     n_permutations: int,
     seed: int,
-) -> tuple[PermutationTest, ...]:
+) -> Job[tuple[PermutationTest, ...]]:
     if n_permutations < 1:
         raise ValueError(f"at least one permutation is needed, got {n_permutations}")
     found = []
@@ -111,8 +139,13 @@ def _tests(
             found += [_untested(grouping, measure, sizes.size) for measure in measures]
             continue
         observed = gaps(np.add.reduceat(own, starts, axis=0)[None])[0]
-        blocks = _permuted(own, n_permutations, seed)
-        drawn = np.concatenate([gaps(np.add.reduceat(block, starts, axis=1)) for block in blocks])
+        parts, done = [], 0
+        for block in _permuted(own, n_permutations, seed):
+            text = f"Permuting groups of {grouping.variable}"
+            yield Progress(done, n_permutations, text)
+            parts.append(gaps(np.add.reduceat(block, starts, axis=1)))
+            done += len(block)
+        drawn = np.concatenate(parts)
         found += [
             _tested(grouping.variable, measure, float(observed[place]), drawn[:, place])
             for place, measure in enumerate(measures)

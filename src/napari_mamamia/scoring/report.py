@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,10 +12,10 @@ from markupsafe import Markup
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.scoring.case_figure import PREDICTION_COLOUR, REFERENCE_COLOUR, case_figure
-from napari_mamamia.scoring.figures import png_of, svg_of
-from napari_mamamia.scoring.gallery import MOST_PICTURES, CasePicture
-from napari_mamamia.scoring.report_cases import case_table, script_json
-from napari_mamamia.scoring.report_content import FEATURED_STRATA, ModelReport, ReportContent
+from napari_mamamia.scoring.drawing import Draw, Drawing, draw_here
+from napari_mamamia.scoring.gallery import MOST_PICTURES
+from napari_mamamia.scoring.report_cases import case_table_job, script_json_job
+from napari_mamamia.scoring.report_content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report_figures import (
     ReportFigure,
     figures_of_cohort,
@@ -25,6 +25,8 @@ from napari_mamamia.scoring.report_profile import profile_points
 from napari_mamamia.scoring.report_response import odds_tables, response_table
 from napari_mamamia.scoring.report_tables import (
     comparison_tables,
+    composite_tables,
+    cost_table,
     excluded_table,
     failure_table,
     group_tables,
@@ -38,6 +40,8 @@ from napari_mamamia.scoring.results import Stratum
 __all__ = ["render_report", "write_report"]
 
 PAGE_ROWS: Final = 50
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class _Section:
     excluded: tuple[ReportTable, ...]
 
 
-def render_report(content: ReportContent) -> Job[str]:
+def render_report(content: ReportContent, draw: Draw = draw_here) -> Job[str]:
     """Return a job that makes the report, the text of one HTML page that loads nothing.
 
     All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them as data,
@@ -89,14 +93,17 @@ def render_report(content: ReportContent) -> Job[str]:
         lstrip_blocks=True,
     )
     total = len(content.models) + 1
-    drawings = yield from _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"))
+    drawings = yield from _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
     sections = []
     for done, model in enumerate(content.models):
         now = Progress(done, total, f"Drawing {model.scores.name}")
-        section = yield from _section(model, now)
+        section = yield from _section(model, now, draw)
         sections.append(section)
     yield Progress(total - 1, total, "Writing the report")
-    cases = case_table(content.models)
+    now = Progress(total - 1, total, "Writing the table of cases")
+    cases = yield from _told(case_table_job(content.models), now)
+    data = yield from _told(script_json_job(cases), now)
+    yield Progress(total - 1, total, "Writing the report")
     page = environment.get_template("report.html.j2").render(
         content=content,
         points=profile_points(content.profile),
@@ -106,14 +113,16 @@ def render_report(content: ReportContent) -> Job[str]:
         cases=cases,
         page=cases.page(PAGE_ROWS),
         page_rows=PAGE_ROWS,
-        data=Markup(script_json(cases)),
+        data=Markup(data),
         colours={"reference": REFERENCE_COLOUR, "prediction": PREDICTION_COLOUR},
     )
     yield Progress(total, total, "Report made")
     return page
 
 
-def write_report(content: ReportContent, path: Path, *, overwrite: bool = False) -> Job[Path]:
+def write_report(
+    content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
+) -> Job[Path]:
     """Return a job that writes the report to `path` and returns it.
 
     Raises
@@ -123,12 +132,12 @@ def write_report(content: ReportContent, path: Path, *, overwrite: bool = False)
     SaveError
         If the system refuses to write.
     """
-    page = yield from render_report(content)
+    page = yield from render_report(content, draw)
     write_text_atomically(path, page, overwrite=overwrite)
     return path
 
 
-def _section(model: ModelReport, now: Progress) -> Job[_Section]:
+def _section(model: ModelReport, now: Progress, draw: Draw) -> Job[_Section]:
     scores = model.scores
     task1, task2 = scores.segmentation, scores.response
     numbers: list[ReportTable] = []
@@ -137,14 +146,17 @@ def _section(model: ModelReport, now: Progress) -> Job[_Section]:
     further: list[Stratum] = []
     if task1 is not None:
         numbers.append(numbers_table(task1))
+        numbers += composite_tables(scores.composites)
+        numbers.append(cost_table(scores.rows))
         groups += group_tables(task1)
-        strata += [s for s in task1.strata if s.variable in FEATURED_STRATA]
-        further += [s for s in task1.strata if s.variable not in FEATURED_STRATA]
+        strata += [s for s in task1.strata if is_featured(s.variable)]
+        further += [s for s in task1.strata if not is_featured(s.variable)]
     if task2 is not None:
         numbers.append(response_table(task2))
+        numbers += composite_tables(scores.composites)
         groups += odds_tables(task2)
-    drawings = yield from _drawn(figures_of_model(model), now)
-    gallery = yield from _thumbnails(model, now)
+    drawings = yield from _drawn(figures_of_model(model), now, draw)
+    gallery = yield from _thumbnails(model, now, draw)
     return _Section(
         scores.name,
         _facts(model),
@@ -172,26 +184,28 @@ def _facts(model: ModelReport) -> str:
     return f"{said}; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
 
 
-def _drawn(figures: Iterable[ReportFigure], now: Progress) -> Job[tuple[_Drawing, ...]]:
+def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> Job[tuple[_Drawing, ...]]:
     drawings = []
     for figure in figures:
         yield now
-        svg = Markup(svg_of(figure.figure))
-        drawings.append(_Drawing(figure.name, figure.caption, svg))
+        drawn = yield from _told(draw(figure.drawing), now)
+        drawings.append(_Drawing(figure.name, figure.caption, Markup(drawn.svg)))
     return tuple(drawings)
 
 
-def _thumbnails(model: ModelReport, now: Progress) -> Job[tuple[_Thumbnail, ...]]:
+def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> Job[tuple[_Thumbnail, ...]]:
     thumbnails = []
     for picture in model.pictures[:MOST_PICTURES]:
         yield now
         found = model.failures.get(picture.case_id, ())
+        drawing = Drawing(case_figure, (picture,), has_svg=False)
+        drawn = yield from _told(draw(drawing), now)
         thumbnails.append(
             _Thumbnail(
                 picture.case_id,
                 f"{picture.plane}, {picture.place}",
                 picture.caption,
-                _png_uri(picture),
+                "data:image/png;base64," + b64encode(drawn.png).decode(),
                 tuple(failure.kind.value for failure in found),
                 tuple(failure.reason for failure in found),
             )
@@ -199,5 +213,14 @@ def _thumbnails(model: ModelReport, now: Progress) -> Job[tuple[_Thumbnail, ...]
     return tuple(thumbnails)
 
 
-def _png_uri(picture: CasePicture) -> str:
-    return "data:image/png;base64," + b64encode(png_of(case_figure(picture))).decode()
+def _told(job: Job[T], now: Progress) -> Job[T]:
+    """Run a part of the work; each of its steps is told as `now`, so that progress never falls."""
+    try:
+        while True:
+            next(job)
+            yield now
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        job.close()

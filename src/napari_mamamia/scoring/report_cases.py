@@ -1,20 +1,34 @@
 """The case table of a report: columns of numbers and texts, small enough for 100,000 rows."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.groups import Grouping
-from napari_mamamia.scoring.report_content import FEATURED_STRATA, CaseColumn, ModelReport
-from napari_mamamia.scoring.report_text import UNKNOWN, number, variable_label
+from napari_mamamia.scoring.report_content import CaseColumn, ModelReport, is_featured
+from napari_mamamia.scoring.report_text import SIZES, UNKNOWN, number, variable_label
+from napari_mamamia.scoring.strata import TAG
 
-__all__ = ["CaseTable", "TableColumn", "case_table", "script_json"]
+__all__ = [
+    "CaseTable",
+    "TableColumn",
+    "case_table",
+    "case_table_job",
+    "script_json",
+    "script_json_job",
+]
+
+BYTES_IN_MB: Final = 1_000_000
+
+_CELLS: Final = 20_000
+"""Cells written in one step: 10 ms, which nothing else can interrupt."""
 
 MOST_CHOICES: Final = 60
 """A text column with more different values gets no filter of its own."""
@@ -29,6 +43,7 @@ _NUMBERS: Final = (
     ("nsd_2mm", 3),
     ("volume_reference_mm3", 0),
     ("volume_prediction_mm3", 0),
+    ("diameter_reference_mm", 1),
 )
 _PRINTED: Final = (
     "case_id",
@@ -49,6 +64,7 @@ _SHORT: Final = {
     "norm_hd": "NormHD",
     "volume_reference_mm3": "Reference",
     "volume_prediction_mm3": "Prediction",
+    "diameter_reference_mm": "Longest diameter",
 }
 
 
@@ -118,11 +134,19 @@ class CaseTable:
 
 
 def case_table(models: Sequence[ModelReport]) -> CaseTable:
-    """Return the cases of all models as one table, worst Dice (or pCR score) first.
+    """Return what `case_table_job` makes."""
+    return run_job(case_table_job(models))
+
+
+def case_table_job(models: Sequence[ModelReport]) -> Job[CaseTable]:
+    """Return a job for the cases of all models as one table, worst Dice (or pCR score) first.
 
     Columns that are unknown for every case are left out.
     """
-    several = [_columns(model) for model in models]
+    several = []
+    for model in models:
+        own = yield from _collected(_columns(model))
+        several.append(own)
     if len(models) > 1:
         several = [
             [_texts("model", "Model", [model.scores.name] * _n_rows(model)), *own]
@@ -130,29 +154,41 @@ def case_table(models: Sequence[ModelReport]) -> CaseTable:
         ]
     sizes = [_n_rows(model) for model in models]
     names = list(dict.fromkeys(column.name for own in several for column in own))
-    joined = [_joined(name, several, sizes) for name in names]
+    joined = yield from _collected(_joined(name, several, sizes) for name in names)
     kept = tuple(column for column in joined if _is_known(column))
     return CaseTable(kept, sum(sizes), "dsc" if "dsc" in names else "")
 
 
 def script_json(table: CaseTable) -> str:
-    """Return the table as JSON that may stand inside a ``<script>`` element.
+    """Return what `script_json_job` makes."""
+    return run_job(script_json_job(table))
+
+
+def script_json_job(table: CaseTable) -> Job[str]:
+    """Return a job that makes the table as JSON that may stand inside a ``<script>`` element.
 
     Numbers are rounded as they are shown; unknown is null.
     """
-    columns = [
-        {
-            "name": column.name,
-            "label": column.label,
-            "unit": column.unit,
-            "decimals": column.decimals,
-            "choices": column.choices,
-            "style": column.style,
-            **_cells(column),
-        }
-        for column in table.columns
-    ]
-    content = {"sorted_by": table.sorted_by, "n_rows": table.n_rows, "columns": columns}
+    columns = []
+    for done, column in enumerate(table.columns):
+        parts = [f'"{name}":{_json(value)}' for name, value in _head(column)]
+        cells, name = _cells(column)
+        pieces = []
+        for first in range(0, len(cells), _CELLS):
+            yield Progress(done, len(table.columns), "Writing the table of cases")
+            pieces.append(_json(cells[first : first + _CELLS])[1:-1])
+        columns.append("{" + ",".join([*parts, f'"{name}":[{",".join(pieces)}]']) + "}")
+    head = f'"sorted_by":{_json(table.sorted_by)},"n_rows":{table.n_rows}'
+    return "{" + head + ',"columns":[' + ",".join(columns) + "]}"
+
+
+def _head(column: TableColumn) -> list[tuple[str, object]]:
+    named = ("name", "label", "unit", "decimals", "choices", "style")
+    texts = [("texts", column.texts)] if column.numbers is None else []
+    return [*((name, getattr(column, name)) for name in named), *texts]
+
+
+def _json(content: object) -> str:
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     escapes = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\u2028"))
     for character, escaped in (*escapes, ("\u2029", "\\u2029")):
@@ -160,17 +196,17 @@ def script_json(table: CaseTable) -> str:
     return text
 
 
-def _cells(column: TableColumn) -> dict[str, Any]:
+def _cells(column: TableColumn) -> tuple[list[Any], str]:
+    """Return the cells of a column and what they are called."""
     if column.numbers is None:
-        codes = [] if column.codes is None else column.codes.tolist()
-        return {"texts": column.texts, "codes": codes}
+        return ([] if column.codes is None else column.codes.tolist()), "codes"
     rounded = np.round(column.numbers, column.decimals)
     undefined = ~np.isfinite(rounded)
     cells = rounded.astype(object)
     if not column.decimals:
         cells = np.where(undefined, 0, rounded).astype(np.int64).astype(object)
     cells[undefined] = None
-    return {"numbers": cells.tolist()}
+    return cells.tolist(), "numbers"
 
 
 def _n_rows(model: ModelReport) -> int:
@@ -180,19 +216,33 @@ def _n_rows(model: ModelReport) -> int:
     return len(response.predictions.case_ids)
 
 
-def _columns(model: ModelReport) -> list[TableColumn]:
+def _collected(columns: Iterable[TableColumn]) -> Job[list[TableColumn]]:
+    found = []
+    for column in columns:
+        yield Progress(0, 1, "Writing the table of cases")
+        found.append(column)
+    return found
+
+
+def _columns(model: ModelReport) -> Iterator[TableColumn]:
     rows = model.scores.rows
     if not rows and model.scores.response is not None:
-        return _response_columns(model)
+        yield from _response_columns(model)
+        return
     ids = [row.case_id for row in rows]
-    columns = [_texts("case_id", "Case", ids), _texts("status", "Status", _statuses(rows))]
-    columns += [_metric(name, decimals, rows) for name, decimals in _NUMBERS]
+    yield _texts("case_id", "Case", ids)
+    yield _texts("status", "Status", _statuses(rows))
+    for name, decimals in _NUMBERS:
+        yield _metric(name, decimals, rows)
     if model.has_failure_kinds:
-        columns.append(_failure_kinds(model, ids))
-    columns += _group_columns(model, ids)
-    columns += [_further(column, ids) for column in model.columns]
+        yield _failure_kinds(model, ids)
+    yield _tagged("tags", "Tags", [row.tags for row in rows])
+    yield from _group_columns(model, ids)
+    for column in model.columns:
+        yield _further(column, ids)
+    yield from _costs(rows)
     said = ["; ".join(text for text in (row.reason, row.warning) if text) for row in rows]
-    return [*columns, _texts("reason", "Reason or warning", said, has_filter=False)]
+    yield _texts("reason", "Reason or warning", said, has_filter=False)
 
 
 def _response_columns(model: ModelReport) -> list[TableColumn]:
@@ -231,7 +281,22 @@ def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
         "; ".join(failure.kind.value for failure in model.failures.get(case_id, ()))
         for case_id in ids
     ]
-    column = _texts("failure_kinds", "Failure kinds", kinds)
+    return _tagged("failure_kinds", "Failure kinds", kinds)
+
+
+def _costs(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
+    """Return what each prediction cost, as its provenance says."""
+    seconds = np.array([row.prediction_seconds for row in rows], dtype=np.float64)
+    peak = np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)
+    title = "Peak memory of its process"
+    yield TableColumn("prediction_seconds", "Prediction took", "s", 1, seconds)
+    yield TableColumn("peak_memory_bytes", title, "MB", 0, peak / BYTES_IN_MB)
+    yield _texts("device", "Device", [row.device or UNKNOWN for row in rows])
+
+
+def _tagged(name: str, label: str, cells: Sequence[str]) -> TableColumn:
+    """Return a column whose cells join several tags with "; ", each of which is a choice."""
+    column = _texts(name, label, cells)
     single = dict.fromkeys(tag for text in column.texts for tag in text.split("; ") if tag)
     return TableColumn(
         column.name,
@@ -242,13 +307,15 @@ def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
     )
 
 
-def _group_columns(model: ModelReport, ids: Sequence[str]) -> list[TableColumn]:
+def _group_columns(model: ModelReport, ids: Sequence[str]) -> Iterator[TableColumn]:
     result = model.scores.segmentation
     if result is None:
-        return []
-    strata = [grouping for grouping in model.strata if grouping.variable in FEATURED_STRATA]
+        return
+    shown = [grouping for grouping in model.strata if is_featured(grouping.variable)]
+    strata = [grouping for grouping in shown if not grouping.variable.startswith(TAG)]
     groupings = (*result.groupings, *strata)
-    return [_grouped(grouping, result.scores.case_ids, ids) for grouping in groupings]
+    for grouping in groupings:
+        yield _grouped(grouping, result.scores.case_ids, ids)
 
 
 def _grouped(grouping: Grouping, grouped: Sequence[str], ids: Sequence[str]) -> TableColumn:
@@ -257,7 +324,7 @@ def _grouped(grouping: Grouping, grouped: Sequence[str], ids: Sequence[str]) -> 
         for case_id, code in zip(grouped, grouping.codes.tolist(), strict=True)
         if code >= 0
     }
-    label = "Size" if grouping.variable == "volume" else variable_label(grouping.variable)
+    label = SIZES.get(grouping.variable) or variable_label(grouping.variable)
     values = [labels.get(case_id, UNKNOWN) for case_id in ids]
     column = _texts(f"group_{grouping.variable}", label, values)
     known = tuple(text for text in grouping.labels if text in column.texts)

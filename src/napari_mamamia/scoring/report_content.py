@@ -5,10 +5,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.metrics.registry import Better
@@ -17,13 +13,14 @@ from napari_mamamia.scoring.gallery import CasePicture
 from napari_mamamia.scoring.groups import Grouping
 from napari_mamamia.scoring.results import ModelComparison, ModelScores, SegmentationResult
 from napari_mamamia.scoring.slices import N_PERMUTATIONS, SliceSearch, worst_slices
-from napari_mamamia.scoring.strata import group_by_column, group_by_volume
+from napari_mamamia.scoring.strata import TAG
 
 __all__ = [
     "FEATURED_STRATA",
     "CaseColumn",
     "ModelReport",
     "ReportContent",
+    "is_featured",
     "report_of",
 ]
 
@@ -72,7 +69,8 @@ class ModelReport:
 
     `strata` have their codes in the order of ``scores.segmentation.scores``. `failures` are the
     failure kinds by case id; `pictures` are shown in this order; `slices` are the searches for the
-    worst subgroups, one for each metric. `has_failure_kinds` says whether they were looked for.
+    worst subgroups, one for each metric. `has_failure_kinds` says whether they were looked for,
+    `contrast_note` where low contrast was not.
     """
 
     scores: ModelScores
@@ -84,6 +82,7 @@ class ModelReport:
     pictures: tuple[CasePicture, ...] = ()
     columns: tuple[CaseColumn, ...] = ()
     has_failure_kinds: bool = False
+    contrast_note: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,20 +117,23 @@ class ReportContent:
         return self.models[0].scores.profile
 
 
+def is_featured(variable: str) -> bool:
+    """Whether a stratum has its own box plot and column; a person's tags are among them."""
+    return variable in FEATURED_STRATA or variable.startswith(TAG)
+
+
 def report_of(
     scores: ModelScores,
-    cohort: Cohort | None = None,
     failures: Mapping[str, tuple[Failure, ...]] | None = None,
     pictures: Sequence[CasePicture] = (),
     columns: Sequence[CaseColumn] = (),
 ) -> Job[ModelReport]:
     """Return a job that makes a model's part of a report, with strata and worst subgroups.
 
-    `cohort` is the clinical table that the scores were made with. `failures` None means that
-    failure kinds were not looked for.
+    `failures` None means that failure kinds were not looked for.
     """
     result = scores.segmentation
-    strata = _strata(scores, result, cohort) if result else ()
+    strata = tuple(stratum.grouping for stratum in result.strata) if result else ()
     slices: tuple[SliceSearch, ...] = ()
     if result:
         slices = yield from _slices(result, strata)
@@ -145,24 +147,6 @@ def report_of(
         tuple(columns),
         failures is not None,
     )
-
-
-def _strata(
-    scores: ModelScores, result: SegmentationResult, cohort: Cohort | None
-) -> tuple[Grouping, ...]:
-    """Return the groups of the strata that the model was reported on, with their codes."""
-    ids, found = result.scores.case_ids, []
-    for stratum in result.strata:
-        if stratum.variable == "volume":
-            found.append(group_by_volume(ids, _volumes_mm3(scores, ids)))
-        elif cohort is not None:
-            found.append(group_by_column(ids, cohort, stratum.variable))
-    return tuple(found)
-
-
-def _volumes_mm3(scores: ModelScores, ids: Sequence[str]) -> NDArray[np.float64]:
-    volumes = {row.case_id: row.volume_reference_mm3 for row in scores.rows}
-    return np.array([volumes.get(case_id, float("nan")) for case_id in ids], dtype=np.float64)
 
 
 def _slices(

@@ -5,37 +5,35 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.scoring.drawing import Draw, Drawing, Drawn, draw_here
 from napari_mamamia.scoring.figures import (
     BoxGroup,
     ModelPoint,
     box_plot,
     fairness_performance,
-    png_of,
     reliability_diagram,
-    svg_of,
     volume_histogram,
     weight_sweep,
 )
 from napari_mamamia.scoring.group_rules import rules_of
 from napari_mamamia.scoring.groups import Grouping
 from napari_mamamia.scoring.ranking import ModelScore, Sweep, sweep_weights
-from napari_mamamia.scoring.report_content import FEATURED_STRATA, ModelReport, ReportContent
-from napari_mamamia.scoring.report_text import interval_named, variable_label
+from napari_mamamia.scoring.report_content import ModelReport, ReportContent, is_featured
+from napari_mamamia.scoring.report_text import SIZES, interval_named, variable_label
 
 __all__ = ["ReportFigure", "figures_of_cohort", "figures_of_model", "write_figures"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportFigure:
-    """A figure, the stem of its files, and what it shows."""
+    """A figure to draw, the stem of its files, and what it shows."""
 
     name: str
     caption: str
-    figure: Figure
+    drawing: Drawing
 
 
 def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
@@ -51,7 +49,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
             f"Fairness against performance (profile {content.profile}), crosses: 95 % "
             "percentile intervals, dotted: equal ranking scores at weight of fairness 0.5."
             + shaded,
-            fairness_performance(points, label, content.baseline),
+            Drawing(fairness_performance, (points, label, content.baseline)),
         )
     sweep = _sweep(content, points)
     if sweep is not None:
@@ -60,7 +58,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
             "weight_sweep",
             f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
             f"only); {sweep.composite}, profile {content.profile}.",
-            weight_sweep(sweep),
+            Drawing(weight_sweep, (sweep,)),
         )
 
 
@@ -71,7 +69,7 @@ def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
 
 
 def write_figures(
-    content: ReportContent, folder: Path, *, overwrite: bool = False
+    content: ReportContent, folder: Path, *, overwrite: bool = False, draw: Draw = draw_here
 ) -> Job[tuple[Path, ...]]:
     """Return a job that writes every figure as PNG (200 dots per inch) and SVG: the paths.
 
@@ -94,16 +92,17 @@ def write_figures(
     for done, (place, figures) in enumerate(parts):
         for figure in figures:
             yield Progress(done, total, f"Writing {figure.name}")
-            paths += _write(figure, place, overwrite=overwrite)
+            drawn = yield from draw(figure.drawing)
+            paths += _write(figure.name, drawn, place, overwrite=overwrite)
     yield Progress(total, total, "Figures written")
     return tuple(paths)
 
 
-def _write(figure: ReportFigure, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
-    png, svg = folder / f"{figure.name}.png", folder / f"{figure.name}.svg"
+def _write(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     with saving(png, overwrite=overwrite) as temporary:
-        temporary.write_bytes(png_of(figure.figure))
-    write_text_atomically(svg, svg_of(figure.figure), overwrite=overwrite)
+        temporary.write_bytes(drawn.png)
+    write_text_atomically(svg, drawn.svg, overwrite=overwrite)
     return png, svg
 
 
@@ -112,17 +111,17 @@ def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:
     if result is None or not len(result.scores.case_ids):
         return
     least = rules_of(model.scores.profile).min_group_size
-    strata = [grouping for grouping in model.strata if grouping.variable in FEATURED_STRATA]
+    strata = [grouping for grouping in model.strata if is_featured(grouping.variable)]
     for grouping in (*result.groupings, *strata):
         groups = _boxes(grouping, result.scores.dsc, least)
         if not groups:
             continue
-        label = "Size" if grouping.variable == "volume" else variable_label(grouping.variable)
+        label = SIZES.get(grouping.variable) or variable_label(grouping.variable)
         yield ReportFigure(
             f"dice_by_{_file_stem(grouping.variable)}",
             f"Dice by {label[:1].lower()}{label[1:]} (profile {model.scores.profile}): median, "
             "quartiles, whiskers to 1.5 times the box, mean as a diamond. Grey: small group.",
-            box_plot(groups, "Dice", label),
+            Drawing(box_plot, (groups, "Dice", label)),
         )
     volumes = np.array([row.volume_reference_mm3 for row in model.scores.rows], dtype=np.float64)
     if (volumes > 0).any():
@@ -130,7 +129,7 @@ def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:
             "reference_volumes",
             "Volumes of the reference masks (mm³, log axis) with the 20th and 80th percentile, "
             "between which tumours count as moderate.",
-            volume_histogram(volumes),
+            Drawing(volume_histogram, (volumes,)),
         )
 
 
@@ -143,7 +142,7 @@ def _response_figures(model: ModelReport) -> Iterator[ReportFigure]:
         "reliability",
         f"Reliability of the predicted probabilities, in {len(found.bins)} quantile bins with n "
         f"beside each point; ECE {found.ece:.3f}, Brier score {found.brier:.3f}, {found.n} cases.",
-        reliability_diagram(found),
+        Drawing(reliability_diagram, (found,)),
     )
 
 

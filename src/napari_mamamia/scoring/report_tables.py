@@ -3,12 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from napari_mamamia.core.records import CaseScore
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.bootstrap import Interval, IntervalMethod
+from napari_mamamia.scoring.comparison import PairedComparison
+from napari_mamamia.scoring.composites import CompositeResult, CompositeScore
 from napari_mamamia.scoring.failure_kinds import FailureKind
 from napari_mamamia.scoring.fairness import GroupScore, VariableFairness
 from napari_mamamia.scoring.groups import Unassigned
 from napari_mamamia.scoring.permutation import PermutationTest
+from napari_mamamia.scoring.prediction_cost import prediction_costs
 from napari_mamamia.scoring.report_content import ModelReport
 from napari_mamamia.scoring.report_text import (
     UNKNOWN,
@@ -24,9 +28,12 @@ from napari_mamamia.scoring.report_text import (
 )
 from napari_mamamia.scoring.results import ModelComparison, SegmentationResult, Stratum
 from napari_mamamia.scoring.slices import SliceSearch
+from napari_mamamia.scoring.strata import TAG
 
 __all__ = [
     "comparison_tables",
+    "composite_tables",
+    "cost_table",
     "excluded_table",
     "failure_table",
     "group_tables",
@@ -139,6 +146,70 @@ def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[s
     if not odd:
         return ()
     return ((f"* {len(odd)} intervals with a warning: read them with care", odd),)
+
+
+def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
+    """Return time, memory and device of the predictions, median and worst."""
+    found = prediction_costs(rows)
+    megabytes = found.peak_memory_bytes
+    devices = ", ".join(f"{name} ({n})" for name, n in found.devices) or UNKNOWN
+    shown = (
+        ("Time for a case (s)", found.seconds, 1, 1.0),
+        ("Highest memory of the process (MB)", megabytes, 0, 1e6),
+    )
+    lines = tuple(
+        Row(
+            (
+                label,
+                number(cost.median / unit, decimals),
+                number(cost.worst / unit, decimals),
+                f"{cost.n}",
+            )
+        )
+        for label, cost, decimals, unit in shown
+    )
+    headings = (
+        Column("Cost", is_number=False),
+        Column("Median"),
+        Column("Worst"),
+        Column("n that tell it"),
+    )
+    notes = (
+        f"Device: {devices}. As the provenance beside each prediction says; memory is the highest "
+        "of the whole process up to that case.",
+    )
+    return ReportTable("What the predictions cost", headings, lines, notes)
+
+
+def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable, ...]:
+    """Return one table for each variant of the ranking score, its definition below."""
+    headings = (
+        Column("Rank"),
+        Column("Model", is_number=False),
+        Column("Score"),
+        Column("Weight of fairness"),
+        Column("Fairness counts", is_number=False),
+        Column("Why", is_number=False),
+    )
+    return tuple(
+        ReportTable(
+            f"Variant of the ranking score: {one.name}",
+            headings,
+            tuple(_composite_row(score) for score in _by_rank(one.scores)),
+            (f"{one.definition[:1].upper()}{one.definition[1:]}.",),
+        )
+        for one in composites
+    )
+
+
+def _by_rank(scores: Sequence[CompositeScore]) -> list[CompositeScore]:
+    return sorted(scores, key=lambda score: (score.rank != score.rank, score.rank))
+
+
+def _composite_row(score: CompositeScore) -> Row:
+    counts = "yes" if score.counts_fairness else "no"
+    cells = (number(score.rank, 0), score.name, number(score.value), number(score.weight, 2))
+    return Row((*cells, counts, score.reason))
 
 
 def group_tables(result: SegmentationResult) -> tuple[ReportTable, ...]:
@@ -254,6 +325,8 @@ def slice_table(search: SliceSearch) -> ReportTable:
 
 
 def _short(variable: str) -> str:
+    if variable.startswith(TAG):
+        return f"tag {variable.removeprefix(TAG)}"
     return {"volume": "size", "dataset": "centre"}.get(variable, variable.replace("_", " "))
 
 
@@ -266,14 +339,18 @@ def failure_table(model: ModelReport) -> ReportTable | None:
     for kind in FailureKind:
         n = sum(any(f.kind is kind for f in found) for found in model.failures.values())
         what = "makes a case hard" if kind.is_circumstance else "error"
-        rows.append(Row((kind.value, what, f"{n}", f"{100 * n / n_cases:.1f}"), n == 0))
+        counted = (f"{n}", f"{100 * n / n_cases:.1f}")
+        if kind is FailureKind.LOW_CONTRAST and model.contrast_note and not n:
+            counted = (UNKNOWN, UNKNOWN)
+        rows.append(Row((kind.value, what, *counted), n == 0))
     headings = (
         Column("Kind", is_number=False),
         Column("What it is", is_number=False),
         Column("Cases"),
         Column("% of all"),
     )
-    return ReportTable("Failure kinds", headings, tuple(rows))
+    notes = (model.contrast_note,) if model.contrast_note else ()
+    return ReportTable("Failure kinds", headings, tuple(rows), notes)
 
 
 def excluded_table(model: ModelReport) -> ReportTable | None:
@@ -321,9 +398,17 @@ def comparison_tables(comparison: ModelComparison) -> tuple[ReportTable, ...]:
         ranking,
         comparison.notes,
     )
-    if not comparison.tests:
-        return (first,)
-    tests = tuple(
+    tables = [first, *composite_tables(comparison.composites)]
+    if comparison.against_baseline:
+        title = f"Against the baseline {comparison.baseline}"
+        tables.append(_tests_table(title, comparison.against_baseline))
+    if len(comparison.tests) > len(comparison.against_baseline):
+        tables.append(_tests_table("Paired comparisons", comparison.tests))
+    return tuple(tables)
+
+
+def _tests_table(title: str, tests: Sequence[PairedComparison]) -> ReportTable:
+    rows = tuple(
         Row(
             (
                 f"{'Dice' if t.metric == 'dsc' else 'NormHD'}: {t.model_a} − {t.model_b}",
@@ -334,13 +419,15 @@ def comparison_tables(comparison: ModelComparison) -> tuple[ReportTable, ...]:
                 p_text(t.p_wilcoxon_holm),
             )
         )
-        for t in comparison.tests
+        for t in tests
     )
     headings = ("n", "Mean difference", "95 % interval", "p, t-test", "p, Wilcoxon")
-    second = ReportTable(
-        "Paired comparisons",
+    return ReportTable(
+        title,
         (Column("Metric and models", is_number=False), *(Column(text) for text in headings)),
-        tests,
-        ("Both p-values are two-sided and corrected by Holm over the pairs of a metric.",),
+        rows,
+        (
+            "Both p-values are two-sided and corrected by Holm over the pairs of a metric in this "
+            "table.",
+        ),
     )
-    return first, second

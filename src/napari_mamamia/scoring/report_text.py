@@ -1,13 +1,14 @@
 """How a report writes numbers, names and tables."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Final
 
-from napari_mamamia.scoring.bootstrap import Interval, IntervalMethod
+from napari_mamamia.scoring.bootstrap import interval_named
+from napari_mamamia.scoring.strata import TAG
 
 __all__ = [
+    "SIZES",
     "UNKNOWN",
     "Column",
     "ReportTable",
@@ -19,6 +20,9 @@ __all__ = [
     "range_text",
     "variable_label",
 ]
+
+SIZES: Final = {"volume": "Size by volume", "diameter": "Size by diameter"}
+"""Short names of the strata by size, for columns and axes."""
 
 UNKNOWN: Final = "–"
 DECIMALS: Final = 3
@@ -34,7 +38,7 @@ _VARIABLES: Final = {
     "field_strength": "Field strength (T)",
     "multifocal_cancer": "Multifocal cancer (1: yes)",
     "bilateral_breast_cancer": "Bilateral cancer (1: yes)",
-    "diameter": "Largest diameter (mm)",
+    "diameter": "Longest diameter (20, 50 mm)",
     "pcr": "Pathologic complete response (pCR)",
 }
 
@@ -120,13 +124,8 @@ def p_said(p_value: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def interval_named(
-    intervals: Sequence[Interval], name: str, method: IntervalMethod = IntervalMethod.PERCENTILE
-) -> Interval | None:
-    """Return the interval of that number and method, None if it was not made."""
-    return next((i for i in intervals if i.name == name and i.method is method), None)
-
-
 def variable_label(variable: str) -> str:
     """Return the name of a group variable as a reader sees it."""
+    if variable.startswith(TAG):
+        return f"Tag: {variable.removeprefix(TAG)}"
     return _VARIABLES.get(variable, variable.replace("_", " "))

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_sums
-from napari_mamamia.scoring.chance import ChanceTest, balanced_accuracy_against_chance
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_sums_job
+from napari_mamamia.scoring.chance import ChanceTest, balanced_accuracy_against_chance_job
 from napari_mamamia.scoring.classification import (
     EqualisedOdds,
     Recall,
@@ -30,7 +31,9 @@ from napari_mamamia.scoring.response_predictions import ResponsePredictions
 __all__ = [
     "ResponseCohort",
     "bootstrap_response",
+    "bootstrap_response_job",
     "score_response",
+    "score_response_job",
 ]
 
 
@@ -66,8 +69,21 @@ def score_response(
     rules: GroupRules,
     weight_of_fairness: float | None = None,
 ) -> ResponseCohort:
-    """Return the cohort's numbers of a model. `weight_of_fairness` None takes the profile's."""
+    """Return what `score_response_job` finds for the groups of the clinical table."""
     groupings = group_cases(predictions.case_ids, cohort, rules) if cohort else ()
+    return run_job(score_response_job(predictions, groupings, rules, weight_of_fairness))
+
+
+def score_response_job(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    weight_of_fairness: float | None = None,
+) -> Job[ResponseCohort]:
+    """Return a job for the cohort's numbers of a model.
+
+    `weight_of_fairness` None takes the profile's.
+    """
     label, refused = scored_labels(predictions, rules), predictions.constant
     counts = outcomes(label, predictions.predicted).sum(axis=0)
     tpr, tnr = (float(rate) for rate in recalls(counts))
@@ -77,6 +93,9 @@ def score_response(
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
     score = float(ranking_score(balanced, fairness, weight))
     known = ~np.isnan(label)
+    chance = yield from balanced_accuracy_against_chance_job(
+        label[known], predictions.predicted[known]
+    )
     return ResponseCohort(
         rules.profile,
         len(predictions.case_ids),
@@ -89,7 +108,7 @@ def score_response(
         weight,
         score,
         discrimination(predictions),
-        balanced_accuracy_against_chance(label[known], predictions.predicted[known]),
+        chance,
         refused,
         _reason(refused, balanced, odds) if np.isnan(score) else "",
         _notes(predictions, rules),
@@ -104,7 +123,22 @@ def bootstrap_response(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return resampled values of the scored numbers of a model.
+    """Return what `bootstrap_response_job` finds."""
+    job = bootstrap_response_job(
+        predictions, groupings, rules, weight_of_fairness, n_resamples, seed
+    )
+    return run_job(job)
+
+
+def bootstrap_response_job(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    weight_of_fairness: float,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Job[Bootstrap]:
+    """Return a job for resampled values of the scored numbers of a model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
     fairness and ranking_score; only the first where there are no groupings. A resample may hold
@@ -119,7 +153,7 @@ def bootstrap_response(
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _numbers(sums, groupings, rules, weight_of_fairness)
 
-    return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
+    return bootstrap_sums_job(tuple(names), parts, numbers, n_resamples, seed)
 
 
 def _parts(

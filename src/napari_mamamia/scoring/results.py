@@ -8,6 +8,7 @@ from napari_mamamia.scoring.auc import AucInterval
 from napari_mamamia.scoring.bootstrap import Interval
 from napari_mamamia.scoring.chance import ChanceTest
 from napari_mamamia.scoring.comparison import PairedComparison
+from napari_mamamia.scoring.composites import CompositeResult
 from napari_mamamia.scoring.fairness import GroupScore
 from napari_mamamia.scoring.groups import Grouping, Unassigned
 from napari_mamamia.scoring.performance import SegmentationScores
@@ -55,13 +56,25 @@ class ClinicalTable:
     refused: tuple[RefusedRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """Groups of a variable that are reported beside the scored ones, never scored."""
+    """Groups of a variable that are reported beside the scored ones, never scored.
 
-    variable: str
+    `grouping` says which case is in which group, in the order of the scores' cases.
+    """
+
+    grouping: Grouping
     groups: tuple[GroupScore, ...]
-    unassigned: tuple[Unassigned, ...]
+
+    @property
+    def variable(self) -> str:
+        """The variable."""
+        return self.grouping.variable
+
+    @property
+    def unassigned(self) -> tuple[Unassigned, ...]:
+        """The cases that are in no group, each with the reason."""
+        return self.grouping.unassigned
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +119,8 @@ class ModelScores:
     that were not scored as they should be, and table rows that were refused; a missing prediction
     that the profile scores as empty is one of them. `segmentation` or `response` is None where the
     run had no such task, `clinical` where no table was given. `notes` are plain sentences. `cohort`
-    holds the clinical rows of the cases, with ids spelled as theirs.
+    holds the clinical rows of the cases, with ids spelled as theirs. `composites` are the variants
+    of the ranking score that were asked for.
     """
 
     name: str
@@ -121,6 +135,7 @@ class ModelScores:
     resampling: Resampling
     notes: tuple[str, ...] = ()
     cohort: Cohort | None = None
+    composites: tuple[CompositeResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +154,12 @@ class RankedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """Several models under one profile: ranks, paired tests, and ranks as fairness weighs more."""
+    """Several models under one profile: ranks, paired tests, and ranks as fairness weighs more.
+
+    `baseline` is the model that others are meant to beat ("" for none), `against_baseline` the
+    tests of every other model minus it, corrected by Holm for these alone. `composites` are the
+    variants of the ranking score that were asked for.
+    """
 
     profile: str
     weight_of_fairness: float
@@ -147,3 +167,6 @@ class ModelComparison:
     tests: tuple[PairedComparison, ...]
     sweep: Sweep
     notes: tuple[str, ...] = ()
+    baseline: str = ""
+    against_baseline: tuple[PairedComparison, ...] = ()
+    composites: tuple[CompositeResult, ...] = ()

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_sums
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.scoring.bootstrap import Bootstrap, bootstrap_sums_job
 from napari_mamamia.scoring.fairness import Fairness, disparity, segmentation_fairness
 from napari_mamamia.scoring.group_rules import GroupRules
 from napari_mamamia.scoring.groups import Grouping, group_cases
@@ -22,7 +23,13 @@ from napari_mamamia.scoring.performance import (
 from napari_mamamia.scoring.ranking import ranking_score
 from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 
-__all__ = ["SegmentationCohort", "bootstrap_segmentation", "score_segmentation"]
+__all__ = [
+    "SegmentationCohort",
+    "bootstrap_segmentation",
+    "bootstrap_segmentation_job",
+    "score_groups",
+    "score_segmentation",
+]
 
 _COLUMNS: Final = 4
 """Sums that two means are made of: DSC and NormHD, each with its number of defined cases."""
@@ -51,6 +58,16 @@ def score_segmentation(
     `weight_of_fairness` lies from 0 to 1; None takes the profile's.
     """
     groupings = group_cases(scores.case_ids, cohort, rules) if cohort else ()
+    return score_groups(scores, groupings, rules, weight_of_fairness)
+
+
+def score_groups(
+    scores: SegmentationScores,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    weight_of_fairness: float | None = None,
+) -> SegmentationCohort:
+    """Return the cohort's numbers of a model over groups that were made already."""
     performance = segmentation_performance(scores)
     fairness = segmentation_fairness(scores, groupings, rules)
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
@@ -68,7 +85,19 @@ def bootstrap_segmentation(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return resampled values of all numbers of a model.
+    """Return what `bootstrap_segmentation_job` finds."""
+    job = bootstrap_segmentation_job(scores, groupings, weight_of_fairness, n_resamples, seed)
+    return run_job(job)
+
+
+def bootstrap_segmentation_job(
+    scores: SegmentationScores,
+    groupings: Sequence[Grouping],
+    weight_of_fairness: float,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Job[Bootstrap]:
+    """Return a job for resampled values of all numbers of a model.
 
     The names are mean_dsc, mean_norm_hd, performance, fairness_VARIABLE for each grouping,
     fairness and ranking_score; the last two and the variables only where there are groupings.
@@ -84,7 +113,7 @@ def bootstrap_segmentation(
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _numbers(sums, groupings, weight_of_fairness)
 
-    return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
+    return bootstrap_sums_job(tuple(names), parts, numbers, n_resamples, seed)
 
 
 def _parts(scores: SegmentationScores, groupings: Sequence[Grouping]) -> NDArray[np.float64]:

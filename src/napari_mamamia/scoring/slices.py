@@ -135,15 +135,19 @@ def worst_slices(
     defined = ~np.isnan(values)
     own = values[defined]
     found = yield from _slices(groupings, defined, min_support, most_columns)
+    yield Progress(0, 1, _SEARCHING)
     mean, n_slices = (float(own.mean()) if own.size else float("nan")), len(found.conditions)
     reason = _reason(own, n_slices, min_support)
     worst: tuple[Slice, ...] = ()
     if not reason:
         worse = own if better is Better.LOWER else -own
         observed = _statistics(found, worse[:, None])[:, 0]
+        yield Progress(0, 1, _SEARCHING)
         highest = yield from _highest(found, worse, n_permutations, seed)
-        places = _telling(found, observed)[:n_worst]
-        worst = tuple(_slice(found, place, own, observed, highest) for place in places)
+        yield Progress(0, 1, _SEARCHING)
+        for place in _telling(found, observed)[:n_worst]:
+            worst += (_slice(found, place, own, observed, highest),)
+            yield Progress(0, 1, _SEARCHING)
     yield Progress(1, 1, _SEARCHING)
     return SliceSearch(metric, own.size, mean, n_slices, min_support, n_permutations, worst, reason)
 
@@ -176,7 +180,8 @@ def _slices(
     """Return every different slice with enough cases inside and outside, short ones first."""
     n = int(defined.sum())
     marks = np.random.default_rng(0).integers(1 << 62, size=n)
-    rows, columns, sizes = [], [], []
+    columns: list[NDArray[np.intp]] = []
+    sizes: list[NDArray[np.intp]] = []
     seen: set[tuple[int, int]] = set()
     conditions: list[tuple[tuple[str, str], ...]] = []
     for chosen in _combinations(groupings, most_columns):
@@ -192,18 +197,36 @@ def _slices(
             if (int(counts[code]), int(sums[code])) not in seen
         ]
         seen |= {(int(counts[code]), int(sums[code])) for code in kept}
-        numbers = np.full(n_codes, -1)
-        numbers[kept] = len(conditions) + np.arange(len(kept))
-        of_case = numbers[codes[inside]]
-        rows.append(of_case[of_case >= 0])
-        columns.append(inside[of_case >= 0])
+        columns.append(_members(codes, inside, kept))
         conditions += [_conditions(chosen, int(code)) for code in kept]
-        sizes += [float(counts[code]) for code in kept]
-    row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.intp)
-    column = np.concatenate(columns) if columns else np.zeros(0, dtype=np.intp)
+        sizes.append(counts[kept])
+    yield Progress(0, 1, _SEARCHING)
+    return _joined(columns, sizes, conditions, n)
+
+
+def _members(
+    codes: NDArray[np.intp], inside: NDArray[np.intp], kept: Sequence[np.signedinteger[Any]]
+) -> NDArray[np.intp]:
+    """Return the cases of each kept code, one code after the other."""
+    wanted = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
+    wanted[list(kept)] = True
+    cases = inside[wanted[codes[inside]]]
+    members: NDArray[np.intp] = cases[np.argsort(codes[cases], kind="stable")]
+    return members
+
+
+def _joined(
+    columns: Sequence[NDArray[np.intp]],
+    sizes: Sequence[NDArray[np.intp]],
+    conditions: Sequence[tuple[tuple[str, str], ...]],
+    n: int,
+) -> _Found:
+    nothing = np.zeros(0, dtype=np.intp)
+    column, size = np.concatenate([nothing, *columns]), np.concatenate([nothing, *sizes])
+    ends = np.concatenate([[0], np.cumsum(size)])
     shape = (len(conditions), n)
-    members = sparse.csr_array((np.ones(row.size), (row, column)), shape=shape)
-    return _Found(members, np.array(sizes), tuple(conditions))
+    members = sparse.csr_array((np.ones(column.size), column, ends), shape=shape)
+    return _Found(members, size.astype(np.float64), tuple(conditions))
 
 
 def _combinations(

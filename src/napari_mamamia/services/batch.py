@@ -8,9 +8,9 @@ import logging
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError
 from napari_mamamia.core.progress import Cancelled, Job, Progress
@@ -23,7 +23,7 @@ from napari_mamamia.services.batch_work import (
     CaseWork,
     Outcome,
     Place,
-    attempt,
+    attempt_job,
 )
 from napari_mamamia.services.output_folder import Existing
 
@@ -64,7 +64,7 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job
             raise
         except MamamiaError as error:
             failures.append(CaseFailure(case_id, str(error)))
-        except Exception as error:  # noqa: BLE001 - as `attempt`, for jobs
+        except Exception as error:  # noqa: BLE001 - as `attempt_job`, for jobs
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))
     yield Progress(total, total, "Finished")
@@ -92,6 +92,8 @@ def run_batch(
     *,
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
+    here: Callable[[CaseInputs], Job[T]] | None = None,
+    still_holds: Callable[[T], bool] | None = None,
 ) -> Job[BatchResult[T]]:
     """Return a job that does `work` with each case at `place`; progress counts finished cases.
 
@@ -109,11 +111,18 @@ def run_batch(
     existing
         With RESUME, results in `store` are used again where neither the case's files nor the work
         changed.
+    here
+        Does the same as `work`, with what only this process has, such as a loaded model; used
+        where `place` is this process. Progress then shows the steps within a case.
+    still_holds
+        Whether a result of `store` may be used again, such as because its file is still there.
 
     Raises
     ------
     CaseError
         If an id comes twice.
+    ClusterError
+        If the scheduler of `place` cannot be reached, or its workers cannot be started.
     MissingExtraError
         If `place` is a cluster and dask is not installed.
     SaveConflictError
@@ -123,10 +132,12 @@ def run_batch(
     """
     _require_unique(cases)
     if store is None:
-        return (yield from _run(cases, work, place or Place(), {}, None))
+        return (yield from _run(cases, work, place or Place(), {}, None, here))
     with closing(ResultStore(store, work, existing)) as kept:
         found = yield from kept.reusable(cases) if existing is Existing.RESUME else _nothing()
-        return (yield from _run(cases, work, place or Place(), found, kept))
+        if still_holds is not None:
+            found = {case_id: own for case_id, own in found.items() if still_holds(own)}
+        return (yield from _run(cases, work, place or Place(), found, kept, here))
 
 
 def _run(
@@ -135,36 +146,39 @@ def _run(
     place: Place,
     found: dict[str, T],
     kept: ResultStore[T] | None,
+    here: Callable[[CaseInputs], Job[T]] | None,
 ) -> Job[BatchResult[T]]:
     n_reused = len(found)
     waiting = [inputs for inputs in cases if inputs.case_id not in found]
-    reasons: dict[str, str] = {}
+    failed: dict[str, CaseFailure] = {}
     spoken = float("-inf")
-    with closing(_outcomes(waiting, work, place)) as outcomes:
+    with closing(_outcomes(waiting, work, place, here)) as outcomes:
         for outcome in outcomes:
+            if isinstance(outcome, Progress):
+                yield _within_case(len(found) + len(failed), len(cases), outcome)
+                continue
             if outcome is not None:
-                _sort_in(outcome, found, reasons, kept)
+                _sort_in(outcome, found, failed, kept)
             elif kept is not None:
                 kept.sync()
             if time.monotonic() - spoken > POLL_S / 2:
                 spoken = time.monotonic()
-                yield _progress(len(found) + len(reasons), len(cases), len(reasons))
+                yield _progress(len(found) + len(failed), len(cases), len(failed))
     yield Progress(len(cases), len(cases), "Finished")
     return BatchResult(
         tuple(found[inputs.case_id] for inputs in cases if inputs.case_id in found),
-        tuple(
-            CaseFailure(inputs.case_id, reasons[inputs.case_id])
-            for inputs in cases
-            if inputs.case_id in reasons
-        ),
+        tuple(failed[inputs.case_id] for inputs in cases if inputs.case_id in failed),
         n_reused,
     )
 
 
 def _outcomes(
-    cases: Sequence[CaseInputs], work: CaseWork[T], place: Place
-) -> Generator[Outcome[T] | None, None, None]:
-    """Yield each case's outcome, and None while waiting for one."""
+    cases: Sequence[CaseInputs],
+    work: CaseWork[T],
+    place: Place,
+    here: Callable[[CaseInputs], Job[T]] | None,
+) -> Generator[Outcome[T] | Progress | None, None, None]:
+    """Yield each case's outcome, and while waiting for one None, or with `here` its progress."""
     if not cases:
         return
     if place.is_cluster:
@@ -175,9 +189,28 @@ def _outcomes(
         yield from on_cluster(cases, work, place)
     elif place.time_limit_s is not None:
         yield from _in_child(cases, work, place.time_limit_s)
+    elif here is not None:
+        for inputs in cases:
+            yield (yield from attempt_job(replace(work, function=_first_of(here)), inputs))
     else:
         for inputs in cases:
-            yield attempt(work, inputs)
+            yield (yield from _in_steps(attempt_job(work, inputs)))
+
+
+def _first_of(here: Callable[[CaseInputs], Job[T]]) -> Callable[[CaseInputs, Any], Job[T]]:
+    return lambda inputs, _settings: here(inputs)
+
+
+def _in_steps(job: Job[Outcome[T]]) -> Generator[None, None, Outcome[T]]:
+    """Return what a job finds, with a None for each of its steps."""
+    with closing(job):
+        while True:
+            try:
+                next(job)
+            except StopIteration as stop:
+                found: Outcome[T] = stop.value
+                return found
+            yield None
 
 
 def _in_child(
@@ -189,12 +222,15 @@ def _in_child(
 
 
 def _sort_in(
-    outcome: Outcome[T], found: dict[str, T], reasons: dict[str, str], kept: ResultStore[T] | None
+    outcome: Outcome[T],
+    found: dict[str, T],
+    failed: dict[str, CaseFailure],
+    kept: ResultStore[T] | None,
 ) -> None:
     if kept is not None:
         kept.add(outcome)
     if outcome.result is None:
-        reasons[outcome.case_id] = outcome.reason
+        failed[outcome.case_id] = CaseFailure(outcome.case_id, outcome.reason, outcome.cause)
     else:
         found[outcome.case_id] = outcome.result
 
@@ -202,6 +238,12 @@ def _sort_in(
 def _progress(n_done: int, n_cases: int, n_failed: int) -> Progress:
     failed = f", {n_failed} failed" if n_failed else ""
     return Progress(n_done, n_cases, f"{n_done} of {n_cases} cases{failed}")
+
+
+def _within_case(n_done: int, n_cases: int, inner: Progress) -> Progress:
+    done = n_done * _STEPS_PER_CASE + int(inner.fraction * (_STEPS_PER_CASE - 1))
+    text = f"case {n_done + 1} of {n_cases}: {inner.text}"
+    return Progress(done, n_cases * _STEPS_PER_CASE, text)
 
 
 def _nothing() -> Job[dict[str, T]]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TypeVar
 
+from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
 
 __all__ = ["Child", "attempt_in_child", "main"]
@@ -154,11 +155,13 @@ def attempt_in_child(
         except _TooLong:
             limit = limit_s or _START_LIMIT_S
             reason = f"expected an answer within the time limit of {limit:g} s, but it took longer"
-            return Outcome(inputs.case_id, reason=f"{reason}: look at its files or allow more time")
+            reason += ": look at its files or allow more time"
+            return Outcome(inputs.case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
         except _Ended as error:
             how = str(error)
     reason = f"the process that worked on it ended {_TRIES} times without an answer ({how})"
-    return Outcome(inputs.case_id, reason=f"{reason}: look at its files and at the free memory")
+    reason += ": look at its files and at the free memory"
+    return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
 
 
 def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:

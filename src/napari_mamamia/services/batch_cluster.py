@@ -12,8 +12,9 @@ from concurrent.futures import Future as LocalFuture
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from distributed import Client, Future, as_completed
+from distributed import Client, Future, KilledWorker, as_completed
 
+from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch_connection import aside, connection, work_there
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, Place
 
@@ -38,8 +39,8 @@ def on_cluster(
 
     Raises
     ------
-    MamamiaError
-        If the scheduler cannot be reached.
+    ClusterError
+        If the scheduler cannot be reached, or local workers cannot be started.
     """
     with connection(place) as opening:
         while not opening.done():
@@ -134,9 +135,12 @@ def _outcome(inputs: CaseInputs, found: Any) -> Outcome[R]:
         return found
     error = found[1] if isinstance(found, tuple) else found
     reason = f"the worker could not finish it ({type(error).__name__}: {error})"
-    return Outcome(inputs.case_id, reason=f"{reason}: look at its files and the worker's memory")
+    reason += ": look at its files and the worker's memory"
+    lost = isinstance(error, KilledWorker)
+    cause = FailureCause.WORKER_LOST if lost else FailureCause.ERROR
+    return Outcome(inputs.case_id, reason=reason, cause=cause)
 
 
 def _failed(cases: Sequence[CaseInputs], reason: str) -> Iterator[Outcome[Any]]:
     for inputs in cases:
-        yield Outcome(inputs.case_id, reason=reason)
+        yield Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)

@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar, cast
 
 from dask import config
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
+from distributed.security import Security
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import ClusterError, MissingExtraError
 from napari_mamamia.services.batch_child import Child, attempt_in_child
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt
 
@@ -38,7 +39,7 @@ large array anew, and the page faults double the time that scoring takes (benchm
 def connection(place: Place) -> Iterator["Future[Client]"]:
     """Give the client to come; at the end, let go of the cluster, or end it if it is ours.
 
-    The future holds a `MamamiaError` if the scheduler cannot be reached.
+    The future holds a `ClusterError` if the scheduler cannot be reached.
     """
     opening = aside(lambda: _connect(place))
     try:
@@ -56,13 +57,22 @@ def _connect(place: Place) -> Client:
         else:
             client = _start_workers(place.workers)
     except (OSError, ValueError, TimeoutError) as error:
-        raise MamamiaError(
-            f"expected a dask scheduler at {place.scheduler or 'this machine'}, but it cannot be "
-            f"reached ({error}): check the address, or use --workers"
-        ) from error
+        raise _unreachable(place, error) from error
     if place.workers or place.time_limit_s is not None:
         client.register_plugin(_Children(is_ours=bool(place.workers)))
     return client
+
+
+def _unreachable(place: Place, error: Exception) -> ClusterError:
+    if place.scheduler:
+        return ClusterError(
+            f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({error}): "
+            "check the address and that the scheduler runs, or leave it out and use --workers"
+        )
+    return ClusterError(
+        f"expected {place.workers} worker process(es) on this machine, but they cannot be started "
+        f"({error}): leave out --workers to score in one process"
+    )
 
 
 def _start_workers(workers: int) -> Client:
@@ -72,11 +82,24 @@ def _start_workers(workers: int) -> Client:
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
+            protocol="tls://",
+            security=_key_of_this_run(),
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         )
         cluster.scale(workers)
         return Client(cluster, set_as_default=False)
+
+
+def _key_of_this_run() -> Security:
+    """Return a certificate made for these workers alone, which nobody else can talk to then.
+
+    A scheduler without one runs what any account of this machine sends it.
+    """
+    try:
+        return Security.temporary()
+    except ImportError as error:
+        raise MissingExtraError("cryptography", "cluster") from error
 
 
 def _close_opened(opening: "Future[Client]") -> None:

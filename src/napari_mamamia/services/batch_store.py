@@ -8,11 +8,11 @@ noted too, but tried again.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, is_dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
@@ -116,6 +116,10 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return value
 
 
@@ -131,6 +135,14 @@ def _decoded(
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _decoder(hint)
     if hint is float or (isinstance(hint, type) and issubclass(hint, Enum)):
         return hint
+    if get_origin(hint) is tuple:
+        item = _reader(get_args(hint)[0])
+        return lambda values: tuple(map(item, values))
+    if type(None) in get_args(hint):
+        some = _reader(next(one for one in get_args(hint) if one is not type(None)))
+        return lambda value: None if value is None else some(value)
     return lambda value: value

@@ -2,17 +2,28 @@
 
 import hashlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import Cancelled
+from napari_mamamia.core.progress import Cancelled, Job, run_job
 from napari_mamamia.core.provenance import software_version
+from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.checksums import sha256_of
 
-__all__ = ["POLL_S", "CaseInputs", "CaseWork", "FilePrint", "Outcome", "Place", "attempt"]
+__all__ = [
+    "POLL_S",
+    "CaseInputs",
+    "CaseWork",
+    "FilePrint",
+    "Outcome",
+    "Place",
+    "attempt",
+    "attempt_job",
+]
 
 R = TypeVar("R")
 
@@ -24,10 +35,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CaseInputs:
-    """One case of a batch: its id and the files that its result depends on, None where missing."""
+    """One case of a batch: its id and the files that its result depends on, None where missing.
+
+    `about` is a record of plain values that says more of the case, such as what is in its files.
+    """
 
     case_id: str
     files: tuple[Path | None, ...] = ()
+    about: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +55,17 @@ class CaseWork(Generic[R]):
         Of the work, such as "score".
     function
         A function at the top of a module, called with the inputs and `settings`. It returns the
-        result or raises; a `MamamiaError` becomes the reason of the case's failure as it is.
+        result, or a job for it, or raises; a `MamamiaError` becomes the reason of the case's
+        failure as it is.
     settings
         A frozen dataclass of plain values, everything that the result depends on besides files.
     result_type
-        The flat dataclass that `function` returns: its fields are str, int, float, bool or enum.
+        The dataclass that `function` returns: its fields are str, int, float, bool, enum, such
+        dataclasses again, tuples of one kind of them, or None in place of one.
     """
 
     name: str
-    function: Callable[[CaseInputs, Any], R]
+    function: Callable[[CaseInputs, Any], R | Job[R]]
     settings: Any
     result_type: type[R]
 
@@ -58,7 +75,7 @@ class CaseWork(Generic[R]):
 
         Name, function, settings, the fields of the result, and this software's version.
         """
-        columns = tuple(field.name for field in fields(self.result_type))  # type: ignore[arg-type]
+        columns = _columns(self.result_type)
         function = f"{self.function.__module__}.{self.function.__qualname__}"
         parts = (self.name, function, repr(self.settings), columns, software_version())
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
@@ -138,23 +155,33 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What became of one case: a result and what its files were, or the reason of its failure."""
+    """What became of one case: a result and what its files were, or why it failed."""
 
     case_id: str
     result: R | None = None
     reason: str = ""
     prints: tuple[FilePrint | None, ...] = ()
+    cause: FailureCause = FailureCause.ERROR
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
-    """Return what comes of doing `work` here and now; a failure is an outcome, not an error.
+    """Return what comes of doing `work` here and now."""
+    return run_job(attempt_job(work, inputs))
+
+
+def attempt_job(work: CaseWork[R], inputs: CaseInputs) -> Job[Outcome[R]]:
+    """Return a job for what comes of doing `work` here; a failure is an outcome, not an error.
 
     The files' prints are taken before the work, so that a file that changes meanwhile counts as
     changed in the next run.
     """
     try:
         prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
-        return Outcome(inputs.case_id, work.function(inputs, work.settings), "", prints)
+        found = work.function(inputs, work.settings)
+        if isinstance(found, Generator):
+            with closing(found):
+                found = yield from found
+        return Outcome(inputs.case_id, found, "", prints)
     except Cancelled:
         raise
     except MamamiaError as error:
@@ -162,3 +189,16 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
     except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case
         _log.exception("case %s failed", inputs.case_id)
         return Outcome(inputs.case_id, reason=f"unexpected {type(error).__name__}: {error}")
+
+
+def _columns(record: type[Any]) -> tuple[Any, ...]:
+    """Return the names of a record's fields, of those that are records with their own fields."""
+    hints = get_type_hints(record)
+    return tuple((own.name, *map(_columns, _records_in(hints[own.name]))) for own in fields(record))
+
+
+def _records_in(hint: Any) -> list[type[Any]]:
+    """Return the dataclasses that a type such as ``tuple[A, ...]`` or ``A | None`` names."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return [hint]
+    return [found for argument in get_args(hint) for found in _records_in(argument)]

@@ -1,28 +1,32 @@
-"""Scoring: the masks on screen, or two folders of masks."""
+"""Scoring two folders of masks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
-from napari_mamamia.io.layout import find_masks
+from napari_mamamia.core.progress import Job, Progress, spared_collections
+from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
+from napari_mamamia.io.layout import find_data_set, find_masks
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.scoring.case_score import score_masks
+from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.scoring.group_rules import rules_of
-from napari_mamamia.scoring.model_results import segmentation_result
+from napari_mamamia.scoring.model_results import CaseSizes, segmentation_result, with_composites
 from napari_mamamia.scoring.performance import SegmentationScores
 from napari_mamamia.scoring.results import ModelScores
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import Place
+from napari_mamamia.services.case_tags import split_tags
 from napari_mamamia.services.clinical_table import described, matched, read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score_cases import score_cases
+from napari_mamamia.services.score_facts import tags_for, with_facts
+from napari_mamamia.services.score_looks import CaseLook, looks_of
 from napari_mamamia.services.score_output import SCORE_TABLE, SUMMARY, write_scores
 from napari_mamamia.services.score_report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
@@ -33,20 +37,33 @@ __all__ = [
     "cohort_numbers",
     "find_pairs",
     "score_folders",
-    "score_pair",
     "score_pairs",
 ]
 
 Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
 """By case id, in order: the reference and the prediction, None where there is no file."""
 
+_TAKING: Final = "Taking the scores of the cases"
+
+_STATUS: Final = MappingProxyType(
+    {
+        FailureCause.ERROR: ScoreStatus.UNREADABLE,
+        FailureCause.TIME_LIMIT: ScoreStatus.TIME_LIMIT,
+        FailureCause.WORKER_LOST: ScoreStatus.WORKER_LOST,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
-    """What a scoring run found, and the folder it was written to."""
+    """What a scoring run found, and the folder it was written to.
+
+    `looks` say why cases failed, of those that have a reference.
+    """
 
     model: ModelScores
     folder: Path
+    looks: tuple[CaseLook, ...] = ()
 
     @property
     def rows(self) -> tuple[CaseScore, ...]:
@@ -72,11 +89,6 @@ class ScoreSummary:
     def all_ok(self) -> bool:
         """Whether every case, or row of a table, was scored as ok."""
         return not self.model.failures
-
-
-def score_pair(case_id: str, reference: Mask, prediction: Mask) -> CaseScore:
-    """Return the clinical scores of two masks in memory, such as those on screen."""
-    return score_masks(case_id, reference, prediction)
 
 
 def score_folders(
@@ -107,18 +119,18 @@ def score_folders(
     """
     settings = settings or ScoreSettings()
     pairs = find_pairs(reference, prediction)
-    yield Progress(0, 1, "Reading the clinical table")
-    cohort = read_table(settings.clinical)
+    cohort = yield from read_table(settings.clinical)
     folders = (("reference", reference.name), ("prediction", prediction.name))
     claim_folder(out, "score", (*folders, *settings.parameters), existing)
     own_name, store = name or prediction.resolve().name, out / STORE_NAME
-    model = yield from score_pairs(
+    scored = yield from score_pairs(
         own_name, pairs, settings, cohort, place=place, store=store, existing=existing
     )
-    replace = existing is not Existing.REFUSE
-    yield from write_scores(model, out, overwrite=replace)
-    yield from write_score_report([Scored(model, pairs)], out, settings, overwrite=replace)
-    return ScoreSummary(model, out)
+    scored = replace(scored, model=with_composites(scored.model, settings.composites))
+    overwrite = existing is not Existing.REFUSE
+    yield from write_scores(scored.model, out, overwrite=overwrite)
+    yield from write_score_report([scored], out, settings, overwrite=overwrite)
+    return ScoreSummary(scored.model, out, scored.looks.cases)
 
 
 def find_pairs(reference: Path, prediction: Path) -> Pairs:
@@ -145,18 +157,25 @@ def score_pairs(
     place: Place | None = None,
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[ModelScores]:
+) -> Job[Scored]:
     """Return a job that scores all pairs of one model and computes the cohort's numbers.
 
     `place`, `store` and `existing` are those of `run_batch`.
+
+    Raises
+    ------
+    FormatError
+        If there is no data set where the settings say.
     """
-    rows = yield from _score_cases(pairs, settings, place, store, existing)
+    rows, looks = yield from _score_cases(pairs, settings, place, store, existing)
     failures = tuple(
         CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
     )
-    return (yield from cohort_numbers(name, rows, failures, len(rows), settings, cohort))
+    model = yield from cohort_numbers(name, rows, failures, len(rows), settings, cohort)
+    return Scored(model, pairs, looks_of(looks, settings))
 
 
+@spared_collections
 def cohort_numbers(
     name: str,
     rows: tuple[CaseScore, ...],
@@ -169,12 +188,20 @@ def cohort_numbers(
 
     `failures` go into the result as they are, `n_cases` counts cases without a row too.
     """
-    scored = [row for row in rows if not (np.isnan(row.dsc) and np.isnan(row.norm_hd))]
+    yield Progress(0, 1, _TAKING)
+    scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
+    yield Progress(0, 1, _TAKING)
     scores = SegmentationScores.of((row.case_id, row.dsc, row.norm_hd) for row in scored)
-    volumes = np.array([row.volume_reference_mm3 for row in scored], dtype=np.float64)
-    own = matched([row.case_id for row in rows], cohort) if cohort else None
+    yield Progress(0, 1, _TAKING)
+    sizes = CaseSizes(
+        np.array([row.volume_reference_mm3 for row in scored], dtype=np.float64),
+        np.array([row.diameter_reference_mm for row in scored], dtype=np.float64),
+        tuple(split_tags(row.tags) for row in scored),
+    )
+    yield Progress(0, 1, _TAKING)
+    own = (yield from matched([row.case_id for row in rows], cohort)) if cohort else None
     rules = rules_of(settings.profile.name)
-    result = yield from segmentation_result(scores, own, rules, settings.resampling, volumes)
+    result = yield from segmentation_result(scores, own, rules, settings.resampling, sizes)
     return ModelScores(
         name=name,
         profile=settings.profile.name,
@@ -196,18 +223,35 @@ def _score_cases(
     place: Place | None,
     store: Path | None,
     existing: Existing,
-) -> Job[tuple[CaseScore, ...]]:
-    """Return a job that gives one row for each pair, in order, whatever happens to it."""
-    definitions = (settings.profile, settings.label)
-    batch = yield from score_cases(pairs, *definitions, place, store=store, existing=existing)
-    rows = {row.case_id: row for row in batch.results}
+) -> Job[tuple[tuple[CaseScore, ...], list[CaseLook]]]:
+    """Return a job for one row for each pair, in order, whatever happens to it; and the looks."""
+    images: dict[str, CaseFiles] = {}
+    if settings.images is not None:
+        yield Progress(0, 1, f"Listing the images of {settings.images.name}")
+        found = find_data_set(settings.images.absolute()).cases
+        images = {case_key(own.case_id): own for own in found}
+    batch = yield from score_cases(
+        pairs,
+        settings.profile,
+        settings.label,
+        place,
+        images=images,
+        store=store,
+        existing=existing,
+    )
+    rows = {one.score.case_id: one.score for one in batch.results}
     for failure in batch.failures:
-        rows[failure.case_id] = _unreadable(failure.case_id, failure.reason, settings)
-    return tuple(rows[case_id] for case_id in pairs)
+        rows[failure.case_id] = _failed(failure, settings)
+    in_order = [rows[case_id] for case_id in pairs]
+    predictions = {case_id: files[1] for case_id, files in pairs.items()}
+    full = yield from with_facts(in_order, predictions, tags_for(list(pairs), settings))
+    return full, [one.look for one in batch.results if one.look is not None]
 
 
-def _unreadable(case_id: str, reason: str, settings: ScoreSettings) -> CaseScore:
-    return CaseScore(case_id, ScoreStatus.UNREADABLE, profile=settings.profile.name, reason=reason)
+def _failed(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:
+    status = _STATUS[failure.cause]
+    name = settings.profile.name
+    return CaseScore(failure.case_id, status, profile=name, reason=failure.reason)
 
 
 def _masks(folder: Path) -> dict[str, Path]:

@@ -1,7 +1,7 @@
 """Several models against one reference: each scored by itself, then compared."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError
@@ -9,14 +9,14 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.scoring.model_results import compare_results
-from napari_mamamia.scoring.results import ModelComparison
+from napari_mamamia.scoring.results import ModelComparison, ModelScores
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.clinical_table import read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary, find_pairs, score_pairs
 from napari_mamamia.services.score_output import COMPARISON, write_comparison, write_scores
-from napari_mamamia.services.score_report import Scored, write_score_report
+from napari_mamamia.services.score_report import write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["ModelsSummary", "PredictionFolder", "prediction_folder", "score_models"]
@@ -78,7 +78,7 @@ def score_models(
     Raises
     ------
     CaseError
-        If a name cannot name a folder, or two models have one name.
+        If a name cannot name a folder, two models have one name, or the baseline is none of them.
     FormatError
         If a folder is missing or holds no mask, or the clinical table cannot be read; nothing is
         written then.
@@ -87,27 +87,38 @@ def score_models(
     """
     settings = settings or ScoreSettings()
     _check_names(predictions)
+    _check_baseline(predictions, settings.composites.baseline)
     pairs = [find_pairs(reference, model.folder) for model in predictions]
-    yield Progress(0, 1, "Reading the clinical table")
-    cohort = read_table(settings.clinical)
+    cohort = yield from read_table(settings.clinical)
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
     folders = (("reference", reference.name), ("predictions", models))
     claim_folder(out, "score", (*folders, *settings.parameters), existing)
-    replace = existing is not Existing.REFUSE
+    overwrite = existing is not Existing.REFUSE
     found = []
-    for model, own in zip(predictions, pairs, strict=True):
+    for model, files in zip(predictions, pairs, strict=True):
         store = out / model.name / STORE_NAME
         scored = yield from score_pairs(
-            model.name, own, settings, cohort, place=place, store=store, existing=existing
+            model.name, files, settings, cohort, place=place, store=store, existing=existing
         )
-        yield from write_scores(scored, out / model.name, overwrite=replace)
-        found.append(ScoreSummary(scored, out / model.name))
+        found.append(scored)
     yield Progress(1, 1, "Comparing the models")
-    comparison = compare_results([summary.model for summary in found])
-    write_comparison(comparison, out, overwrite=replace)
-    scored_pairs = [Scored(one.model, own) for one, own in zip(found, pairs, strict=True)]
-    yield from write_score_report(scored_pairs, out, settings, comparison, overwrite=replace)
-    return ModelsSummary(tuple(found), comparison, out / COMPARISON)
+    comparison = compare_results([scored.model for scored in found], settings.composites)
+    for scored in found:
+        own = _beside(scored.model, comparison)
+        yield from write_scores(own, out / own.name, overwrite=overwrite)
+    write_comparison(comparison, out, overwrite=overwrite)
+    yield from write_score_report(found, out, settings, comparison, overwrite=overwrite)
+    summaries = tuple(ScoreSummary(s.model, out / s.model.name, s.looks.cases) for s in found)
+    return ModelsSummary(summaries, comparison, out / COMPARISON)
+
+
+def _beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
+    """Return a model with its own score under each composite, ranks as in the comparison."""
+    own = tuple(
+        replace(one, scores=tuple(score for score in one.scores if score.name == model.name))
+        for one in comparison.composites
+    )
+    return replace(model, composites=own)
 
 
 def _check_names(predictions: Sequence[PredictionFolder]) -> None:
@@ -116,4 +127,13 @@ def _check_names(predictions: Sequence[PredictionFolder]) -> None:
         names = ", ".join(model.name for model in predictions)
         raise CaseError(
             f"expected a name of its own for each model, got {names}: give them as NAME=DIR"
+        )
+
+
+def _check_baseline(predictions: Sequence[PredictionFolder], baseline: str) -> None:
+    names = [model.name for model in predictions]
+    if baseline and baseline not in names:
+        raise CaseError(
+            f"expected one of the models {', '.join(names)} as the baseline, got {baseline!r}: "
+            "choose one of them, or score it as well"
         )

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.tables import write_case_scores, write_json
+from napari_mamamia.io.tables import case_scores_job, write_json
 from napari_mamamia.scoring.results import ModelComparison, ModelScores
+from napari_mamamia.services.beside import parquet_job
 from napari_mamamia.services.score_summary import comparison_content, summary_content
 
 __all__ = ["COMPARISON", "SCORE_TABLE", "SUMMARY", "write_comparison", "write_scores"]
@@ -33,7 +34,10 @@ def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> J
     names = [table.with_suffix(suffix) for suffix in _SUFFIXES] if model.segmentation else []
     for done, path in enumerate(names):
         yield Progress(done, len(names) + 1, f"Writing {path.name}")
-        write_case_scores(model.rows, path, overwrite=overwrite)
+        if path.suffix == ".parquet":
+            yield from parquet_job(model.rows, table, overwrite=overwrite)
+        else:
+            yield from case_scores_job(model.rows, path, overwrite=overwrite)
     yield Progress(len(names), len(names) + 1, f"Writing {SUMMARY}")
     write_json(summary_content(model), out / SUMMARY, overwrite=overwrite)
     yield Progress(len(names) + 1, len(names) + 1, "Saved")

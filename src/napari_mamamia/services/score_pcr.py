@@ -6,10 +6,10 @@ from pathlib import Path
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.score_files import ReadRows, ResponseRow, read_response_table
+from napari_mamamia.io.clinical import clinical_job
+from napari_mamamia.io.score_files import ReadRows, ResponseRow, response_table_job
 from napari_mamamia.scoring.group_rules import GroupRules, MissingLabel, rules_of
-from napari_mamamia.scoring.model_results import response_result
+from napari_mamamia.scoring.model_results import response_result, with_composites
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.results import ModelScores
 from napari_mamamia.services.clinical_table import described, matched
@@ -44,14 +44,14 @@ def score_pcr(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    yield Progress(0, 2, f"Reading {predictions.name}")
-    read = read_response_table(predictions)
-    cohort = read_clinical(clinical)
+    read = yield from response_table_job(predictions)
+    cohort = yield from clinical_job(clinical)
     names = (("predictions", predictions.name), ("clinical", clinical.name))
     own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")
     claim_folder(out, "score-pcr", (*names, *own_settings), existing)
     yield Progress(1, 2, "Computing the cohort's numbers")
-    model = _response_model(predictions.stem, read, clinical, cohort, settings)
+    scored = yield from _response_model(predictions.stem, read, clinical, cohort, settings)
+    model = with_composites(scored, settings.composites)
     replace = existing is not Existing.REFUSE
     yield from write_scores(model, out, overwrite=replace)
     yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
@@ -64,12 +64,12 @@ def _response_model(
     clinical: Path,
     cohort: Cohort,
     settings: ScoreSettings,
-) -> ModelScores:
+) -> Job[ModelScores]:
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
-    own = matched([row.case_id for row in rows], cohort)
+    own = yield from matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
     found = ResponsePredictions.of(_known(rows, own), own)
-    result = response_result(found, own, rules, settings.resampling)
+    result = yield from response_result(found, own, rules, settings.resampling)
     return ModelScores(
         name=name,
         profile=settings.profile.name,

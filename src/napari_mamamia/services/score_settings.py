@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.scoring.composites import NO_COMPOSITES, CompositeChoice
 from napari_mamamia.scoring.profiles import CLINICAL, Foreground, Profile
 from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 from napari_mamamia.scoring.results import Resampling
@@ -28,6 +29,13 @@ class ScoreSettings:
         Bootstrap resamples for the intervals; 0 for none.
     seed
         Seed of resamples and permutations.
+    composites
+        Variants of the ranking score that stand beside it, and the baseline.
+    images
+        The data set of the masks, for what only images tell: low contrast. Its workspace is used
+        for tags unless another is given.
+    workspace
+        The folder of a person's own tags of the cases.
 
     Raises
     ------
@@ -40,6 +48,9 @@ class ScoreSettings:
     label: float | None = None
     n_resamples: int = N_RESAMPLES
     seed: int = SEED
+    composites: CompositeChoice = NO_COMPOSITES
+    images: Path | None = None
+    workspace: Path | None = None
 
     def __post_init__(self) -> None:
         Resampling(self.n_resamples, self.seed)
@@ -60,6 +71,12 @@ class ScoreSettings:
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
         """Name and value of each setting, as ``run.json`` notes them."""
+        given = (
+            ("composites", ", ".join(self.composites.names) or None),
+            ("gate", self.composites.gate),
+            ("baseline", self.composites.baseline or None),
+            ("images", self.images.name if self.images else None),
+        )
         return (
             ("profile", self.profile.name),
             ("profile_version", self.profile.version),
@@ -67,4 +84,5 @@ class ScoreSettings:
             ("label", self.label),
             ("bootstrap", self.n_resamples),
             ("seed", self.seed),
+            *((name, value) for name, value in given if value is not None),
         )

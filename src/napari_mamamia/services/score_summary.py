@@ -12,9 +12,15 @@ from typing import Final
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.group_rules import rules_of
+from napari_mamamia.scoring.prediction_cost import prediction_costs
 from napari_mamamia.scoring.profiles import profile_named
 from napari_mamamia.scoring.results import ModelComparison, ModelScores
-from napari_mamamia.services.score_tasks import Content, task1_content, task2_content
+from napari_mamamia.services.score_tasks import (
+    Content,
+    composites_content,
+    task1_content,
+    task2_content,
+)
 
 __all__ = ["comparison_content", "summary_content"]
 
@@ -28,13 +34,15 @@ def summary_content(model: ModelScores) -> Content:
         "model": model.name,
         "n_cases": model.n_cases,
         "n_scored": model.n_scored,
-        "failures": model.failures,
+        "failures": [{"case_id": f.case_id, "reason": f.reason} for f in model.failures],
     }
+    composites = composites_content(model.composites)
     if model.segmentation:
         content |= _cases(model)
-        content["task1"] = task1_content(model.segmentation)
+        content["prediction_cost"] = prediction_costs(model.rows)
+        content["task1"] = task1_content(model.segmentation) | composites
     if model.response:
-        content["task2"] = task2_content(model.response)
+        content["task2"] = task2_content(model.response) | composites
     return content | {
         "clinical": model.clinical,
         "bootstrap": model.resampling,
@@ -61,6 +69,9 @@ def comparison_content(comparison: ModelComparison) -> Content:
                 for place, name in enumerate(sweep.names)
             ],
         },
+        "baseline": comparison.baseline or None,
+        "against_baseline": comparison.against_baseline,
+        **composites_content(comparison.composites),
         "notes": comparison.notes,
         **_made_by(comparison.profile),
     }

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.score_files import read_score_table
+from napari_mamamia.io.score_files import score_table_job
+from napari_mamamia.scoring.model_results import with_composites
 from napari_mamamia.services.clinical_table import read_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary, cohort_numbers
+from napari_mamamia.services.score_facts import tags_for, with_facts
 from napari_mamamia.services.score_output import write_scores
 from napari_mamamia.services.score_report import Scored, write_score_report
 from napari_mamamia.services.score_settings import ScoreSettings
@@ -35,17 +37,18 @@ def score_table(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    yield Progress(0, 1, f"Reading {table.name}")
-    read = read_score_table(table)
-    cohort = read_table(settings.clinical)
+    read = yield from score_table_job(table)
+    cohort = yield from read_table(settings.clinical)
     claim_folder(out, "score-table", (("table", table.name), *settings.parameters), existing)
     profile = settings.profile.name
     rows = tuple(
         CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
         for row in sorted(read.rows, key=lambda row: row.case_id)
     )
+    rows = yield from with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
     n_cases = len(rows) + len(read.failures)
-    model = yield from cohort_numbers(table.stem, rows, read.failures, n_cases, settings, cohort)
+    scored = yield from cohort_numbers(table.stem, rows, read.failures, n_cases, settings, cohort)
+    model = with_composites(scored, settings.composites)
     replace = existing is not Existing.REFUSE
     yield from write_scores(model, out, overwrite=replace)
     yield from write_score_report([Scored(model)], out, settings, overwrite=replace)

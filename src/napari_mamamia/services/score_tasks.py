@@ -1,17 +1,19 @@
 """The parts ``task1`` and ``task2`` of a summary: numbers, each undefined one with its reason."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
 from napari_mamamia.scoring.bootstrap import Interval, IntervalMethod
 from napari_mamamia.scoring.classification import VariableOdds
+from napari_mamamia.scoring.composites import CompositeResult
 from napari_mamamia.scoring.fairness import VariableFairness
 from napari_mamamia.scoring.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.results import ResponseResult, SegmentationResult, Stratum
 
-__all__ = ["Content", "task1_content", "task2_content"]
+__all__ = ["Content", "composites_content", "task1_content", "task2_content"]
 
 Content = dict[str, Any]
 
@@ -72,6 +74,18 @@ def task2_content(result: ResponseResult) -> Content:
         "intervals": _intervals(result.intervals),
         "variables": odds.variables,
         "permutation_tests": result.permutation_tests,
+    }
+
+
+def composites_content(composites: Sequence[CompositeResult]) -> Content:
+    """Return the variants of the ranking score; {} where none was asked for."""
+    if not composites:
+        return {}
+    return {
+        "composites": [
+            {"name": one.name, "definition": one.definition, "models": one.scores}
+            for one in composites
+        ]
     }
 
 
@@ -145,9 +159,14 @@ def _intervals(intervals: Iterable[Interval]) -> Content:
     return found
 
 
+def _counted(reasons: Iterable[str]) -> list[Content]:
+    return [{"reason": reason, "n": n} for reason, n in Counter(reasons).most_common()]
+
+
 def _stratum(stratum: Stratum) -> Content:
     return {
         "variable": stratum.variable,
         "groups": stratum.groups,
         "n_unassigned": len(stratum.unassigned),
+        "unassigned": _counted(case.reason for case in stratum.unassigned),
     }

@@ -4,18 +4,26 @@ from collections.abc import Iterable
 from math import isnan
 
 from napari_mamamia.scoring.bootstrap import Interval, IntervalMethod
+from napari_mamamia.scoring.composites import CompositeResult
 from napari_mamamia.scoring.fairness import GroupScore
+from napari_mamamia.scoring.prediction_cost import prediction_costs
 from napari_mamamia.scoring.results import (
     ModelComparison,
     ModelScores,
     ResponseResult,
     SegmentationResult,
+    Stratum,
 )
 
 __all__ = ["cohort_lines", "comparison_lines"]
 
 _WIDTH = 34
 _SHOWN = 10
+_SIZES = {
+    "volume": "by reference volume (20th, 80th percentile)",
+    "diameter": "by longest diameter of the reference",
+}
+_MB = 1_000_000
 
 
 def cohort_lines(model: ModelScores) -> tuple[str, ...]:
@@ -30,6 +38,9 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
         lines += _task1(model.segmentation)
     if model.response:
         lines += _task2(model.response)
+    lines += _composites(model.composites)
+    if model.segmentation:
+        lines += _costs(model)
     lines += [f"  note: {note}" for note in model.notes]
     if model.clinical and model.clinical.refused:
         rows = ", ".join(f"row {r.row} ({r.reason})" for r in model.clinical.refused[:_SHOWN])
@@ -53,7 +64,10 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
             f"{_text(model.performance)} (rank {_text(model.rank_by_performance, 0)}), fairness "
             f"{_text(model.fairness)}"
         )
-    for test in comparison.tests:
+    lines += _composites(comparison.composites)
+    if comparison.baseline:
+        lines.append(f"  against the baseline {comparison.baseline}:")
+    for test in comparison.against_baseline or comparison.tests:
         lines.append(
             f"  {test.metric}: {test.model_a} - {test.model_b} = {_text(test.mean_difference)} "
             f"(n {test.n}), p {_text(test.p_t_test_holm)} t-test, {_text(test.p_wilcoxon_holm)} "
@@ -81,7 +95,20 @@ def _task1(result: SegmentationResult) -> list[str]:
         if variable.unassigned:
             lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
         lines += _small(variable.variable, variable.groups)
+    for stratum in result.strata:
+        if stratum.variable in _SIZES:
+            lines += _size_lines(stratum)
     return lines + _warnings(result.intervals)
+
+
+def _size_lines(stratum: Stratum) -> list[str]:
+    """Return the groups by size, which are reported and not scored."""
+    parts = [
+        f"{group.label} {_text(group.mean_dsc, 3)} (n {group.n}{', small' * group.is_small})"
+        for group in stratum.groups
+        if group.n
+    ]
+    return [f"  mean DSC {_SIZES[stratum.variable]}: {', '.join(parts)}"]
 
 
 def _task2(result: ResponseResult) -> list[str]:
@@ -122,6 +149,38 @@ def _line(text: str, name: str, value: float, reason: str, intervals: Iterable[I
             level = f"{100 * interval.level:.0f} %"
             return f"{start}  ({_text(interval.low)} to {_text(interval.high)}, {level})"
     return start
+
+
+def _composites(composites: Iterable[CompositeResult]) -> list[str]:
+    lines = []
+    for one in composites:
+        lines.append(f"  {one.name}: {one.definition}")
+        for score in sorted(one.scores, key=lambda score: (isnan(score.rank), score.rank)):
+            why = f"  ({score.reason})" if score.reason else ""
+            lines.append(f"  {_text(score.rank, 0):>5}  {score.name}: {_text(score.value)}{why}")
+    return lines
+
+
+def _costs(model: ModelScores) -> list[str]:
+    """Return what the predictions cost, nothing where no provenance tells it."""
+    found = prediction_costs(model.rows)
+    lines = []
+    if found.seconds.n:
+        seconds = found.seconds
+        lines.append(
+            f"  {'time for a prediction':<{_WIDTH}} median {seconds.median:.1f} s, worst "
+            f"{seconds.worst:.1f} s (n {seconds.n})"
+        )
+    if found.peak_memory_bytes.n:
+        memory = found.peak_memory_bytes
+        lines.append(
+            f"  {'highest memory of its process':<{_WIDTH}} median {memory.median / _MB:.0f} MB, "
+            f"worst {memory.worst / _MB:.0f} MB (n {memory.n})"
+        )
+    if found.devices:
+        devices = ", ".join(f"{name} ({n})" for name, n in found.devices)
+        lines.append(f"  {'device':<{_WIDTH}} {devices}")
+    return lines
 
 
 def _small(variable: str, groups: Iterable[GroupScore]) -> list[str]:

@@ -1,0 +1,10 @@
+"""Whether the optional packages behind processes and clusters are there, without importing them."""
+
+from importlib.util import find_spec
+
+__all__ = ["cluster_installed"]
+
+
+def cluster_installed() -> bool:
+    """Return whether dask.distributed and cryptography (extra ``cluster``) are installed."""
+    return all(find_spec(package) is not None for package in ("distributed", "cryptography"))

@@ -1,0 +1,91 @@
+"""`mamamia export` and `mamamia verify`: options, what is printed, exit codes."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from napari_mamamia.cli.app import app
+from napari_mamamia.core.errors import CaseError, MamamiaError
+
+
+@pytest.fixture
+def mamamia(small_data_set):
+    """Return a function that runs a command in this process; `export` gets the data set."""
+
+    def run(command, *arguments):
+        first = (command, small_data_set) if command == "export" else (command,)
+        done = CliRunner().invoke(app, [str(a) for a in (*first, *arguments)])
+        if isinstance(done.exception, MamamiaError):
+            raise done.exception
+        return done
+
+    return run
+
+
+@pytest.fixture
+def expert(small_data_set):
+    return small_data_set / "segmentations" / "expert"
+
+
+def test_export_and_verify_end_to_end(mamamia, expert, tmp_path):
+    out = tmp_path / "bundle"
+    formats = [word for name in ("nifti", "challenge", "nnunet") for word in ("--format", name)]
+    done = mamamia(
+        "export", "--masks", expert, "--out", out, "--harmonise", "ras", *formats, "--with-images"
+    )
+    assert done.exit_code == 0, done.output
+    assert "3 mask(s) saved and verified" in done.stdout
+    assert "Quality: 3 green, 0 amber, 0 red" in done.stdout
+    assert (out / "harmonised/images/B_1/B_1_0003.nii.gz").exists()
+    assert (out / "challenge/submission.zip").exists()
+    assert (out / "nnunet/Dataset501_mydataset/dataset.json").exists()
+    sound = mamamia("verify", out)
+    assert sound.exit_code == 0
+    assert "all as the manifest says" in sound.stdout
+    (out / "A_1.json").write_text("{}")
+    damaged = mamamia("verify", out)
+    assert damaged.exit_code == 3
+    assert "wrong: A_1.json: changed" in damaged.stdout
+
+
+def test_readers_get_their_names_on_the_command_line(mamamia, expert, tmp_path):
+    out = tmp_path / "bundle"
+    done = mamamia(
+        "export", "--masks", f"Ana={expert}", "--masks", f"Ben={expert}", "--fuse", "majority",
+        "--case", "A_1", "--out", out, "--no-quality",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (out / "masks").iterdir()) == ["Ana", "Ben", "majority"]
+    assert json.loads((out / "manifest.json").read_text())["masks"] == ["Ana", "Ben", "majority"]
+    assert not (out / "quality.csv").exists()
+
+
+def test_a_case_that_cannot_be_exported_exits_with_3(mamamia, expert, tmp_path):
+    (expert / "A_2.nii.gz").write_bytes(b"broken")
+    done = mamamia("export", "--masks", expert, "--out", tmp_path / "out", "--no-quality")
+    assert done.exit_code == 3
+    assert "failed: A_2:" in done.output
+
+
+def test_names_that_collide_are_an_error_of_ours(mamamia, expert, tmp_path):
+    with pytest.raises(CaseError, match="NAME=DIR"):
+        mamamia("export", "--masks", expert, "--masks", expert, "--out", tmp_path / "out")
+    with pytest.raises(CaseError, match="expected NAME=DIR"):
+        mamamia("export", "--masks", "=", "--out", tmp_path / "out")
+
+
+def test_the_names_of_options_are_those_of_the_services():
+    from napari_mamamia.annotations.fuse import TieRule
+    from napari_mamamia.annotations.harmonise import OrientationProfile
+    from napari_mamamia.cli import exporting
+    from napari_mamamia.services.export_plan import ExportFormat, FuseRule, SegmentMaker
+
+    for ours, theirs in (
+        (exporting.FormatName, ExportFormat),
+        (exporting.HarmoniseName, OrientationProfile),
+        (exporting.FuseName, FuseRule),
+        (exporting.TieName, TieRule),
+        (exporting.MadeBy, SegmentMaker),
+    ):
+        assert [item.value for item in ours] == [item.value for item in theirs]

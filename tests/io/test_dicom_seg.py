@@ -1,0 +1,316 @@
+"""DICOM SEG: written on a series, read back, accepted by dcmtk and dicom3tools; foreign ones."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.dicom_seg import read_segmentation
+from napari_mamamia.io.dicom_seg_writer import SegmentMeaning, write_segmentation
+from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.volumes import read_phase_header
+
+pydicom = pytest.importorskip("pydicom")
+pytest.importorskip("highdicom")
+
+MR = "1.2.840.10008.5.1.4.1.1.4"
+SHAPE = (5, 12, 10)
+BY_MODEL = SegmentMeaning("AUTOMATIC", "kinetic", "napari-mamamia 0.1.0")
+ORIENTATIONS = {
+    "axial": (1, 0, 0, 0, 1, 0),
+    "sagittal": (0, 1, 0, 0, 0, -1),
+    "oblique": (0.8, 0.6, 0, -0.6, 0.8, 0),
+}
+
+
+def write_series(folder: Path, orientation=ORIENTATIONS["axial"], **elements) -> Path:
+    """Write a complete, plain MR series such as a scanner makes, one file for each slice."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(3)
+    normal = np.cross(orientation[:3], orientation[3:])
+    for k in range(SHAPE[0]):
+        image = pydicom.Dataset()
+        image.file_meta = pydicom.dataset.FileMetaDataset()
+        image.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+        wanted = {
+            "SOPClassUID": MR,
+            "SOPInstanceUID": f"2.25.9{k}",
+            "StudyInstanceUID": "2.25.7",
+            "SeriesInstanceUID": "2.25.8",
+            "FrameOfReferenceUID": "2.25.6",
+            "PatientID": "TEST",
+            "PatientName": "Test^Phantom",
+            "PatientBirthDate": "",
+            "PatientSex": "F",
+            "StudyDate": "20200101",
+            "StudyTime": "120000",
+            "StudyID": "1",
+            "AccessionNumber": "",
+            "ReferringPhysicianName": "",
+            "Modality": "MR",
+            "Manufacturer": "none",
+            "SeriesNumber": 3,
+            "InstanceNumber": k + 1,
+            "ImageType": ["ORIGINAL", "PRIMARY", "M"],
+            "AcquisitionTime": "120000",
+            "SamplesPerPixel": 1,
+            "PhotometricInterpretation": "MONOCHROME2",
+            "Rows": SHAPE[1],
+            "Columns": SHAPE[2],
+            "BitsAllocated": 16,
+            "BitsStored": 16,
+            "HighBit": 15,
+            "PixelRepresentation": 0,
+            "PixelSpacing": [0.75, 0.5],
+            "SliceThickness": 2.0,
+            "ImageOrientationPatient": list(orientation),
+            "ImagePositionPatient": list(np.array([-10.0, 5.0, 30.0]) + 2.0 * k * normal),
+            **elements,
+        }
+        for name, value in wanted.items():
+            if value is not None:
+                setattr(image, name, value)
+        image.file_meta.MediaStorageSOPClassUID = MR
+        image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
+        image.PixelData = rng.integers(0, 900, SHAPE[1:], dtype=np.uint16).tobytes()
+        pydicom.dcmwrite(folder / f"{k:03d}.dcm", image, enforce_file_format=True)
+    return folder
+
+
+def series_of(folder):
+    source = find_data_set(folder).cases[0].phases[0]
+    return source, read_phase_header(source).grid
+
+
+def labels_on(grid):
+    labels = np.zeros(grid.shape, np.uint8)
+    labels[1:4, 3:8, 2:6] = 1
+    labels[3:5, 9:11, 7:9] = 2
+    return labels
+
+
+NAMES = ((1, "tumour"), (2, "lymph node"))
+
+
+@pytest.mark.parametrize("plane", sorted(ORIENTATIONS))
+def test_a_segmentation_reads_back_as_the_same_masks(tmp_path, plane):
+    source, grid = series_of(write_series(tmp_path / "study", ORIENTATIONS[plane]))
+    labels = labels_on(grid)
+    path = tmp_path / "seg.dcm"
+    write_segmentation(labels, NAMES, grid, source, grid, BY_MODEL, path)
+    found = read_segmentation(path)
+    assert [(s.number, s.label, s.kind) for s in found.segments] == [
+        (1, "tumour", "Neoplasm"),
+        (2, "lymph node", "Lymph Node"),
+    ]
+    assert [s.region for s in found.segments] == ["Breast", "Breast"]
+    assert {s.algorithm for s in found.segments} == {"AUTOMATIC"}
+    assert {s.algorithm_name for s in found.segments} == {"kinetic"}
+    assert found.source_series == "2.25.8"
+    assert not found.is_overlapping
+    for segment in found.segments:
+        mask = found.on_grid(segment, grid)
+        np.testing.assert_array_equal(mask, labels == segment.number)
+
+
+@pytest.mark.parametrize("code", ["RAS", "LPI", "PSR", "SLA"])
+def test_a_mask_whose_axes_run_otherwise_lands_on_the_same_voxels(tmp_path, code):
+    """dcm2niix and others turn axes; the place in the patient is what counts."""
+    source, grid = series_of(write_series(tmp_path / "study", ORIENTATIONS["oblique"]))
+    turn = reorientation_to(grid, code)
+    labels = labels_on(grid)
+    path = tmp_path / "seg.dcm"
+    write_segmentation(turn.array(labels), NAMES, turn.target, source, grid, BY_MODEL, path)
+    found = read_segmentation(path)
+    np.testing.assert_array_equal(found.on_grid(found.segments[0], grid), labels == 1)
+    np.testing.assert_array_equal(
+        found.on_grid(found.segments[0], turn.target), turn.array(labels) == 1
+    )
+
+
+def test_the_frames_refer_to_the_slices_they_lie_on(tmp_path):
+    source, grid = series_of(write_series(tmp_path / "study"))
+    path = tmp_path / "seg.dcm"
+    write_segmentation(labels_on(grid), NAMES[:1], grid, source, grid, BY_MODEL, path)
+    seg = pydicom.dcmread(path)
+    named = {
+        float(frame.PlanePositionSequence[0].ImagePositionPatient[2]): str(
+            frame.DerivationImageSequence[0].SourceImageSequence[0].ReferencedSOPInstanceUID
+        )
+        for frame in seg.PerFrameFunctionalGroupsSequence
+    }
+    assert named == {32.0: "2.25.91", 34.0: "2.25.92", 36.0: "2.25.93"}  # slices 1 to 3
+    item = seg.SegmentSequence[0]
+    kind, region = item.SegmentedPropertyTypeCodeSequence[0], item.AnatomicRegionSequence[0]
+    category = item.SegmentedPropertyCategoryCodeSequence[0]
+    assert (category.CodeValue, category.CodingSchemeDesignator) == ("49755003", "SCT")
+    assert (kind.CodeValue, region.CodeValue) == ("108369006", "76752008")
+    assert (seg.StudyInstanceUID, seg.FrameOfReferenceUID) == ("2.25.7", "2.25.6")
+    assert seg.PatientID == "TEST"
+
+
+def test_a_manual_mask_names_no_algorithm(tmp_path):
+    source, grid = series_of(write_series(tmp_path / "study"))
+    path = tmp_path / "seg.dcm"
+    by_hand = SegmentMeaning("MANUAL", "Ana", "")
+    write_segmentation(labels_on(grid), NAMES, grid, source, grid, by_hand, path)
+    found = read_segmentation(path).segments[0]
+    assert (found.algorithm, found.algorithm_name) == ("MANUAL", "")
+
+
+def test_another_place_an_empty_mask_and_an_unknown_label_are_refused(tmp_path):
+    source, grid = series_of(write_series(tmp_path / "study"))
+    moved = grid.affine.copy()
+    moved[2, 3] += 1.0
+    other, path = Grid(grid.shape, moved), tmp_path / "seg.dcm"
+    labels = labels_on(grid)
+    with pytest.raises(GridMismatchError, match=r"lie up to 1\.00 mm apart"):
+        write_segmentation(labels, NAMES, other, source, grid, BY_MODEL, path)
+    with pytest.raises(CaseError, match="at least one marked voxel"):
+        write_segmentation(labels * 0, NAMES, grid, source, grid, BY_MODEL, path)
+    with pytest.raises(CaseError, match=r"coded name for DICOM.*'thing'"):
+        write_segmentation(labels, ((1, "thing"),), grid, source, grid, BY_MODEL, path)
+    assert not path.exists()
+
+
+def test_a_series_without_a_frame_of_reference_is_refused_by_name(tmp_path):
+    source, grid = series_of(write_series(tmp_path / "study", FrameOfReferenceUID=None))
+    with pytest.raises(FormatError, match=r"FrameOfReferenceUID in .*\.dcm"):
+        write_segmentation(
+            labels_on(grid), NAMES, grid, source, grid, BY_MODEL, tmp_path / "seg.dcm"
+        )
+
+
+def test_a_segmentation_of_another_image_does_not_fall_on_this_one(tmp_path):
+    source, grid = series_of(write_series(tmp_path / "study"))
+    path = tmp_path / "seg.dcm"
+    write_segmentation(labels_on(grid), NAMES, grid, source, grid, BY_MODEL, path)
+    found = read_segmentation(path)
+    shifted = grid.affine.copy()
+    shifted[0, 3] += 0.25  # half a voxel
+    with pytest.raises(GridMismatchError, match="do not fall on the image"):
+        found.on_grid(found.segments[0], Grid(grid.shape, shifted))
+    with pytest.raises(GridMismatchError, match="do not fall on the image"):
+        found.on_grid(found.segments[0], Grid((2, 12, 10), grid.affine))
+
+
+@pytest.mark.parametrize("content", [b"", b"text", bytes(128) + b"DICM" + b"\x02\x00"])
+def test_what_is_no_segmentation_is_one_error(tmp_path, content):
+    path = tmp_path / "seg.dcm"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"expected a DICOM segmentation.*seg\.dcm"):
+        read_segmentation(path)
+
+
+def test_an_image_is_no_segmentation(tmp_path):
+    image = write_series(tmp_path / "study") / "000.dcm"
+    with pytest.raises(FormatError, match="expected a DICOM segmentation"):
+        read_segmentation(image)
+
+
+# ----------------------------------------------------------------------------- other programs
+
+
+@pytest.fixture
+def made(tmp_path):
+    source, grid = series_of(write_series(tmp_path / "study"))
+    path = tmp_path / "seg.dcm"
+    write_segmentation(
+        labels_on(grid), NAMES, grid, source, grid, BY_MODEL, path, software="napari-mamamia 0"
+    )
+    return path
+
+
+@pytest.mark.parity
+def test_dciodvfy_finds_no_error(made):
+    if shutil.which("dciodvfy") is None:
+        pytest.skip("dciodvfy is absent (Debian package dicom3tools)")
+    done = subprocess.run(["dciodvfy", made], capture_output=True, text=True, check=False)
+    said = (done.stdout + done.stderr).splitlines()
+    assert [line for line in said if line.startswith("Error")] == []
+    assert "Segmentation" in said[0]
+
+
+@pytest.mark.parity
+def test_dcmtk_reads_every_segment(made):
+    if shutil.which("dcmdump") is None:
+        pytest.skip("dcmdump is absent (Debian package dcmtk)")
+    done = subprocess.run(["dcmdump", made], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "[tumour]" in done.stdout
+    assert "[108369006]" in done.stdout
+    assert "NumberOfFrames" in done.stdout
+
+
+# --------------------------------------------------------------------------------- real objects
+
+
+@pytest.fixture
+def real_seg(real_data):
+    folder = real_data("dicom_seg") / "highdicom" / "test_files"
+    return lambda name: folder / f"seg_image_ct_{name}.dcm"
+
+
+def stored_frames(path):
+    """Return the raw frames, (frame, row, column), and the height (LPS z) of each."""
+    found = pydicom.dcmread(path)
+    frames = found.pixel_array.reshape(-1, found.Rows, found.Columns)
+    heights = [
+        float(group.PlanePositionSequence[0].ImagePositionPatient[2])
+        for group in found.PerFrameFunctionalGroupsSequence
+    ]
+    return frames, heights
+
+
+@pytest.mark.real
+def test_a_real_binary_object_has_the_voxels_of_its_frames(real_seg):
+    found = read_segmentation(real_seg("binary"))
+    frames, heights = stored_frames(real_seg("binary"))
+    (segment,) = found.segments
+    assert segment.threshold is None
+    assert found.warnings == ()
+    for frame, height in zip(frames, heights, strict=True):
+        k = round(float(found.grid.to_voxel((0, 0, height))[0]))
+        np.testing.assert_array_equal(segment.mask[k], frame > 0)
+
+
+@pytest.mark.real
+def test_a_real_fractional_object_states_its_threshold(real_seg):
+    found = read_segmentation(real_seg("true_fractional"))
+    frames, _ = stored_frames(real_seg("true_fractional"))
+    (segment,) = found.segments
+    assert segment.threshold == 0.5
+    assert "at least 0.5" in found.warnings[0]
+    # 255 is the largest value: half of it is 127.5
+    assert np.count_nonzero(segment.mask) == np.count_nonzero(frames >= 127.5)
+    assert np.count_nonzero(segment.mask) > 0
+
+
+@pytest.mark.real
+def test_real_overlapping_segments_are_kept_apart(real_seg):
+    found = read_segmentation(real_seg("binary_overlap"))
+    assert [segment.label for segment in found.segments] == ["first segment", "second segment"]
+    assert found.is_overlapping
+    both = found.segments[0].mask & found.segments[1].mask
+    assert both.any()
+    frames, _ = stored_frames(real_seg("binary_overlap"))
+    total = sum(np.count_nonzero(segment.mask) for segment in found.segments)
+    assert total == np.count_nonzero(frames)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["ge_4d", "philips_4d", "siemens_enhanced"])
+def test_a_mask_on_a_real_series_survives_the_round_trip(real_data, tmp_path, name):
+    source, grid = series_of(real_data("dicom") / name / "In")
+    labels = np.zeros(grid.shape, np.uint8)
+    middle = tuple(slice(n // 3, 2 * n // 3) for n in grid.shape)
+    labels[middle] = 1
+    path = tmp_path / "seg.dcm"
+    write_segmentation(labels, NAMES[:1], grid, source, grid, BY_MODEL, path)
+    found = read_segmentation(path)
+    np.testing.assert_array_equal(found.on_grid(found.segments[0], grid), labels > 0)
