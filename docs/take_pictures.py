@@ -10,6 +10,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import napari
 
 WIDTH, HEIGHT = 1400, 900
 DEMO_CASES, DEMO_SEED = 12, 2026
@@ -23,6 +27,7 @@ def main() -> None:
         os.environ["NAPARI_CONFIG"] = str(Path(folder) / "settings.yaml")
         os.environ["MAMAMIA_CONFIG_DIR"] = folder
         _take(Path(folder), target / "window.png")
+        _take_refine(Path(folder) / "refine", target / "refine.png")
         _take_batch(Path(folder) / "demo", target / "batch.png")
 
 
@@ -53,6 +58,58 @@ def _take(folder: Path, picture: Path) -> None:
     viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
     panel.close_down()
     viewer.close()
+
+
+def _take_refine(folder: Path, picture: Path) -> None:
+    """Refine the demo's first prediction: two strokes, the brush at the tumour's edge."""
+    import napari
+    from qtpy.QtCore import QPoint
+    from qtpy.QtTest import QTest
+
+    from napari_mamamia.core.edits import Action, Brush
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.phantom import write_data_set
+    from napari_mamamia.widgets.place import show_dock
+    from napari_mamamia.widgets.refine_state import PaintTool
+
+    run_job(write_data_set(folder, n_cases=1, seed=DEMO_SEED))
+    viewer = napari.Viewer(title="napari", show=True)
+    viewer.theme = "dark"
+    viewer.window.resize(WIDTH, HEIGHT)
+    panel = show_dock(viewer, "Refine")
+    panel.session.set_reader("Ana")
+    panel.header.set_reader("Ana")
+    panel.open_data_set(folder, "PHANTOM_001")
+    _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    panel.predict()
+    _wait(lambda: "prediction" in panel.session.masks)
+    panel.show_page("Refine")
+    panel.editing.start(panel.session.masks["prediction"].role)
+    _wait(lambda: panel.measure.images is not None)
+    panel.go_to_lesion()
+    _wait(lambda: not panel.jobs.is_running("lesion"))
+    viewer.scene.camera.zoom *= 4
+    panel.painting.set_tool(PaintTool.SMARTPAINT)
+    panel.painting.set_brush(Brush(radius_mm=6.0))
+    z, y, x = panel.scene.place_at((0.0, *_middle(viewer))) or (0.0, 0.0, 0.0)
+    for step, brush in enumerate((Brush(radius_mm=8.0), Brush(action=Action.ERASE, radius_mm=4.0))):
+        panel.editing.mask.press((z, y + 6 * step, x + 9 * step), brush)
+        panel.editing.mask.release()
+    native = viewer.window._qt_viewer.canvas.native
+    QTest.mouseMove(native, QPoint(native.width() // 2 + 60, native.height() // 2 + 20))
+    _wait(_after(1.5))
+    viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
+    panel.close_down()
+    viewer.close()
+
+
+def _middle(viewer: "napari.Viewer") -> tuple[float, ...]:
+    """Return the world position (slice, row, column) in the middle of the image on screen."""
+    down, across = viewer.scene.camera.center[-2:]
+    place = list(viewer.dims.point[-3:])
+    rows, columns = (axis - (viewer.dims.ndim - 3) for axis in viewer.dims.displayed)
+    place[rows], place[columns] = down, across
+    return tuple(place)
 
 
 def _take_batch(folder: Path, picture: Path) -> None:

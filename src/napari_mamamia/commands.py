@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 __all__ = [
     "batch_page",
     "cases_page",
-    "edit_page",
     "export_page",
     "get_reader",
+    "kinetics_page",
     "predict_now",
     "predict_page",
+    "refine_page",
     "sample_axial",
     "sample_sagittal",
     "score_now",
@@ -208,14 +209,19 @@ def predict_page() -> "MamamiaDock":
     return _page("Predict")
 
 
-def edit_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Edit."""
-    return _page("Edit")
+def refine_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Refine."""
+    return _page("Refine")
 
 
 def score_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Score."""
     return _page("Score")
+
+
+def kinetics_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Kinetics."""
+    return _page("Kinetics")
 
 
 def batch_page() -> "MamamiaDock":

@@ -10,6 +10,7 @@ from napari.components import ViewerModel
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
@@ -19,8 +20,11 @@ from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSourc
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.segmentation.segmenter import Candidate, Prediction
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.edit_case import OpenEditing, RecoveredWork
 from napari_mamamia.services.refine import SavedMask
 from napari_mamamia.services.show_case import CaseMasks, OpenMask
+from napari_mamamia.smartpaint.grow import Grown
+from napari_mamamia.smartpaint.session import EditingSession
 from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.service_record import Services
 
@@ -106,6 +110,10 @@ class World:
     refined: dict = field(default_factory=dict)
     predictions: dict = field(default_factory=dict)
     save_error: Exception | None = None
+    edit_error: Exception | None = None
+    crashed: dict = field(default_factory=dict)
+    journal: object = None
+    notes: tuple = ()
     open_error: Exception | None = None
     predict_error: Exception | None = None
     calls: list = field(default_factory=list)
@@ -194,19 +202,75 @@ class World:
         self.predictions[case.case_id] = prediction.mask.array.astype(np.uint8)
         self.calls.append(("save_prediction", case.case_id, int(prediction.mask.array.sum())))
 
-    def save_refined(
-        self, workspace, reader, case, labels, *, started_from="", seconds=None, replaces=None
-    ):
-        array = labels.copy()
+    def is_begun(self, workspace, reader, case_id):
+        return (reader, case_id) in self.refined or (reader, case_id) in self.crashed
+
+    def open_editing(self, case, workspace, reader, start=None, images=None, *, started_from=""):
+        yield Progress(0, 1, "Opening the mask")
+        if self.edit_error:
+            raise self.edit_error
+        labels = self.refined.get((reader, case.case_id))
+        is_saved = labels is not None
+        if labels is None:
+            labels = np.zeros(case.grid.shape, np.uint8) if start is None else start.dense()
+        live = EditingSession(
+            case.case_id,
+            case.grid,
+            labels.copy(),
+            images,
+            earlier=EditingSummary(started_from=started_from if not is_saved else ""),
+        )
+        on_disk = label_map(labels, case.grid) if is_saved else None
+        if is_saved and start is not None:
+            live.apply_labels(started_from, start)
+        recovered = self._recover(live, reader)
+        saved = SavedMask(self.root / reader / f"{case.case_id}.nii.gz", "sha")
+        return OpenEditing(
+            case,
+            reader,
+            workspace,
+            live,
+            self.journal,
+            saved if is_saved else None,
+            on_disk,
+            recovered,
+            self.notes,
+        )
+
+    def _recover(self, live, reader):
+        crashed = self.crashed.pop((reader, live.case_id), None)
+        if crashed is None:
+            return None
+        found = label_map(crashed, live.grid)
+        live.apply_labels("recovered strokes", found)
+        return RecoveredWork(12, "2026-11-22T14:02:00+00:00", found)
+
+    def save_editing(self, editing):
+        editing.session.notice_external()
+        array = editing.session.labels.copy()
+        return self._save(editing, array)
+
+    def _save(self, editing, array):
         yield Progress(0, 1, "Saving")
         if self.save_error:
             raise self.save_error
-        self.refined[reader, case.case_id] = array
-        self.calls.append(("save_refined", reader, case.case_id, int(array.sum()), started_from))
-        return SavedMask(workspace.refined(reader, case.case_id), f"sha{array.sum()}")
+        case_id, reader = editing.case.case_id, editing.reader
+        self.refined[reader, case_id] = array
+        started_from = editing.session.summary.started_from
+        self.calls.append(("save_refined", reader, case_id, int(array.sum()), started_from))
+        saved = SavedMask(editing.workspace.refined(reader, case_id), f"sha{array.sum()}")
+        editing.saved = saved
+        return saved
+
+    def grow(self, images, grid, outlines, settings=None):
+        self.calls.append(("grow", len(outlines)))
+        for step in range(5):
+            yield Progress(step, 5, "Growing")
+        return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), ("a note",))
 
     def services(self):
         return Services(
+            grow=self.grow,
             open_data_set=self.open_data_set,
             case_rows=lambda opened: tuple(self.row(case_id) for case_id in self.case_ids),
             case_row=lambda opened, case_id: self.row(case_id),
@@ -216,7 +280,9 @@ class World:
             segmenters=lambda: (FakeSegmenter(),),
             predict_case=self.predict_case,
             save_prediction=self.save_prediction,
-            save_refined=self.save_refined,
+            is_begun=self.is_begun,
+            open_editing=self.open_editing,
+            save_editing=self.save_editing,
             load_preferences=lambda: self.preferences,
             save_preferences=self.save_preferences,
         )

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER
+from napari_mamamia.services.show_case import Counting
 from napari_mamamia.widgets.colours import AGREEMENT_COLOURS
 from napari_mamamia.widgets.layers import Role, array_of
 
@@ -115,3 +118,93 @@ def test_masks_held_hidden_hide_the_colours_too(qtbot, compared):
     compared.scene.set_masks_hidden(False)
     assert layer.visible
     assert not compared.scene.layer(Role.REFERENCE).visible
+
+
+# ------------------------------------------------------------- list of errors, both keys
+
+
+def key(dock, name):
+    dock._actions()[name]()
+
+
+def cells(dock):
+    rows = dock.score_page.errors.rows
+    return [[rows.index(r, c).data() for c in range(3)] for r in range(rows.rowCount())]
+
+
+def test_the_errors_are_listed_largest_first_with_volume_and_reach(qtbot, compared):
+    press_show(qtbot, compared)
+    # voxels of 3 x 2 x 1.5 mm = 9 mm3; the missed column (x = 10) lies one voxel of 1.5 mm from
+    # the prediction; the false voxel (0, 2, 2) lies 2 slices of 3 mm, 6 rows of 2 mm and 8 columns
+    # of 1.5 mm from the reference's corner (2, 8, 10): sqrt(6^2 + 12^2 + 12^2) = 18 mm
+    assert cells(compared) == [["1  missed", "72.0", "1.5"], ["2  false", "9.0", "18.0"]]
+    assert "2 error(s): 1 false, 1 missed" in compared.score_page.errors.note.text()
+    assert compared.score_page.errors.isVisible()
+
+
+def test_a_click_in_the_list_goes_to_the_error_and_marks_it(qtbot, compared):
+    press_show(qtbot, compared)
+    errors = compared.score_page.errors
+    where = errors.table.visualRect(errors.rows.index(1, 0)).center()
+    qtbot.mouseClick(errors.table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    assert voxel_on_screen(compared) == (0, 2, 2)
+    assert errors.table.selectionModel().selectedRows()[0].row() == 1
+    assert "error 2 of 2" in compared.header.agreement.text()
+
+
+def test_with_the_agreement_shown_the_lesion_key_goes_to_the_next_error_and_shift_back(
+    qtbot, compared
+):
+    press_show(qtbot, compared)
+    key(compared, "lesion")
+    assert voxel_on_screen(compared) == (0, 2, 2)
+    key(compared, "previous_error")
+    assert voxel_on_screen(compared)[2] == 10
+    key(compared, "previous_error")
+    assert voxel_on_screen(compared) == (0, 2, 2)
+
+
+def test_without_the_agreement_the_lesion_key_goes_to_the_tumour(qtbot, compared):
+    compared.scene.go_to((0, 0, 0))
+    key(compared, "lesion")
+    qtbot.waitUntil(lambda: voxel_on_screen(compared)[0] in (2, 3))
+    assert not compared.reviewing.is_on
+
+
+def test_the_list_goes_with_the_colours(qtbot, compared):
+    press_show(qtbot, compared)
+    compared.reviewing.turn_off()
+    assert not compared.score_page.errors.isVisible()
+    assert not compared.score_page.next_error.isVisible()
+
+
+def test_equal_masks_have_an_empty_list_that_says_so(qtbot, compared, new_mask):
+    compared.session.mask(Role.PREDICTION).buffer[...] = new_mask(compared.session.case.grid)
+    press_show(qtbot, compared)
+    assert compared.score_page.errors.note.text() == "No error: the masks are equal."
+    assert not compared.score_page.errors.table.isVisible()
+
+
+# ------------------------------------------------------------- what counts as tumour
+
+
+@pytest.mark.parametrize(("profile", "correct"), [(CLINICAL, 40), (PAPER, 20), (OFFICIAL_CODE, 20)])
+def test_the_colours_follow_the_profile_of_the_scoring_that_is_shown(
+    qtbot, compared, profile, correct
+):
+    # of 40 common voxels in two planes, those of one plane get the value 2, as a refined mask with
+    # several labels has them: the challenge's Dice takes 1 alone for tumour
+    buffer = compared.session.mask(Role.PREDICTION).buffer
+    buffer[2][buffer[2] == 1] = 2
+    compared.session.counting = Counting(profile)
+    array = array_of(press_show(qtbot, compared))
+    # the missed column has 8 voxels, the false voxel lies elsewhere
+    counts = np.bincount(array.ravel(), minlength=4)[1:].tolist()
+    assert counts == [correct, 1, 8 + 40 - correct]
+
+
+def test_a_case_that_is_opened_counts_every_label_again(qtbot, compared):
+    compared.session.counting = Counting(PAPER)
+    compared.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: compared.session.case_id == "A_2")
+    assert compared.session.counting == Counting(CLINICAL)

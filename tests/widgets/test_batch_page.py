@@ -1,19 +1,29 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
-from napari_mamamia.scoring.results import ModelScores, Resampling
+from napari_mamamia.core.records import CaseFailure, CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.scoring.comparison import NamedScores, compare_models
+from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.performance import SegmentationScores
+from napari_mamamia.scoring.ranking import ModelScore, sweep_weights
+from napari_mamamia.scoring.results import ModelComparison, ModelScores, RankedModel, Resampling
+from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.score import ScoreSummary
+from napari_mamamia.services.score_looks import CaseLook
 from napari_mamamia.services.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.layers import Role
+
+NUMBERS = {"net": (0.9, 0.4), "other": (0.5, 0.3)}
 
 
 class FakeScoring:
@@ -27,38 +37,86 @@ class FakeScoring:
         self.closed = threading.Event()
         self.asked = []
         self.has_report = False
+        self.has_cluster = True
+        self.tags = []
 
     def find_pairs(self, reference, prediction):
         return {k: (reference / f"{k}.nii.gz", prediction / f"{k}.nii.gz") for k in self.ids}
 
     ids = ("A_1", "A_2", "b_1")
 
-    def score_folders(self, reference, prediction, out, settings, *, existing):
-        self.asked.append((reference, prediction, out, settings, existing))
+    def score_folders(self, reference, prediction, out, settings, *, name, place, existing):
+        self.asked.append((reference, prediction, out, settings, place, existing))
+        yield from self._run(out)
+        return self._summary(name, out)
+
+    def score_models(self, reference, models, out, settings, *, place, existing):
+        self.asked.append((reference, models, out, settings, place, existing))
+        for _model in models:
+            yield from self._run(out)
+        found = tuple(self._summary(model.name, out / model.name) for model in models)
+        return SimpleNamespace(models=found, comparison=self._comparison([m.name for m in models]))
+
+    def _run(self, out):
         try:
-            yield Progress(0, 3, "Scoring")
+            yield Progress(0, 3, "0 of 3 cases")
             if self.error:
                 raise self.error
             while not self.gate.wait(0.01):
-                yield Progress(1, 3, "Scoring")
-            yield Progress(3, 3, "Finished")
+                yield Progress(1, 3, "1 of 3 cases")
+            yield Progress(3, 3, "3 of 3 cases")
         finally:
             self.closed.set()
         if self.has_report:
             out.mkdir(parents=True, exist_ok=True)
             (out / "report.html").write_text("<p>")
+
+    def _summary(self, name, out):
+        first, second = NUMBERS.get(name, NUMBERS["net"])
         rows = (
-            CaseScore("A_1", ScoreStatus.OK, dsc=0.9),
-            CaseScore("A_2", ScoreStatus.OK, dsc=0.4),
+            CaseScore("A_1", ScoreStatus.OK, dsc=first),
+            CaseScore("A_2", ScoreStatus.OK, dsc=second),
             CaseScore("b_1", ScoreStatus.UNREADABLE, reason="cut off"),
         )
         failures = (CaseFailure("b_1", "cut off"),)
         model = ModelScores(
-            "net", "clinical", 3, 2, rows, failures, None, None, None, Resampling(0, 1)
+            name, "clinical", 3, 2, rows, failures, None, None, None, Resampling(0, 1)
         )
         return ScoreSummary(model, out)
 
-    def review_masks(self, case, reference, prediction, model):
+    def _comparison(self, names):
+        parts = [ModelScore(name, NUMBERS[name][0], NUMBERS[name][1]) for name in names]
+        ranked = tuple(
+            RankedModel(p.name, 2, p.performance, p.fairness, p.performance, float(k), float(k))
+            for k, p in enumerate(parts, start=1)
+        )
+        named = [
+            NamedScores(
+                name, SegmentationScores(("A", "B"), np.array([0.1, 0.5]), np.array([0.2, k]))
+            )
+            for k, name in enumerate(names)
+        ]
+        return ModelComparison("clinical", 0.5, ranked, compare_models(named), sweep_weights(parts))
+
+    def look_for_contrast(self, rows, pairs, settings, images):
+        yield Progress(0, 1, "Looking")
+        self.images = [own.case_id for own in images]
+        kinds = (Failure(FailureKind.FRAGMENTED, "in 4 parts"),)
+        return (CaseLook("A_2", (*kinds, Failure(FailureKind.LOW_CONTRAST, "0.4 SD")), None),)
+
+    def saved_figures(self, folder, model):
+        return iter(())
+
+    def read_tags(self, workspace):
+        return tuple(self.tags)
+
+    def tag_case(self, workspace, reader, case_id, tag, on):
+        self.tags = [t for t in self.tags if (t.case_id, t.tag) != (case_id, tag)]
+        made = CaseTag(case_id, tag, reader, "2026-01-01T00:00:00Z")
+        self.tags += [made] if on else []
+        return made
+
+    def review_masks(self, case, reference, prediction, model, counting):
         yield Progress(0, 1)
         self.asked.append((reference, prediction))
         right, shifted = self.mask(case.grid), self.mask(case.grid)
@@ -73,14 +131,19 @@ def scoring(world, new_mask):
 
 
 @pytest.fixture
-def panel(qtbot, viewer, world, scoring, new_mask, case):
-    """The dock with the data set listed, on the page Batch."""
-    world.predictions["A_1"] = new_mask(case.grid)
+def panel(qtbot, viewer, world, new_mask, scoring, new_case):
+    world.predictions["A_1"] = new_mask(new_case().grid)
     services = replace(
         world.services(),
         find_pairs=scoring.find_pairs,
         score_folders=scoring.score_folders,
+        score_models=scoring.score_models,
         review_masks=scoring.review_masks,
+        look_for_contrast=scoring.look_for_contrast,
+        saved_figures=scoring.saved_figures,
+        read_tags=scoring.read_tags,
+        tag_case=scoring.tag_case,
+        has_cluster=lambda: scoring.has_cluster,
     )
     made = MamamiaDock(viewer, services)
     qtbot.addWidget(made)
@@ -114,7 +177,7 @@ def test_the_form_is_filled_from_the_open_data_set(panel, world):
     page = panel.batch_page
     workspace = panel.session.workspace or panel.session.opened.workspace
     assert Path(page.reference.text()) == world.root
-    assert Path(page.prediction.currentText()) == workspace.predictions / "kinetic"
+    assert Path(page.models.folder.currentText()) == workspace.predictions / "kinetic"
     assert Path(page.out.text()) == workspace.scores / "kinetic"
     assert page.profile.currentText() == "clinical"
     assert "mm" in page.profile_text.text()
@@ -122,10 +185,10 @@ def test_the_form_is_filled_from_the_open_data_set(panel, world):
 
 def test_another_prediction_folder_names_another_output_folder(panel, tmp_path):
     page = panel.batch_page
-    page.prediction.setEditText(str(tmp_path / "nnunet"))
+    page.models.folder.setEditText(str(tmp_path / "nnunet"))
     assert Path(page.out.text()).name == "nnunet"
     page.out.setText(str(tmp_path / "mine"))
-    page.prediction.setEditText(str(tmp_path / "other"))
+    page.models.folder.setEditText(str(tmp_path / "other"))
     assert Path(page.out.text()) == tmp_path / "mine"
 
 
@@ -140,7 +203,7 @@ def test_every_profile_says_what_it_means(panel):
 
 def test_an_empty_field_is_named_and_nothing_starts(panel, scoring):
     panel.batch_page.reference.clear()
-    panel.batch_page.prediction.setEditText("")
+    panel.batch_page.models.folder.setEditText("")
     click(panel, "batch_start")
     state = panel.batch_page.state.text()
     assert state.startswith("Choose the reference folder and the prediction folder")
@@ -207,10 +270,10 @@ def test_a_failure_is_told_in_plain_words(qtbot, panel, scoring):
 
 def test_a_row_opens_its_case_with_the_masks_that_were_scored(qtbot, panel, scoring):
     run(qtbot, panel)
-    panel.results.case_chosen.emit("A_2")
+    panel.results.cases.case_chosen.emit("A_2")
     qtbot.waitUntil(lambda: panel.scene.layer(Role.AGREEMENT) is not None)
     assert panel.session.case_id == "A_2"
-    assert panel.session.mask(Role.PREDICTION).name == "net"
+    assert panel.session.mask(Role.PREDICTION).name == "kinetic"
     assert "missed" in panel.header.agreement.text()
     # the queue is the table: B_1 is spelled as in the data set
     assert panel.session.queue == ["B_1", "A_2", "A_1"]
@@ -219,7 +282,7 @@ def test_a_row_opens_its_case_with_the_masks_that_were_scored(qtbot, panel, scor
 
 def test_the_next_case_of_a_review_is_the_next_worst_with_its_colours(qtbot, panel, scoring):
     run(qtbot, panel)
-    panel.results.case_chosen.emit("b_1")
+    panel.results.cases.case_chosen.emit("b_1")
     qtbot.waitUntil(lambda: panel.scene.layer(Role.AGREEMENT) is not None)
     panel.cases_flow.open_neighbour(1)
     qtbot.waitUntil(lambda: panel.session.case_id == "A_2")
@@ -232,3 +295,271 @@ def test_a_case_of_another_data_set_is_not_opened(qtbot, panel):
     panel.results_flow.open_case("ELSEWHERE")
     assert "not in the open data set" in panel.header.message.text()
     assert panel.session.case is None
+
+
+# ------------------------------------------------------------------- several models
+
+
+def add_model(panel, name, folder):
+    panel.batch_page.models.add.click()
+    line = panel.batch_page.models.lines[-1]
+    line.name.setText(name)
+    line.folder.setEditText(str(folder))
+    return line
+
+
+def test_one_model_is_scored_under_its_folders_name(qtbot, panel, scoring):
+    run(qtbot, panel)
+    prediction = scoring.asked[0][1]
+    assert prediction.name == "kinetic"
+    assert panel.results.cases.summary.text().startswith("kinetic · profile clinical")
+
+
+def test_several_models_are_scored_together_and_compared(qtbot, panel, scoring, tmp_path):
+    panel.batch_page.models.lines[0].name.setText("net")
+    add_model(panel, "other", tmp_path / "other")
+    assert Path(panel.batch_page.out.text()).name == "comparison and net and other"
+    run(qtbot, panel)
+    assert [model.name for model in scoring.asked[0][1]] == ["net", "other"]
+    assert panel.results.tabs.tabText(panel.results.tabs.currentIndex()) == "Cohort"
+    text = panel.results.cohort.page.toPlainText()
+    assert "0 (performance only)" in text
+    assert "1 (fairness only)" in text
+    assert panel.batch_page.result.text().splitlines()[1].startswith("1. net: ranking score 0.900")
+
+
+def test_the_table_shows_one_model_at_a_time(qtbot, panel, tmp_path):
+    panel.batch_page.models.lines[0].name.setText("net")
+    add_model(panel, "other", tmp_path / "other")
+    run(qtbot, panel)
+    cases = panel.results.cases
+    assert [cases.models.itemText(k) for k in range(cases.models.count())] == ["net", "other"]
+    assert cases.rows.index(1, 2).data() == "0.400"
+    cases.models.setCurrentIndex(1)
+    assert cases.rows.index(1, 2).data() == "0.300"
+    assert cases.summary.text().startswith("other ·")
+
+
+def test_a_model_that_was_added_can_be_taken_out(qtbot, panel, tmp_path):
+    line = add_model(panel, "other", tmp_path / "other")
+    qtbot.waitUntil(line.remove.isVisible)
+    line.remove.click()
+    assert [model.name for model in panel.batch_page.models.models()] == ["kinetic"]
+    assert Path(panel.batch_page.out.text()).name == "kinetic"
+    assert not panel.batch_page.models.lines[0].remove.isVisible()
+
+
+def test_the_progress_of_several_models_never_goes_back(qtbot, panel, scoring, tmp_path):
+    seen = []
+    page = panel.batch_page
+    page.progress.valueChanged.connect(seen.append)
+    add_model(panel, "other", tmp_path / "other")
+    page.models.lines[0].name.setText("net")
+    run(qtbot, panel)
+    shown = [value for value in seen if value > 0]
+    assert shown == sorted(shown)
+
+
+# ------------------------------------------------------------------------- settings
+
+
+def open_options(panel):
+    panel.batch_page.options.more.click()
+    return panel.batch_page.options
+
+
+def test_the_further_settings_are_folded_away_until_asked_for(panel):
+    options = panel.batch_page.options
+    assert not options.body.isVisible()
+    open_options(panel)
+    assert options.body.isVisible()
+    assert options.more.text().startswith("▾")
+
+
+def test_without_more_a_run_is_in_this_program_with_the_defaults(qtbot, panel, scoring):
+    run(qtbot, panel)
+    _reference, _prediction, _out, settings, place, existing = scoring.asked[0]
+    assert (settings.n_resamples, settings.seed) == (1000, 42)
+    assert place is None
+    assert existing is Existing.REFUSE
+
+
+def test_processes_time_limit_bootstrap_and_seed_reach_the_run(qtbot, panel, scoring):
+    options = open_options(panel)
+    options.place.setCurrentIndex(1)
+    options.workers.setMaximum(4)
+    options.workers.setValue(3)
+    options.limit.setValue(90)
+    options.resamples.setValue(200)
+    options.seed.setValue(7)
+    options.existing.setCurrentIndex(2)
+    run(qtbot, panel)
+    _reference, _prediction, _out, settings, place, existing = scoring.asked[0]
+    assert place == Place(workers=3, time_limit_s=90.0)
+    assert (settings.n_resamples, settings.seed) == (200, 7)
+    assert existing is Existing.OVERWRITE
+
+
+def test_a_cluster_needs_the_address_of_its_scheduler(qtbot, panel, scoring):
+    options = open_options(panel)
+    options.place.setCurrentIndex(2)
+    click(panel, "batch_start")
+    assert "tcp://host:8786" in panel.batch_page.state.text()
+    assert scoring.asked == []
+    options.address.setText("tcp://node7:8786")
+    run(qtbot, panel)
+    assert scoring.asked[0][4] == Place(scheduler="tcp://node7:8786")
+
+
+def test_without_the_extra_the_pip_command_is_shown_and_nothing_starts(panel, scoring):
+    options = open_options(panel)
+    options.show_cluster(False)
+    assert not options.place_note.isVisible()
+    options.place.setCurrentIndex(1)
+    assert 'pip install "napari-mamamia[cluster]"' in options.place_note.text()
+    assert options.place_note.isVisible()
+    click(panel, "batch_start")
+    assert "napari-mamamia[cluster]" in panel.batch_page.state.text()
+    assert scoring.asked == []
+
+
+# ---------------------------------------------------------------------------- states
+
+
+def test_a_wrong_folder_is_named_on_the_page(qtbot, panel, scoring):
+    scoring.error = FormatError("expected masks in /x/empty, but it holds none: choose another")
+    run(qtbot, panel)
+    assert "choose another" in panel.batch_page.state.text()
+    assert panel.batch_page.start.isEnabled()
+
+
+def test_a_cancelled_run_goes_on_at_the_next_start_without_a_question(qtbot, panel, scoring):
+    scoring.gate.clear()
+    click(panel, "batch_start")
+    qtbot.waitUntil(lambda: "of 3 cases" in panel.batch_page.state.text())
+    click(panel, "batch_cancel")
+    scoring.gate.set()
+    run(qtbot, panel)
+    assert scoring.asked[-1][-1] is Existing.RESUME
+    # what was finished is asked about again
+    run(qtbot, panel)
+    assert scoring.asked[-1][-1] is Existing.REFUSE
+
+
+def test_another_request_after_a_cancelled_one_is_not_taken_for_its_rest(
+    qtbot, panel, scoring, tmp_path
+):
+    scoring.gate.clear()
+    click(panel, "batch_start")
+    qtbot.waitUntil(lambda: "of 3 cases" in panel.batch_page.state.text())
+    click(panel, "batch_cancel")
+    scoring.gate.set()
+    panel.batch_page.out.setText(str(tmp_path / "elsewhere"))
+    run(qtbot, panel)
+    assert scoring.asked[-1][-1] is Existing.REFUSE
+
+
+def test_a_run_waits_for_the_one_before_to_close_its_files(qtbot, panel, scoring):
+    order = []
+    real, left = scoring.score_folders, threading.Event()
+
+    def slow(*arguments, **named):
+        number = len(order) // 2
+        order.append(f"start {number}")
+        try:
+            return (yield from real(*arguments, **named))
+        finally:
+            if number == 0:
+                left.wait(2)
+            order.append(f"end {number}")
+
+    object.__setattr__(panel.services, "score_folders", slow)
+    scoring.gate.clear()
+    click(panel, "batch_start")
+    qtbot.waitUntil(lambda: "of 3 cases" in panel.batch_page.state.text())
+    click(panel, "batch_cancel")
+    scoring.gate.set()
+    click(panel, "batch_start")
+    qtbot.waitUntil(lambda: "Waiting" in panel.batch_page.state.text())
+    left.set()
+    qtbot.waitUntil(lambda: not panel.jobs.is_running("batch"))
+    assert order == ["start 0", "end 0", "start 1", "end 1"]
+
+
+# -------------------------------------------------------------------- results, tags
+
+
+def test_kinds_of_failure_come_into_the_table_after_the_run(qtbot, panel):
+    run(qtbot, panel)
+    rows = panel.results.cases.rows
+    qtbot.waitUntil(lambda: rows.table.knows_failures)
+    assert [rows.index(row, 8).data() for row in range(3)] == ["", "fragmented", ""]
+
+
+def test_a_tag_of_a_row_lands_in_the_table_and_on_page_score(qtbot, panel, scoring):
+    run(qtbot, panel)
+    rows = panel.results.cases.rows
+    qtbot.waitUntil(lambda: rows.table.knows_failures)
+    panel.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: panel.session.case_id == "A_2")
+    panel.results.cases.tag_wanted.emit("A_2", "implant", True)
+    qtbot.waitUntil(lambda: rows.index(1, 9).data() == "implant")
+    assert scoring.tags[0].reader == "Ana"
+    panel.show_page("Score")
+    chip = panel.findChild(QWidget, "score_tag_implant")
+    assert chip.isChecked()
+    chip.click()
+    qtbot.waitUntil(lambda: rows.index(1, 9).data() == "")
+    assert scoring.tags == []
+
+
+def test_free_words_become_a_tag_of_the_open_case(qtbot, panel, scoring):
+    panel.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: panel.session.case_id == "A_2")
+    panel.show_page("Score")
+    panel.score_page.tags.other.setText("lymph node")
+    panel.score_page.tags.other.returnPressed.emit()
+    qtbot.waitUntil(lambda: [tag.tag for tag in scoring.tags] == ["lymph node"])
+    qtbot.waitUntil(lambda: panel.findChild(QWidget, "score_tag_lymph_node") is not None)
+    assert panel.findChild(QWidget, "score_tag_lymph_node").isChecked()
+
+
+def test_the_tag_of_another_reader_is_not_removed(qtbot, panel, scoring):
+    scoring.tags = [CaseTag("A_2", "clip", "Bo", "2026")]
+    panel.tagging.read()
+    panel.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: panel.session.case_id == "A_2" and bool(panel.tagging.tags))
+    panel.show_page("Score")
+    assert "clip by Bo" in panel.score_page.tags.whose.text()
+    chip = panel.findChild(QWidget, "score_tag_clip")
+    chip.click()
+    assert "set by Bo" in panel.header.message.text()
+    assert chip.isChecked()
+    assert len(scoring.tags) == 1
+
+
+def test_the_next_case_follows_the_table_as_it_is_filtered_now(qtbot, panel):
+    run(qtbot, panel)
+    panel.results.cases.case_chosen.emit("A_2")
+    qtbot.waitUntil(lambda: panel.scene.layer(Role.AGREEMENT) is not None)
+    assert panel.session.queue == ["B_1", "A_2", "A_1"]
+    panel.results.cases.filters.search.setText("a_")
+    assert panel.session.queue == ["A_2", "A_1"]
+
+
+# -------------------------------------------------------------------------------- log
+
+
+def test_the_log_says_what_was_done_without_names_of_cases_and_folders(qtbot, panel, world):
+    panel.notifier.warn(f"A_2 at {world.root / 'A_2.nii.gz'} is odd")
+    run(qtbot, panel)
+    lines = panel.results.log.lines.toPlainText()
+    assert "done     Batch scoring" in lines
+    assert "warning  case 2 at <folder>/case 2.nii.gz is odd" in lines
+    assert "A_2" not in lines
+    assert str(world.root) not in lines
+
+
+def test_the_log_can_be_shown_before_any_run(panel):
+    click(panel, "batch_log")
+    assert panel.results.tabs.currentWidget() is panel.results.log

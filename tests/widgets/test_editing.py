@@ -27,10 +27,11 @@ def saved(world):
 
 
 @pytest.fixture
-def editing(opened):
-    """A copy of the reference under the brush."""
-    opened.show_page("Edit")
-    click(opened, "edit_from_reference")
+def editing(qtbot, opened):
+    """A copy of the reference, open for editing."""
+    opened.show_page("Refine")
+    click(opened, "refine_from_reference")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
     return opened
 
 
@@ -42,12 +43,13 @@ def test_an_own_mask_is_a_copy_of_the_one_it_was_made_from(editing):
     assert (refined.name, refined.started_from) == ("Ana", "reference expert")
 
 
-def test_the_brush_is_ready_on_the_own_mask(editing, viewer):
+def test_a_tool_chooses_the_own_mask_and_a_second_click_puts_it_down(editing, viewer):
     layer = editing.scene.layer(Role.REFINED)
+    click(editing, "refine_tool_sphere")
     assert viewer.layers.selection.active is layer
-    assert layer.mode == "paint"
-    click(editing, "edit_pan")
-    assert layer.mode == "pan_zoom"
+    assert not viewer.scene.camera.mouse_pan
+    click(editing, "refine_tool_sphere")
+    assert viewer.scene.camera.mouse_pan
 
 
 def test_a_copy_that_was_not_touched_is_not_saved_by_itself(qtbot, editing, world):
@@ -56,44 +58,45 @@ def test_a_copy_that_was_not_touched_is_not_saved_by_itself(qtbot, editing, worl
     assert saved(world) == []
 
 
-def test_painting_makes_unsaved_changes_and_save_the_next_step(editing):
+def test_painting_makes_unsaved_changes_and_save_the_next_step(qtbot, editing):
     paint(editing)
-    assert editing.editing.state is SaveState.UNSAVED
-    assert editing.header.saved.text() == "unsaved changes"
-    assert editing.edit_page.save.property("primary")
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.UNSAVED)
+    assert editing.header.saved.text().startswith("unsaved")
+    assert editing.refine_page.save.isEnabled()
+    assert editing.refine_page.accept.property("primary")
 
 
 def test_save_writes_the_mask_under_the_readers_name_with_its_history(qtbot, editing, world):
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     # the reference has 2 x 4 x 6 = 48 voxels, one was painted
     assert saved(world) == [("save_refined", "Ana", "A_1", 49, "reference expert")]
     assert "0:00 ago" in editing.header.saved.text()
-    assert "workspace" in editing.edit_page.state.text()
+    assert "workspace" in editing.header.saved.toolTip()
     assert editing.cases_page.model.index(0, 4).data() == "Ana"
 
 
-def test_undo_back_to_the_saved_mask_is_no_change(qtbot, editing):
+def test_undo_of_the_session_back_to_the_saved_mask_is_no_change(qtbot, editing):
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     paint(editing, (4, 3, 3))
-    assert editing.editing.state is SaveState.UNSAVED
-    editing.scene.layer(Role.REFINED).undo()
-    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.UNSAVED)
+    click(editing, "refine_undo")
+    assert editing.editing.state is SaveState.SAVED
 
 
 def test_undo_of_a_saved_stroke_is_a_change(qtbot, editing):
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     editing.scene.layer(Role.REFINED).undo()
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.UNSAVED, timeout=3000)
 
 
 def test_changes_are_saved_by_themselves(qtbot, editing, world):
-    editing.editing._autosave.setInterval(50)
+    editing.editing.saving.autosave.setInterval(50)
     paint(editing)
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
     assert len(saved(world)) == 1
@@ -124,7 +127,7 @@ def test_a_mask_that_cannot_be_saved_keeps_its_case_open(qtbot, editing, world, 
 def test_painting_on_does_not_hide_that_saving_failed(qtbot, editing, world, disk_full):
     world.save_error = disk_full
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
     paint(editing, (4, 4, 4))
     qtbot.wait(500)
@@ -138,10 +141,10 @@ def test_painting_on_does_not_hide_that_saving_failed(qtbot, editing, world, dis
 def test_a_mask_that_cannot_be_saved_can_be_discarded(qtbot, editing, world, disk_full):
     world.save_error = disk_full
     paint(editing)
-    assert not editing.edit_page.discard.isVisible()
-    click(editing, "edit_save")
-    qtbot.waitUntil(editing.edit_page.discard.isVisible)
-    click(editing, "edit_discard")
+    assert not editing.refine_page.discard.isVisible()
+    click(editing, "refine_save")
+    qtbot.waitUntil(editing.refine_page.discard.isVisible)
+    click(editing, "refine_discard")
     assert editing.session.mask(Role.REFINED) is None
     editing.cases_flow.open_case("A_2")
     qtbot.waitUntil(lambda: editing.session.case_id == "A_2")
@@ -150,7 +153,7 @@ def test_a_mask_that_cannot_be_saved_can_be_discarded(qtbot, editing, world, dis
 def test_a_mask_that_conflicts_can_be_kept_under_another_name(qtbot, editing, world):
     world.save_error = SaveConflictError("A_1.nii.gz was changed by another window")
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
     click(editing, "header_reader")
     editing.header.reader_name.setText("Bo")
@@ -158,14 +161,14 @@ def test_a_mask_that_conflicts_can_be_kept_under_another_name(qtbot, editing, wo
     qtbot.waitUntil(lambda: editing.session.reader == "Bo")
     qtbot.waitUntil(lambda: not editing.jobs.is_running("save"))
     world.save_error = None
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     assert world.refined["Bo", "A_1"].sum() == 49
 
 
 def test_a_failed_saving_is_notified_once_and_tried_again(qtbot, editing, world, disk_full):
     world.save_error = disk_full
-    editing.editing._autosave.setInterval(30)
+    editing.editing.saving.autosave.setInterval(30)
     before = len(notification_manager.records)
     paint(editing)
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
@@ -182,7 +185,7 @@ def test_the_mask_is_there_again_when_the_case_is_opened_again(qtbot, editing, w
     editing.cases_flow.open_case("A_1")
     qtbot.waitUntil(lambda: editing.session.case_id == "A_1")
     assert editing.session.mask(Role.REFINED).buffer.sum() == 49
-    assert editing.editing.state is SaveState.SAVED
+    qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     assert editing.scene.layer(Role.REFINED).editable
 
 
@@ -194,7 +197,7 @@ def test_closing_saves_at_once(editing, world):
 
 def test_closing_while_a_saving_runs_keeps_what_was_painted_meanwhile(editing, world):
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     paint(editing, (4, 4, 4))
     editing.close_down()
     assert world.refined["Ana", "A_1"].sum() == 50
@@ -203,7 +206,7 @@ def test_closing_while_a_saving_runs_keeps_what_was_painted_meanwhile(editing, w
 
 def test_leaving_while_a_saving_runs_waits_for_what_was_painted_meanwhile(qtbot, editing, world):
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     paint(editing, (4, 4, 4))
     editing.cases_flow.open_case("A_2")
     qtbot.waitUntil(lambda: editing.session.case_id == "A_2")
@@ -211,7 +214,7 @@ def test_leaving_while_a_saving_runs_waits_for_what_was_painted_meanwhile(qtbot,
 
 
 def test_saving_is_not_put_off_by_painting_on(qtbot, editing, world):
-    editing.editing._autosave.setInterval(150)
+    editing.editing.saving.autosave.setInterval(150)
     for k in range(12):
         paint(editing, (4, 2 + k, 4))
         qtbot.wait(30)
@@ -222,13 +225,13 @@ def test_saving_is_not_put_off_by_painting_on(qtbot, editing, world):
 
 def test_starting_again_asks_first(qtbot, editing):
     paint(editing)
-    click(editing, "edit_from_nothing")
+    click(editing, "refine_from_nothing")
     assert editing.session.mask(Role.REFINED).buffer.sum() == 49
-    assert editing.edit_page.question.isVisible()
-    click(editing, "edit_keep")
-    assert not editing.edit_page.question.isVisible()
-    click(editing, "edit_from_nothing")
-    click(editing, "edit_replace")
+    assert editing.refine_page.question.isVisible()
+    click(editing, "refine_keep")
+    assert not editing.refine_page.question.isVisible()
+    click(editing, "refine_from_nothing")
+    click(editing, "refine_replace")
     assert editing.session.mask(Role.REFINED).buffer.sum() == 0
     assert editing.editing.state is SaveState.UNSAVED
 
@@ -256,9 +259,9 @@ def test_a_layer_deleted_while_saving_fails_comes_back(qtbot, editing, viewer, w
 
 
 def test_painting_goes_on_while_a_saving_runs_and_is_saved_after_it(qtbot, editing, world):
-    editing.editing._autosave.setInterval(30)
+    editing.editing.saving.autosave.setInterval(30)
     paint(editing)
-    click(editing, "edit_save")
+    click(editing, "refine_save")
     paint(editing, (4, 4, 4))
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
     qtbot.waitUntil(lambda: world.refined["Ana", "A_1"].sum() == 50, timeout=3000)
@@ -277,7 +280,7 @@ def nameless(qtbot, viewer, world):
 
 
 def test_the_reader_is_asked_once_in_a_line_and_remembered(qtbot, nameless, world):
-    click(nameless, "edit_from_reference")
+    click(nameless, "refine_from_reference")
     assert nameless.header.reader_name.isVisible()
     assert nameless.session.mask(Role.REFINED) is None
     nameless.header.reader_name.setText("Bo Smith")
@@ -289,7 +292,7 @@ def test_the_reader_is_asked_once_in_a_line_and_remembered(qtbot, nameless, worl
 
 
 def test_a_name_that_cannot_be_a_folder_is_refused_with_the_reason(nameless, world):
-    click(nameless, "edit_from_reference")
+    click(nameless, "refine_from_reference")
     nameless.header.reader_name.setText("A/B")
     click(nameless, "header_reader_ok")
     assert "holds /" in nameless.header.message.text()
@@ -313,9 +316,12 @@ def test_another_reader_gets_an_own_mask(qtbot, editing, world):
     assert editing.session.mask(Role.REFINED).buffer.sum() == 49
 
 
-def test_a_case_without_a_workspace_says_where_its_mask_can_go(editing, viewer):
-    editing.session.files = None
-    paint(editing)
-    editing.cases_flow.open_case("A_2")
-    assert "Save Selected Layers" in editing.header.message.text()
-    assert editing.session.case_id == "A_1"
+def test_a_case_without_a_workspace_says_where_its_mask_can_go(qtbot, opened):
+    opened.session.files = None
+    opened.show_page("Refine")
+    click(opened, "refine_from_reference")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    paint(opened)
+    opened.cases_flow.open_case("A_2")
+    assert "Save Selected Layers" in opened.header.message.text()
+    assert opened.session.case_id == "A_1"

@@ -21,7 +21,7 @@ def open_case(qtbot, dock, case_id):
 
 def test_with_nothing_open_the_pages_say_what_is_missing(dock):
     assert dock.header.case.text() == "no case open"
-    for page in (dock.predict_page, dock.edit_page, dock.score_page, dock.export_page):
+    for page in (dock.predict_page, dock.refine_page, dock.score_page, dock.export_page):
         assert "first" in page.missing.text()
     dock.show_page("Score")
     dock.score_page.to_cases.click()
@@ -183,7 +183,7 @@ def test_sample_data_take_the_place_of_an_open_case(qtbot, opened, viewer, new_c
     assert array_of(opened.scene.layer(Role.PHASE)).shape == (3, 6, 20, 24)
 
 
-@pytest.mark.parametrize("page", ["Cases", "Predict", "Edit", "Score", "Export"])
+@pytest.mark.parametrize("page", ["Cases", "Predict", "Refine", "Score", "Export"])
 def test_every_page_is_reached_by_its_tab(dock, page):
     dock.show_page(page)
     assert dock.page == page

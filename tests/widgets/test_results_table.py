@@ -3,81 +3,234 @@ import math
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QLineEdit
 
-from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.widgets.results_model import worst_first
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.results import ModelScores, Resampling
+from napari_mamamia.services.case_facets import (
+    case_table,
+    with_failures,
+    with_tags,
+)
+from napari_mamamia.services.score_looks import CaseLook
+from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.results_panel import ResultsPanel
 
 ROWS = (
     CaseScore("A_1", ScoreStatus.OK, dsc=0.9, hausdorff95_mm=2.04, volume_reference_mm3=4320.0),
-    CaseScore("A_2", ScoreStatus.OK, dsc=0.4, hausdorff95_mm=11.0, warning="two parts"),
+    CaseScore(
+        "A_2",
+        ScoreStatus.OK,
+        dsc=0.4,
+        hausdorff95_mm=11.0,
+        volume_reference_mm3=100.0,
+        diameter_reference_mm=12.0,
+        warning="two parts",
+    ),
     CaseScore("B_1", ScoreStatus.UNREADABLE, reason="the file is cut off"),
-    CaseScore("B_2", ScoreStatus.PREDICTION_MISSING, dsc=0.0, reason="no file"),
+    CaseScore(
+        "B_2",
+        ScoreStatus.PREDICTION_MISSING,
+        dsc=0.0,
+        volume_reference_mm3=90000.0,
+        diameter_reference_mm=60.0,
+        reason="no file",
+    ),
 )
+COHORT = Cohort(
+    (
+        CaseRecord("A_1", age=45.0, breast_density="a"),
+        CaseRecord("A_2", age=45.0, breast_density="d"),
+        CaseRecord("B_2", age=80.0),
+    )
+)
+
+
+def table_of(rows, cohort=None):
+    model = ModelScores(
+        "net",
+        "clinical",
+        len(rows),
+        len(rows),
+        tuple(rows),
+        (),
+        None,
+        None,
+        None,
+        Resampling(0, 1),
+        cohort=cohort,
+    )
+    return run_job(case_table(model, {}))
+
+
+def failed(case_id, *kinds):
+    failures = tuple(Failure(kind, f"{kind.value}, 3 mm3") for kind in kinds)
+    return CaseLook(case_id, failures, None)
 
 
 @pytest.fixture
 def panel(qtbot):
-    made = ResultsPanel()
+    made = ResultsPanel(JobRunner())
     qtbot.addWidget(made)
     made.resize(1100, 300)
     made.show()
-    made.show_results("net · profile clinical · 4 case(s)", ROWS, ("mean DSC 0.65",))
+    made.cases.show_table(table_of(ROWS, COHORT), "net · profile clinical · 4 case(s)")
     return made
 
 
 def column(panel, title):
-    shown = panel.shown
-    titles = [shown.headerData(k, Qt.Orientation.Horizontal) for k in range(shown.columnCount())]
+    rows = panel.cases.rows
+    titles = [rows.headerData(k, Qt.Orientation.Horizontal) for k in range(rows.columnCount())]
     at = titles.index(title)
-    return [shown.index(row, at).data() for row in range(shown.rowCount())]
+    return [rows.index(row, at).data() for row in range(rows.rowCount())]
+
+
+def choose(box, start):
+    texts = [box.itemText(k) for k in range(box.count())]
+    box.setCurrentIndex(next(k for k, text in enumerate(texts) if text.startswith(start)))
+
+
+def sort(panel, title, order):
+    rows = panel.cases.rows
+    titles = [rows.headerData(k, Qt.Orientation.Horizontal) for k in range(rows.columnCount())]
+    panel.cases.table.sortByColumn(titles.index(title), order)
 
 
 def test_cases_stand_worst_first_and_those_without_a_number_before(panel):
     assert column(panel, "case") == ["B_1", "B_2", "A_2", "A_1"]
 
 
-def test_of_equally_overlapping_cases_the_farther_is_worse():
+def test_of_equally_overlapping_cases_the_farther_is_worse(panel):
     near = CaseScore("A", ScoreStatus.OK, dsc=0.0, hausdorff95_mm=10.0)
     far = CaseScore("B", ScoreStatus.OK, dsc=0.0, hausdorff95_mm=90.0)
-    assert [row.case_id for row in worst_first([near, far])] == ["B", "A"]
+    panel.cases.show_table(table_of([near, far]), "")
+    assert panel.case_ids() == ["B", "A"]
 
 
 def test_units_stand_in_the_titles_and_unknown_is_a_dash(panel):
     assert column(panel, "HD95 [mm]") == ["–", "–", "11.0", "2.0"]
-    assert column(panel, "reference [ml]")[3] == "4.32"
+    assert column(panel, "ref. [ml]")[3] == "4.32"
     assert column(panel, "status")[:2] == ["unreadable", "no prediction"]
 
 
 def test_a_status_filters_the_rows(panel):
-    assert [panel.status.itemText(k) for k in range(panel.status.count())] == [
-        "every status (4)",
+    status = panel.cases.filters.status
+    assert [status.itemText(k) for k in range(status.count())] == [
+        "any status",
         "ok (2)",
         "no prediction (1)",
         "unreadable (1)",
     ]
-    panel.status.setCurrentIndex(1)
+    status.setCurrentIndex(1)
     assert column(panel, "case") == ["A_2", "A_1"]
-    assert panel.count.text() == "2 of 4 cases"
-    panel.status.setCurrentIndex(0)
-    assert panel.count.text() == ""
+    assert panel.cases.filters.count.text() == "2 of 4 shown"
+    status.setCurrentIndex(0)
+    assert panel.cases.filters.count.text() == "4 of 4 shown"
+
+
+def test_sizes_are_by_percentile_of_volume_and_by_diameter(panel):
+    # volumes 100, 4320 and 90,000 mm3: the percentiles 20 and 80 lie at 1788 and 55,728 mm3
+    choose(panel.cases.filters.size, "small")
+    assert column(panel, "case") == ["A_2"]
+    choose(panel.cases.filters.size, "large")
+    assert column(panel, "case") == ["B_2"]
+    choose(panel.cases.filters.size, "up to 20 mm")
+    assert column(panel, "case") == ["A_2"]
+    choose(panel.cases.filters.size, "over 50 mm")
+    assert column(panel, "case") == ["B_2"]
+
+
+def test_a_group_is_chosen_by_its_variable_and_its_value(panel):
+    filters = panel.cases.filters
+    assert not filters.value.isVisible()
+    choose(filters.variable, "Age")
+    assert filters.value.isVisible()
+    assert panel.case_ids() == ["B_1", "B_2", "A_2", "A_1"]
+    choose(filters.value, "41-50")
+    assert panel.case_ids() == ["A_2", "A_1"]
+    choose(filters.value, "in no group")
+    assert panel.case_ids() == ["B_1"]
+    choose(filters.variable, "Breast density")
+    assert panel.case_ids() == ["B_1", "B_2", "A_2", "A_1"]
+
+
+def test_a_case_with_two_kinds_of_failure_is_found_by_each(panel):
+    assert column(panel, "failure")[0] == "–"
+    assert not panel.cases.filters.failure.isEnabled()
+    found = [
+        failed("A_2", FailureKind.FRAGMENTED, FailureKind.SMALL_TUMOUR),
+        failed("B_2", FailureKind.MISSED),
+    ]
+    panel.cases.update_table(run_job(with_failures(panel.cases.rows.table, found)))
+    assert column(panel, "failure") == ["", "missed", "fragmented, small tumour", ""]
+    for kind in ("fragmented", "small"):
+        choose(panel.cases.filters.failure, kind)
+        assert panel.case_ids() == ["A_2"]
+    choose(panel.cases.filters.failure, "missed")
+    assert panel.case_ids() == ["B_2"]
+    tip = panel.cases.rows.index(0, 8).data(Qt.ItemDataRole.ToolTipRole)
+    assert "missed, 3 mm3" in tip
+
+
+def test_own_tags_are_a_column_and_a_filter_and_letter_case_does_not_part_cases(panel):
+    tags = [CaseTag("a_2", "clip", "Ana", "2026"), CaseTag("A_2", "odd shape", "Bo", "2026")]
+    panel.cases.update_table(run_job(with_tags(panel.cases.rows.table, tags)))
+    assert column(panel, "own tags") == ["", "", "clip, odd shape", ""]
+    choose(panel.cases.filters.tag, "odd")
+    assert panel.case_ids() == ["A_2"]
+    panel.cases.filters.search.setText("ODD sha")
+    assert panel.case_ids() == ["A_2"]
+
+
+def test_filters_combine_and_clear_shows_everything_again(panel):
+    filters = panel.cases.filters
+    assert not filters.clear.isEnabled()
+    choose(filters.status, "ok")
+    choose(filters.variable, "Breast density")
+    choose(filters.value, "d")
+    assert panel.case_ids() == ["A_2"]
+    filters.search.setText("nowhere")
+    assert filters.count.text() == "0 of 4 shown"
+    assert filters.clear.isEnabled()
+    filters.clear.click()
+    assert panel.case_ids() == ["B_1", "B_2", "A_2", "A_1"]
+    assert filters.search.text() == ""
+    assert not filters.clear.isEnabled()
+
+
+def test_a_choice_stays_when_more_becomes_known_of_the_cases(panel):
+    choose(panel.cases.filters.status, "ok")
+    panel.cases.update_table(run_job(with_failures(panel.cases.rows.table, [])))
+    assert panel.cases.filters.status.currentText() == "ok (2)"
+    assert panel.case_ids() == ["A_2", "A_1"]
 
 
 def test_the_search_looks_at_case_status_reason_and_warning(panel):
     for words, cases in {"b_": ["B_1", "B_2"], "CUT off": ["B_1"], "parts": ["A_2"]}.items():
-        panel.search.setText(words)
+        panel.cases.filters.search.setText(words)
         assert column(panel, "case") == cases
 
 
 def test_unknown_sorts_last_both_ways(panel):
-    panel.table.sortByColumn(3, Qt.SortOrder.AscendingOrder)
+    sort(panel, "HD95 [mm]", Qt.SortOrder.AscendingOrder)
     assert column(panel, "HD95 [mm]") == ["2.0", "11.0", "–", "–"]
-    panel.table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
+    sort(panel, "HD95 [mm]", Qt.SortOrder.DescendingOrder)
     assert column(panel, "HD95 [mm]") == ["11.0", "2.0", "–", "–"]
 
 
+def test_texts_sort_by_letter_and_empty_ones_last(panel):
+    sort(panel, "reason or warning", Qt.SortOrder.AscendingOrder)
+    assert column(panel, "reason or warning") == ["no file", "the file is cut off", "two parts", ""]
+    sort(panel, "reason or warning", Qt.SortOrder.DescendingOrder)
+    assert column(panel, "reason or warning")[-1] == ""
+
+
 def test_rows_that_need_a_look_are_tinted_and_good_ones_are_not(panel):
-    tints = [panel.shown.index(row, 0).data(Qt.ItemDataRole.BackgroundRole) for row in range(4)]
+    rows = panel.cases.rows
+    tints = [rows.index(row, 0).data(Qt.ItemDataRole.BackgroundRole) for row in range(4)]
     assert tints[3] is None
     # vermilion behind the two that were not scored as they should, orange behind the warning
     assert tints[0].name() == tints[1].name() == "#d55e00"
@@ -85,28 +238,75 @@ def test_rows_that_need_a_look_are_tinted_and_good_ones_are_not(panel):
 
 
 def test_the_reason_stands_on_hover(panel):
-    assert "the file is cut off" in panel.shown.index(0, 2).data(Qt.ItemDataRole.ToolTipRole)
+    tip = panel.cases.rows.index(0, 2).data(Qt.ItemDataRole.ToolTipRole)
+    assert "the file is cut off" in tip
 
 
 def test_a_double_click_and_enter_choose_the_case_as_shown(qtbot, panel):
     chosen = []
-    panel.case_chosen.connect(chosen.append)
-    panel.search.setText("a_")
-    where: QPoint = panel.table.visualRect(panel.shown.index(0, 0)).center()
-    QTest.mouseClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=where)
-    QTest.mouseDClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=where)
-    QTest.keyClick(panel.table, Qt.Key.Key_Return)
+    panel.cases.case_chosen.connect(chosen.append)
+    panel.cases.filters.search.setText("a_")
+    table = panel.cases.table
+    where: QPoint = table.visualRect(panel.cases.rows.index(0, 0)).center()
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    QTest.mouseDClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    QTest.keyClick(table, Qt.Key.Key_Return)
     assert chosen == ["A_2", "A_2"]
 
 
-def test_the_open_case_is_marked(panel):
-    panel.set_current("A_1")
-    assert panel.table.currentIndex().row() == 3
+def test_the_menu_of_a_row_adds_and_removes_tags(panel):
+    wanted = []
+    panel.cases.tag_wanted.connect(lambda *said: wanted.append(said))
+    tags = [CaseTag("A_2", "clip", "Ana", "2026")]
+    panel.cases.update_table(run_job(with_tags(panel.cases.rows.table, tags)))
+    menu = panel.cases.tags_menu_at(2)
+    actions = {action.text(): action for action in menu.actions()}
+    assert actions["clip"].isChecked()
+    assert not actions["implant"].isChecked()
+    actions["clip"].trigger()
+    actions["implant"].trigger()
+    field = menu.findChild(QLineEdit, "results_tag_other")
+    field.setText("lymph node")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert wanted == [("A_2", "clip", False), ("A_2", "implant", True), ("A_2", "lymph node", True)]
 
 
-def test_many_rows_sort_at_once(qtbot, panel):
-    rows = [CaseScore(f"C_{k}", ScoreStatus.OK, dsc=math.sin(k) ** 2) for k in range(1506)]
-    panel.show_results("", rows, ())
-    panel.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+def test_the_open_case_is_marked_and_stays_marked_in_another_order(panel):
+    panel.cases.set_current("a_1")
+    assert panel.cases.table.currentIndex().row() == 3
+    sort(panel, "Dice", Qt.SortOrder.DescendingOrder)
+    assert panel.cases.table.selectionModel().selectedRows()[0].row() == 0
+
+
+def test_a_run_of_one_model_needs_no_choice_of_model(panel):
+    assert not panel.cases.models.isVisible()
+    panel.cases.show_models(["net", "other"])
+    assert panel.cases.models.isVisible()
+    chosen = []
+    panel.cases.model_chosen.connect(chosen.append)
+    panel.cases.models.setCurrentIndex(1)
+    assert chosen == [1]
+
+
+def test_a_large_table_is_filtered_and_sorted_in_a_thread(qtbot, panel):
+    rows = [
+        CaseScore(f"C_{k:05d}", ScoreStatus.OK, dsc=math.sin(k) ** 2, warning="odd" * (k % 2))
+        for k in range(6000)
+    ]
+    panel.cases.show_table(table_of(rows), "")
+    assert panel.case_ids() == []
+    qtbot.waitUntil(lambda: len(panel.case_ids()) == 6000)
+    panel.cases.filters.search.setText("odd")
+    sort(panel, "Dice", Qt.SortOrder.DescendingOrder)
+    qtbot.waitUntil(lambda: len(panel.case_ids()) == 3000)
     dice = [float(text) for text in column(panel, "Dice")]
     assert dice == sorted(dice, reverse=True)
+
+
+def test_before_any_run_the_panel_says_what_to_do(qtbot):
+    made = ResultsPanel(JobRunner())
+    qtbot.addWidget(made)
+    assert made.cases.summary.text().startswith("Nothing was scored yet")
+    assert "Nothing was scored yet" in made.cohort.page.toPlainText()
+    assert made.case_ids() == []
+    assert not made.cohort.report.isEnabled()

@@ -102,6 +102,7 @@ def test_an_edit_is_scored_again(qtbot, scored):
 
 def test_an_undo_is_scored_again(qtbot, scored):
     scored.editing.start(None)
+    qtbot.waitUntil(lambda: scored.scene.layer(Role.REFINED) is not None)
     layer = scored.scene.layer(Role.REFINED)
     layer.paint((3, 5, 5), 1)
     qtbot.waitUntil(

@@ -46,7 +46,7 @@ def ready(qtbot, docked, small_data_set, predictions):
 def test_from_the_form_to_the_largest_error_of_the_worst_case(
     qtbot, window, ready, control, picture, canvas, predictions
 ):
-    assert ready.batch_page.prediction.currentText() == str(predictions)
+    assert ready.batch_page.models.folder.currentText() == str(predictions)
     picture(window, "30_batch_form")
     control(ready, "batch_start")
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
@@ -55,10 +55,10 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     assert ready.results.isVisible()
     assert ready.results.case_ids() == ["B_1", "A_2", "A_1"]
     picture(window, "31_batch_finished")
-    reason = ready.results.shown.index(0, 8).data()
+    reason = ready.results.cases.rows.index(0, 10).data()
     assert reason.startswith("B_1.nii.gz")
 
-    table, shown = ready.results.table, ready.results.shown
+    table, shown = ready.results.cases.table, ready.results.cases.rows
     where = table.visualRect(shown.index(1, 0)).center()
     QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
     QTest.mouseDClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
@@ -75,8 +75,10 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
         assert has_colour(pixels, colour), colour
 
     native = window.window._qt_viewer.canvas.native
-    QTest.keyClick(native, Qt.Key.Key_G, Qt.KeyboardModifier.ShiftModifier)
+    QTest.keyClick(native, Qt.Key.Key_G)
     assert "error 2 of 2" in ready.header.agreement.text()
+    QTest.keyClick(native, Qt.Key.Key_G, Qt.KeyboardModifier.ShiftModifier)
+    assert "error 1 of 2" in ready.header.agreement.text()
 
     control(ready.results, "results_fold")
     assert not ready.results.isVisible()
@@ -108,3 +110,45 @@ def test_page_and_table_fit_in_both_themes(qtbot, window, ready, control, pictur
     assert ready.minimumSizeHint().width() <= ready.width()
     assert ready.stack.currentWidget().height() <= ready.height()
     assert ready.results.width() < ready.window().width() - ready.width() + 20
+
+
+def test_two_models_are_compared_filtered_reviewed_and_tagged(
+    qtbot, window, ready, control, picture, predictions
+):
+    second = predictions.parent / "shifted"
+    shutil.copytree(predictions, second)
+    (second / "B_1.nii.gz").unlink()
+    ready.session.set_reader("Ana")
+    control(ready, "batch_add_model")
+    line = ready.batch_page.models.lines[1]
+    line.folder.setEditText(str(second))
+    ready.batch_page.options.resamples.setValue(20)
+    picture(window, "36_batch_two_models")
+    control(ready, "batch_start")
+    qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=120_000)
+    assert "2 models" in ready.batch_page.result.text()
+    cohort = ready.results.cohort
+    assert "Rank at each weight of fairness" in cohort.page.toPlainText()
+    assert cohort.figure.isEnabled()
+    picture(window, "37_batch_compared")
+
+    control(ready, "batch_table")
+    rows, filters = ready.results.cases.rows, ready.results.cases.filters
+    qtbot.waitUntil(lambda: rows.table.knows_failures, timeout=30_000)
+    filters.status.setCurrentIndex(1)
+    assert filters.count.text() == "2 of 3 shown"
+    picture(window, "38_batch_filtered")
+    filters.clear.click()
+
+    ready.results_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: ready.scene.layer(Role.AGREEMENT) is not None, timeout=15_000)
+    ready.show_page("Score")
+    assert ready.score_page.errors.rows.rowCount() == 2
+    control(ready, "score_tag_clip")
+    qtbot.waitUntil(lambda: "clip" in [rows.index(row, 9).data() for row in range(3)])
+    picture(window, "39_batch_errors_and_tags")
+    ready.results.show_log()
+    text = ready.results.log.lines.toPlainText()
+    assert "Batch scoring" in text
+    assert "A_2" not in text
+    picture(window, "40_batch_log")

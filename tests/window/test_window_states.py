@@ -42,7 +42,7 @@ class Slow:
             predict_case=lambda *a, **k: self.held(
                 REAL.predict_case(*a, **k), "Looking for the breast"
             ),
-            save_refined=lambda *a, **k: self.held(REAL.save_refined(*a, **k), "Saving"),
+            save_editing=lambda *a, **k: self.held(REAL.save_editing(*a, **k), "Saving"),
         )
 
 
@@ -114,16 +114,17 @@ def test_a_saving_that_fails_and_is_mended(qtbot, window, panel, slow, small_dat
     panel.session.set_reader("Ana")
     panel.open_data_set(small_data_set, "A_1")
     wait_open(qtbot, panel, "A_1")
-    panel.show_page("Edit")
+    panel.show_page("Refine")
     panel.editing.start(Role.REFERENCE)
+    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
     panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)
     slow.error = SaveError("cannot write A_1.nii.gz (No space left on device): free some space")
-    panel.edit_page.save.click()
+    panel.refine_page.save.click()
     qtbot.waitUntil(lambda: panel.editing.state is SaveState.FAILED)
     assert "No space left" in panel.header.message.text()
     picture(window, "16_save_failed")
     slow.error = None
-    panel.edit_page.save.click()
+    panel.refine_page.save.click()
     qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=10_000)
 
 
@@ -134,6 +135,7 @@ def test_the_window_stays_open_once_where_a_mask_cannot_be_saved(
     panel.open_data_set(small_data_set, "A_1")
     wait_open(qtbot, panel, "A_1")
     panel.editing.start(Role.REFERENCE)
+    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
     panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)
     slow.error = SaveError("cannot write A_1.nii.gz (No space left on device): free some space")
     panel.window().close()
@@ -141,7 +143,7 @@ def test_the_window_stays_open_once_where_a_mask_cannot_be_saved(
     assert "stays open" in panel.header.message.text()
     caplog.clear()  # its record of the error would keep the window alive
     slow.error = None
-    panel.edit_page.save.click()
+    panel.refine_page.save.click()
     qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=10_000)
 
 
@@ -161,6 +163,15 @@ def test_a_case_without_reference_and_without_late_phase(
     qtbot.waitUntil(lambda: "no reference mask" in panel.score_page.remark.text())
     picture(window, "18_no_reference")
     assert canvas(window).max() > 200
+    panel.session.set_reader("Ana")
+    panel.show_page("Refine")
+    panel.editing.start(None)
+    qtbot.waitUntil(lambda: panel.measure.images is not None, timeout=15_000)
+    assert "no late phase" in panel.refine_page.tools.hint.text()
+    dice = panel.refine_page.numbers.cells["dice", "now"]
+    qtbot.waitUntil(lambda: "no reference" in dice.toolTip(), timeout=15_000)
+    assert dice.text() == "–"
+    picture(window, "31_refine_no_reference_no_late_phase")
 
 
 @pytest.mark.real

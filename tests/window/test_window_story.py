@@ -68,18 +68,19 @@ def test_the_main_job_from_an_empty_window_to_the_mask_after_a_restart(
     assert has_colour(canvas(window), "#E69F00")
     assert docked.session.workspace.prediction("kinetic", "A_2").exists()
 
-    docked.show_page("Edit")
-    control(docked, "edit_from_prediction")
+    docked.show_page("Refine")
+    control(docked, "refine_from_prediction")
     docked.header.reader_name.setText("Ana")
     control(docked, "header_reader_ok")
-    qtbot.waitUntil(lambda: docked.session.mask(Role.REFINED) is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: docked.editing.live is not None, timeout=15_000)
     before = int(docked.session.mask(Role.REFINED).buffer.sum())
+    control(docked, "refine_tool_sphere")
     picture(window, "05_editing")
     paint_a_stroke(qtbot, docked)
     assert docked.session.mask(Role.REFINED).buffer.sum() > before
     picture(window, "06_unsaved")
     assert "unsaved" in docked.header.saved.text()
-    control(docked, "edit_save")
+    control(docked, "refine_save")
     qtbot.waitUntil(lambda: docked.editing.state is SaveState.SAVED, timeout=15_000)
     picture(window, "07_saved")
     painted = docked.session.mask(Role.REFINED).buffer.copy()
@@ -123,6 +124,7 @@ def test_what_was_painted_is_saved_when_the_window_closes(
     panel.open_data_set(small_data_set, "B_1")
     wait_open(qtbot, panel, "B_1")
     panel.editing.start(Role.REFERENCE)
+    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
     panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)
     painted = panel.session.mask(Role.REFINED).buffer.copy()
     path = panel.session.workspace.refined("Ana", "B_1")
@@ -210,7 +212,7 @@ def test_every_page_fits_in_both_themes_and_sizes(qtbot, window, docked, small_d
     ):
         window.theme = theme
         window.window.resize(width, height)
-        for page in ("Cases", "Predict", "Edit", "Score", "Export"):
+        for page in ("Cases", "Predict", "Refine", "Score", "Export"):
             docked.show_page(page)
             pixels = picture(window, f"page_{page.lower()}_{theme}_{width}")
             assert pixels[:, -docked.width() :].astype(int).std() > 5, (page, theme, width)

@@ -24,10 +24,14 @@ class Reviewing(QObject):
     """Shows the agreement map while it is on, after each edit anew, and steps through the errors.
 
     `changed` carries the legend as rich text, "" while it is off; `switched` whether it is on.
+    `listed` carries the `Agreement` that is shown, None for none; `stepped` the place of the error
+    that is on screen, -1 for none.
     """
 
     changed = Signal(str)
     switched = Signal(bool)
+    listed = Signal(object)
+    stepped = Signal(int)
 
     def __init__(
         self,
@@ -80,20 +84,32 @@ class Reviewing(QObject):
         self._scene.hide_agreement()
         self.switched.emit(False)
         self.changed.emit("")
+        self.listed.emit(None)
 
     def next_error(self) -> None:
         """Go to the next largest error, after the last to the first; turns the map on first."""
-        if not self.is_on or self._shown is None:
-            self.turn_on(self._role)
-            return
-        if not self._shown.errors:
-            self._notifier.hint("There is no error: the masks are equal.")
-            return
-        self._at = (self._at + 1) % len(self._shown.errors)
-        self._go()
-        self._say()
+        self._step(1)
+
+    def previous_error(self) -> None:
+        """Go to the error before, before the first to the last; turns the map on first."""
+        self._step(-1)
+
+    def go_to_error(self, place: int) -> None:
+        """Go to the error at a place of the list, the largest at 0."""
+        if self._shown is not None and 0 <= place < len(self._shown.errors):
+            self._at = place
+            self._go()
+            self._say()
 
     # -------------------------------------------------------------------- inner
+
+    def _step(self, by: int) -> None:
+        if not self.is_on or self._shown is None:
+            self.turn_on(self._role)
+        elif not self._shown.errors:
+            self._notifier.hint("There is no error: the masks are equal.")
+        else:
+            self.go_to_error((max(self._at, 0 if by < 0 else -1) + by) % len(self._shown.errors))
 
     def _follow_case(self) -> None:
         if self._session.case_id != self._case_id:
@@ -101,6 +117,7 @@ class Reviewing(QObject):
             self._shown, self._at, self._jump = None, -1, True
             self._jobs.cancel("agreement")
             self.changed.emit("")
+            self.listed.emit(None)
 
     def _ask(self) -> None:
         if self.is_on:
@@ -125,12 +142,14 @@ class Reviewing(QObject):
         case = self._session.case
         role = self._mask_role()
         reference, mask = self._session.mask(Role.REFERENCE), self._session.mask(role)
+        counting = self._session.counting
         if not self.is_on:
             return
         if case is None or reference is None or mask is None:
             self._shown = None
             self._scene.hide_agreement()
             self.changed.emit(self._why_not())
+            self.listed.emit(None)
             return
 
         def done(outcome: Outcome[Agreement]) -> None:
@@ -142,7 +161,9 @@ class Reviewing(QObject):
         self._jobs.start(
             "agreement",
             "Comparing with the reference",
-            lambda: self._services.compare_masks(reference.buffer, mask.buffer, case.grid),
+            lambda: self._services.compare_masks(
+                reference.raw_values, mask.raw_values, case.grid, counting
+            ),
             done,
             shown=False,
         )
@@ -154,6 +175,7 @@ class Reviewing(QObject):
         self._shown, self._compared = found, role
         self._scene.show_agreement(tag_for(case, Role.AGREEMENT), found.array)
         self._at = min(self._at, len(found.errors) - 1)
+        self.listed.emit(found)
         if self._jump and found.errors:
             self._at = 0
             self._go()
@@ -169,6 +191,7 @@ class Reviewing(QObject):
     def _say(self) -> None:
         if self._shown is not None:
             self.changed.emit(legend(self._shown, self._at, str(self._compared)))
+            self.stepped.emit(self._at)
 
 
 def legend(shown: Agreement, at: int, compared: str) -> str:

@@ -1,6 +1,6 @@
 """Page Batch: score whole folders of masks, with case count, rate and time left."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,16 +10,21 @@ from qtpy.QtGui import QDesktopServices
 from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
-    QLabel,
+    QFrame,
     QLineEdit,
     QProgressBar,
-    QSizePolicy,
+    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.scoring.profiles import PROFILES, Profile
+from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.output_folder import Existing
+from napari_mamamia.services.score_models import PredictionFolder
+from napari_mamamia.services.score_settings import ScoreSettings
+from napari_mamamia.widgets.batch_models import ModelsField
+from napari_mamamia.widgets.batch_options import BatchOptions, name_of
 from napari_mamamia.widgets.controls import (
     button,
     column,
@@ -28,14 +33,14 @@ from napari_mamamia.widgets.controls import (
     named,
     row,
     set_level,
+    tool_button,
 )
 
 __all__ = ["BatchDefaults", "BatchPage", "BatchRequest"]
 
 _STEPS: Final = 1000
-_NAME_WIDTH: Final = 76
-_TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
 _TAKEN: Final = "This folder holds files already. Choose another one, or:"
+_COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
     "clinical": "Distances in mm (HD95); what cannot be computed stays empty.",
     "official-code": "What the challenge's published scripts compute, with their quirks.",
@@ -45,13 +50,13 @@ _PROFILE_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """What the page asks for."""
+    """What the page asks for; `place` None is this program without a time limit."""
 
     reference: Path
-    prediction: Path
+    models: tuple[PredictionFolder, ...]
     out: Path
-    profile: Profile
-    clinical: Path | None
+    settings: ScoreSettings
+    place: Place | None
     existing: Existing
 
 
@@ -65,25 +70,31 @@ class BatchDefaults:
     scores: Path
 
 
-class BatchPage(QWidget):
-    """`start_wanted` carries a `BatchRequest`."""
+class BatchPage(QScrollArea):
+    """`start_wanted` carries a `BatchRequest`; the other signals say what was clicked."""
 
     start_wanted = Signal(object)
     cancel_wanted = Signal()
     table_wanted = Signal()
+    log_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("batch")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scores: Path | None = None
         self._offered_out = ""
         self._folder: Path | None = None
         self._report: Path | None = None
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(0, 0, 4, 0)
         for part in (self._make_form(), self._make_taken(), self._make_run(), self._make_end()):
             layout.addWidget(part)
         layout.addStretch()
+        self.setWidget(content)
         self._describe_profile()
         self.set_running(False)
         self.show_taken(False)
@@ -101,17 +112,8 @@ class BatchPage(QWidget):
     def show_predictions(
         self, predictions: Sequence[tuple[str, Path]], *, keep: bool = True
     ) -> None:
-        """Offer folders of masks; with `keep`, what is in the field stays if there is something."""
-        before = self.prediction.currentText()
-        self.prediction.blockSignals(True)
-        self.prediction.clear()
-        for title, folder in predictions:
-            self.prediction.addItem(str(folder))
-            self.prediction.setItemData(self.prediction.count() - 1, title, _TOOL_TIP)
-        if keep and before:
-            self.prediction.setEditText(before)
-        self.prediction.blockSignals(False)
-        self._offer_out()
+        """Offer folders of masks; with `keep`, what is in the fields stays."""
+        self.models.offer(predictions, keep=keep)
 
     def set_running(self, running: bool) -> None:
         """Show Cancel and the progress in place of Start."""
@@ -143,18 +145,17 @@ class BatchPage(QWidget):
         self.end.setVisible(folder is not None)
         self.open_report.setVisible(report is not None)
 
+    def show_report(self) -> None:
+        """Open the report of the last run in the browser."""
+        if self._report is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report)))
+
     # -------------------------------------------------------------------- inner
 
     def _make_form(self) -> QWidget:
         self.reference = self._field("batch_reference", "Folder of reference masks, ID.nii.gz")
-        self.prediction: QComboBox = named(
-            QComboBox(), "batch_prediction", "Folder of the masks to score, ID.nii.gz"
-        )
-        self.prediction.setEditable(True)
-        self.prediction.setMinimumContentsLength(8)
-        self.prediction.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.prediction.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.prediction.currentTextChanged.connect(lambda _text: self._offer_out())
+        self.models = ModelsField()
+        self.models.changed.connect(self._offer_out)
         self.clinical = self._field(
             "batch_clinical", "Table with age, menopause and density, for fairness; may be empty"
         )
@@ -166,23 +167,20 @@ class BatchPage(QWidget):
             self.profile.addItem(profile.name, profile)
         self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
         self.profile_text = label("batch_profile_text", tip="What this profile means")
-        self.out = self._field("batch_out", "Folder for tables and summary")
+        self.out = self._field("batch_out", "Folder for tables, summary and report")
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
+        self.options = BatchOptions()
         choose = self._choose
-        predictions = row(
-            _name("Prediction"),
-            self.prediction,
-            choose("prediction", self.prediction.setEditText),
-        )
-        predictions.layout().setStretch(1, 1)
         return column(
             heading("Score folders of masks"),
-            row(_name("Reference"), self.reference, choose("reference", self.reference.setText)),
-            predictions,
-            row(_name("Clinical"), self.clinical, self._choose_table()),
-            row(_name("Profile"), self.profile, 1),
+            row(name_of("Reference"), self.reference, choose("reference", self.reference.setText)),
+            row(name_of("Model"), name_of("Its masks"), 1),
+            self.models,
+            row(name_of("Clinical"), self.clinical, self._choose_table()),
+            row(name_of("Profile"), self.profile, 1),
             self.profile_text,
-            row(_name("Results to"), self.out, choose("out", self.out.setText)),
+            row(name_of("Results to"), self.out, choose("out", self.out.setText)),
+            self.options,
         )
 
     def _make_taken(self) -> QWidget:
@@ -208,25 +206,29 @@ class BatchPage(QWidget):
             "batch_start",
             "Start",
             "Scores every case; a broken file costs one row, not the run",
-            lambda: self._ask(Existing.REFUSE),
+            lambda: self._ask(None),
             primary=True,
         )
         self.cancel = button(
             "batch_cancel", "Cancel", "Stops the run; it can go on later", self.cancel_wanted.emit
         )
+        self.log = tool_button(
+            "batch_log", "Log", "Shows what the plugin did and said", self.log_wanted.emit
+        )
+        self.log.setProperty("framed", True)
         self.progress: QProgressBar = named(QProgressBar(), "batch_progress", "How far the run is")
         self.progress.setRange(0, _STEPS)
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
         self.state = label("batch_state", tip="What the run does now, or how it ended")
-        buttons = row(self.start, self.cancel)
+        buttons = row(self.start, self.cancel, self.log)
         buttons.layout().setStretch(0, 1)
         return column(buttons, self.progress, self.state)
 
     def _make_end(self) -> QWidget:
         self.result = label("batch_result", tip="What the last run found")
         self.open_report = button(
-            "batch_report", "Open report", "Opens report.html in the browser", self._open_report
+            "batch_report", "Open report", "Opens report.html in the browser", self.show_report
         )
         self.open_folder = button(
             "batch_folder", "Open folder", "Shows tables and summary", self._open_folder
@@ -245,13 +247,13 @@ class BatchPage(QWidget):
         made.textChanged.connect(lambda text: made.setToolTip(f"{tip}\n{text}".strip()))
         return made
 
-    def _choose(self, name: str, take: object) -> QWidget:
+    def _choose(self, name: str, take: Callable[[str], object]) -> QWidget:
         def browse() -> None:
             chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self._start_at())
-            if chosen and callable(take):
+            if chosen:
                 take(chosen)
 
-        return button(f"batch_choose_{name}", "…", "Choose a folder", browse)
+        return _small(f"batch_choose_{name}", "Choose a folder", browse)
 
     def _choose_table(self) -> QWidget:
         def browse() -> None:
@@ -261,7 +263,7 @@ class BatchPage(QWidget):
             if chosen:
                 self.clinical.setText(chosen)
 
-        return button("batch_choose_clinical", "…", "Choose a table (.xlsx, .csv)", browse)
+        return _small("batch_choose_clinical", "Choose a table (.xlsx, .csv)", browse)
 
     def _start_at(self) -> str:
         return self.reference.text() or str(Path.home())
@@ -271,41 +273,56 @@ class BatchPage(QWidget):
         self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
 
     def _offer_out(self) -> None:
-        """Name the output folder after the prediction, unless the user named one."""
-        chosen = self.prediction.currentText().strip()
+        """Name the output folder after the model, unless the user named one."""
+        self.models.start_at = self._start_at()
         if self._scores is None or self.out.text() not in ("", self._offered_out):
             return
-        self._offered_out = str(self._scores / Path(chosen).name) if chosen else ""
+        models = self.models.models()
+        name = models[0].name if models else ""
+        if len(models) > 1:
+            name = " and ".join([_COMPARED, *(model.name for model in models)][:3])
+        self._offered_out = str(self._scores / name) if name else ""
         self.out.setText(self._offered_out)
 
-    def _ask(self, existing: Existing) -> None:
+    def _ask(self, existing: Existing | None) -> None:
+        models = self.models.models()
         fields = {
             "reference folder": self.reference.text().strip(),
-            "prediction folder": self.prediction.currentText().strip(),
+            "prediction folder": "there" if models else "",
             "folder for the results": self.out.text().strip(),
         }
         empty = [name for name, text in fields.items() if not text]
-        if empty:
-            self.say(f"Choose the {' and the '.join(empty)} first.", "warning")
+        if empty or self.options.problem():
+            choose = f"Choose the {' and the '.join(empty)} first."
+            self.say(choose if empty else self.options.problem(), "warning")
             return
-        reference, prediction, out = (Path(text).expanduser() for text in fields.values())
-        table = self.clinical.text().strip()
-        clinical = Path(table).expanduser() if table else None
         self.show_taken(False)
         self.start_wanted.emit(
-            BatchRequest(reference, prediction, out, self.profile.currentData(), clinical, existing)
+            BatchRequest(
+                Path(fields["reference folder"]).expanduser(),
+                models,
+                Path(fields["folder for the results"]).expanduser(),
+                self._settings(),
+                self.options.place_of_work(),
+                existing or self.options.chosen_existing,
+            )
         )
 
-    def _open_report(self) -> None:
-        if self._report is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report)))
+    def _settings(self) -> ScoreSettings:
+        table = self.clinical.text().strip()
+        return ScoreSettings(
+            profile=self.profile.currentData(),
+            clinical=Path(table).expanduser() if table else None,
+            n_resamples=self.options.resamples.value(),
+            seed=self.options.seed.value(),
+        )
 
     def _open_folder(self) -> None:
         if self._folder is not None:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder)))
 
 
-def _name(text: str) -> QLabel:
-    made = QLabel(text)
-    made.setFixedWidth(_NAME_WIDTH)
+def _small(name: str, tip: str, browse: Callable[[], object]) -> QWidget:
+    made = tool_button(name, "…", tip, browse)
+    made.setProperty("framed", True)
     return made

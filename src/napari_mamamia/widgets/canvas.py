@@ -6,12 +6,16 @@ from typing import Any, Final
 from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.layers import Role, tag_of
+from napari_mamamia.widgets.layers import LayerTag, Role, tag_of
 from napari_mamamia.widgets.scene import Scene
 
-__all__ = ["CanvasText", "WindowLevelDrag", "edge_letters", "phase_text"]
+__all__ = ["CanvasText", "WindowLevelDrag", "edge_letters", "phase_text", "plane_text"]
 
 _OPPOSITE: Final = {"R": "L", "L": "R", "A": "P", "P": "A", "S": "I", "I": "S"}
+_PLANES: Final = {"R": "sagittal", "L": "sagittal", "A": "coronal", "P": "coronal"} | {
+    "S": "axial",
+    "I": "axial",
+}
 _EDGES: Final = ("top", "bottom", "left", "right")
 _POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right")
 _PREFIX: Final = "mamamia_"
@@ -80,13 +84,43 @@ def phase_text(
     return name if time_s is None else f"{name} · {time_s:.0f} s"
 
 
-class CanvasText:
-    """Keeps letters, phase line and scale bar in step with what is shown."""
+def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
+    """Return the name of the plane on screen; "" in a 3-D view.
 
-    def __init__(self, scene: Scene) -> None:
+    A volume that lies oblique in the patient says so: its planes are those of the scanner, and the
+    letters name the nearest directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plane_text(Grid((4, 4, 4), np.diag([-1.0, 1.0, 3.0, 1.0])), (0, 2))
+    'coronal'
+    """
+    if len(displayed) != 2:
+        return ""
+    across = ({0, 1, 2} - set(displayed)).pop()
+    letter = grid.orientation[2 - grid.display_frame().order[across]]
+    name = _PLANES[letter]
+    return f"{name}, oblique" if grid.is_oblique else name
+
+
+class CanvasText:
+    """Keeps letters, phase line and scale bar in step with what is shown.
+
+    Parameters
+    ----------
+    scene
+        The layers that are shown.
+    viewer
+        The view to write on; the scene's own where None.
+    """
+
+    def __init__(self, scene: Scene, viewer: Any | None = None) -> None:
         self._scene = scene
+        self._viewer = scene.viewer if viewer is None else viewer
+        self._names_plane = viewer is not None
         self._loaded: frozenset[int] | None = None
-        viewer = scene.viewer
+        viewer = self._viewer
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
             viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(
                 position=position, font_size=_LETTER_SIZE
@@ -94,12 +128,26 @@ class CanvasText:
         viewer.canvas.overlays[_PREFIX + "phase"] = TextOverlay(
             position="top_left", font_size=_TEXT_SIZE
         )
+        viewer.canvas.overlays[_PREFIX + "plane"] = TextOverlay(
+            position="top_right", font_size=_TEXT_SIZE
+        )
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
             event.connect(self.update)
         viewer.dims.events.ndisplay.connect(self.update)
         viewer.scene.camera.events.orientation.connect(self.update)
-        viewer.layers.events.inserted.connect(self.update)
-        viewer.layers.events.removed.connect(self.update)
+        scene.viewer.layers.events.inserted.connect(self.update)
+        scene.viewer.layers.events.removed.connect(self.update)
+
+    def close(self) -> None:
+        """Follow the scene no more, because the view goes."""
+        events = self._scene.viewer.layers.events
+        events.inserted.disconnect(self.update)
+        events.removed.disconnect(self.update)
+
+    def name_plane(self, named: bool) -> None:
+        """Say whether the plane's name stands on the image; an oblique one is always named."""
+        self._names_plane = named
+        self.update()
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
         """Say which phases are read; None for all."""
@@ -110,29 +158,35 @@ class CanvasText:
         """Write everything anew; cheap enough for each slice."""
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
-        overlays = self._scene.viewer.canvas.overlays
+        overlays = self._viewer.canvas.overlays
         letters = {} if tag is None else edge_letters(tag.grid, *self._view())
         for edge in _EDGES:
             _write(overlays[_PREFIX + edge], letters.get(edge, ""))
         _write(overlays[_PREFIX + "phase"], self._phase_line())
+        _write(overlays[_PREFIX + "plane"], self._plane_line(tag))
         overlays["scale_bar"].visible = tag is not None
         self._darken(tag is not None)
 
     def _darken(self, has_case: bool) -> None:
         """Put a case on black in every theme: a bright surround hides what is faint in it."""
-        canvas = self._scene.viewer.canvas
+        canvas = self._viewer.canvas
         wanted = _SURROUND if has_case else None
         if (canvas.background_color_override is None) == has_case:
             canvas.background_color_override = wanted
 
     def _view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
-        dims = self._scene.viewer.dims
+        dims = self._viewer.dims
         displayed = tuple(axis - (dims.ndim - 3) for axis in dims.displayed)
-        down, across = self._scene.viewer.scene.camera.orientation2d
+        down, across = self._viewer.scene.camera.orientation2d
         return displayed, (str(down) == "up", str(across) == "left")
 
+    def _plane_line(self, tag: LayerTag | None) -> str:
+        if tag is None or not (self._names_plane or tag.grid.is_oblique):
+            return ""
+        return plane_text(tag.grid, self._view()[0])
+
     def _phase_line(self) -> str:
-        phase = self._scene.phase
+        phase = self._scene.phase_in(self._viewer)
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
         if phase is None or tag is None:
@@ -162,7 +216,11 @@ class WindowLevelDrag:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        scene.viewer.mouse_drag_callbacks.append(self._drag)
+        self.attach(scene.viewer)
+
+    def attach(self, viewer: Any) -> None:
+        """Act on the image of another view of the case as well."""
+        viewer.mouse_drag_callbacks.append(self._drag)
 
     def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
         layer = self._scene.layer(Role.SUBTRACTION) or self._scene.layer(Role.PHASE)

@@ -8,6 +8,7 @@ from typing import Final
 __all__ = [
     "AGREEMENT_COLOURS",
     "ERROR_COLOURS",
+    "MARK_COLOURS",
     "MASK_COLOURS",
     "OUTLINE_VOXELS",
     "TINTS",
@@ -19,6 +20,17 @@ MASK_COLOURS: Final = {"reference": "#56B4E9", "prediction": "#E69F00", "refined
 
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
 """Where a mask agrees with the reference, where it is too much, and where it is too little."""
+
+MARK_COLOURS: Final = {
+    "add": "#009E73",
+    "erase": "#D55E00",
+    "added": "#F0E442",
+    "removed": "#CC79A7",
+    "start": "#FFFFFF",
+    "line": "#F0E442",
+}
+"""What a press would add or erase; what was added and removed since the start (yellow, reddish
+purple); the start mask; an outline being drawn."""
 
 TINTS: Final = {"caution": "#4DE69F00", "problem": "#66D55E00"}
 """Behind a table's row, as ARGB: orange and vermilion, thin enough for text in either theme."""

@@ -134,6 +134,9 @@ def style_sheet(theme: ThemeColours) -> str:
         QToolButton[framed="true"] {{
             background-color: {theme.line}; padding: 2px 6px; border-radius: 2px;
         }}
+        QToolButton[framed="true"]:checked {{
+            background-color: {theme.accent}; color: {theme.on_accent};
+        }}
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}

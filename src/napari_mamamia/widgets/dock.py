@@ -15,27 +15,43 @@ from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag
 from napari_mamamia.widgets.cases_flow import CasesFlow
 from napari_mamamia.widgets.cases_page import CasesPage
 from napari_mamamia.widgets.controls import named, style_sheet
-from napari_mamamia.widgets.edit_flow import EditFlow
-from napari_mamamia.widgets.edit_page import EditPage
+from napari_mamamia.widgets.curves_flow import CurvesFlow
 from napari_mamamia.widgets.editing import Editing
+from napari_mamamia.widgets.event_log import EventLog
 from napari_mamamia.widgets.export_flow import ExportFlow
 from napari_mamamia.widgets.export_page import ExportPage
+from napari_mamamia.widgets.ftv_live import FtvLive
+from napari_mamamia.widgets.growing import Growing
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.header_flow import HeaderFlow
 from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.keys import bind_keys
 from napari_mamamia.widgets.keys_panel import KeysPanel
+from napari_mamamia.widgets.kinetic_case import KineticCase
+from napari_mamamia.widgets.kinetic_map import KineticMapControl
+from napari_mamamia.widgets.kinetics_flow import KineticsFlow
+from napari_mamamia.widgets.kinetics_page import KineticsPage
 from napari_mamamia.widgets.layers import Role, tag_of
+from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.napari_adapter import bare, focus_canvas, theme_colours
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.opening import Opening
+from napari_mamamia.widgets.own_keys import remapped
+from napari_mamamia.widgets.painting import Painting
+from napari_mamamia.widgets.planes import Planes
 from napari_mamamia.widgets.predict_flow import PredictFlow
 from napari_mamamia.widgets.predict_page import PredictPage
 from napari_mamamia.widgets.predicting import Predicting
 from napari_mamamia.widgets.prompts import PromptTool
+from napari_mamamia.widgets.protocols import Protocols
 from napari_mamamia.widgets.readers import Readers
+from napari_mamamia.widgets.refine_flow import RefineFlow
+from napari_mamamia.widgets.refine_measure import RefineMeasure
+from napari_mamamia.widgets.refine_page import RefinePage
+from napari_mamamia.widgets.refine_state import PaintTool
 from napari_mamamia.widgets.results_flow import ResultsFlow
 from napari_mamamia.widgets.results_panel import ResultsPanel
+from napari_mamamia.widgets.results_review import ResultsReview
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.score_flow import ScoreFlow
 from napari_mamamia.widgets.score_page import ScorePage
@@ -43,10 +59,11 @@ from napari_mamamia.widgets.scoring import Scoring
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session
 from napari_mamamia.widgets.subtracting import Subtracting
+from napari_mamamia.widgets.tagging import Tagging
 
 __all__ = ["PAGES", "MamamiaDock"]
 
-PAGES: Final = ("Cases", "Predict", "Edit", "Score", "Batch scoring", "Export")
+PAGES: Final = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch scoring", "Export")
 """The pages in the order of their tabs, called as in the menu."""
 
 _TAB_TEXTS: Final = {"Batch scoring": "Batch"}
@@ -84,6 +101,7 @@ class MamamiaDock(QWidget):
         self.docks: list[QDockWidget] = []
         self._warned_of_loss = False
         self.services = services or Services()
+        self.keys, self._refused_keys = remapped(self.services.load_preferences().keys)
         self.session = Session(self)
         self.jobs = JobRunner(self)
         self.notifier = Notifier(self)
@@ -123,6 +141,9 @@ class MamamiaDock(QWidget):
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
         all_saved = self.editing.save_now()
         self.jobs.cancel_all()
+        self.planes.close()
+        if all_saved or self._warned_of_loss:
+            self.editing.close()
         return all_saved
 
     # ------------------------------------------------------------------ making
@@ -136,21 +157,36 @@ class MamamiaDock(QWidget):
         self.scoring = Scoring(self.session, *common)
         self.reviewing = Reviewing(self.session, self.scene, *common)
         self.prompts = PromptTool(self.scene)
-        self._own(self.opening, self.editing, self.predicting)
+        self.events = EventLog(self.session, self.jobs, self.notifier)
+        self._own(self.events)
+        self.marks = Marks(self.scene)
+        self.painting = Painting(self.scene, self.editing, self.marks, self.notifier)
+        self.planes = Planes(self.session, self.scene, self.canvas_text, self.notifier)
+        self.planes.is_free = lambda: self.painting.state.tool is PaintTool.NONE
+        self.planes.tools.append(self.window_level.attach)
+        self._own(self.planes)
+        self.growing = Growing(self.scene, self.editing, self.painting, *common)
+        self.measure = RefineMeasure(self.session, self.editing, self.marks, *common)
+        self.protocols = Protocols(
+            self.scene, self.editing, self.painting, self.services, self.notifier
+        )
+        self._own(self.opening, self.editing, self.predicting, self.painting)
+        self._own(self.growing, self.measure, self.protocols)
         self._own(self.subtracting, self.scoring, self.prompts, self.reviewing)
 
     def _make_pages(self) -> None:
         self.header = Header()
         self.cases_page = CasesPage()
         self.predict_page = PredictPage()
-        self.edit_page = EditPage()
+        self.refine_page = RefinePage()
         self.score_page = ScorePage()
+        self.kinetics_page = KineticsPage()
         self.batch_page = BatchPage()
-        self.results = ResultsPanel(self)
+        self.results = ResultsPanel(self.jobs, self)
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results)
         self.export_page = ExportPage()
-        self.keys_panel = KeysPanel()
+        self.keys_panel = KeysPanel(self.keys)
 
     def _make_flows(self) -> None:
         session, services, notifier = self.session, self.services, self.notifier
@@ -161,18 +197,41 @@ class MamamiaDock(QWidget):
         self.predict_flow = PredictFlow(
             self.predict_page, session, self.predicting, self.prompts, services
         )
-        self.edit_flow = EditFlow(self.edit_page, self.header, session, editing, self.readers)
-        self.score_flow = ScoreFlow(self.score_page, session, self.scene, self.scoring, services)
+        self.refine_flow = RefineFlow(
+            self.refine_page,
+            self.header,
+            session,
+            self.scene,
+            editing,
+            self.painting,
+            self.growing,
+            self.measure,
+            self.marks,
+            self.protocols,
+            self.readers,
+            self.keys,
+            lambda: self.cases_flow.open_neighbour(1),
+        )
+        self.tagging = Tagging(
+            session, self.jobs, services, notifier, lambda then: self.readers.with_reader(then)
+        )
+        self.score_flow = ScoreFlow(
+            self.score_page,
+            session,
+            self.scene,
+            self.scoring,
+            self.reviewing,
+            self.tagging,
+            services,
+        )
         self.export_flow = ExportFlow(
             self.export_page, session, opening, editing, self.jobs, services, notifier
         )
         self.batch_flow = BatchFlow(
             self.batch_page, session, opening, self.jobs, services, notifier
         )
-        self.results_flow = ResultsFlow(
-            self.results,
-            self.bottom,
-            self.batch_flow,
+        self.results_review = ResultsReview(
+            self.results.cases,
             self.cases_flow,
             opening,
             self.reviewing,
@@ -182,9 +241,48 @@ class MamamiaDock(QWidget):
             services,
             notifier,
         )
-        self._own(self.batch_flow, self.results_flow)
+        self.results_flow = ResultsFlow(
+            self.results,
+            self.bottom,
+            self.batch_flow,
+            self.results_review,
+            self.tagging,
+            self.jobs,
+            services,
+            notifier,
+        )
+        self._own(self.batch_flow, self.results_review, self.results_flow, self.tagging)
         self._own(self.header_flow, self.readers, self.cases_flow, self.predict_flow)
-        self._own(self.edit_flow, self.score_flow, self.export_flow)
+        self._own(self.refine_flow, self.score_flow, self.export_flow)
+        self._make_kinetics()
+
+    def _make_kinetics(self) -> None:
+        calls, common = self.services.kinetics, (self.jobs, self.services.kinetics)
+        self.kinetic_case = KineticCase(self.session, self.scene, calls)
+        self.kinetic_map = KineticMapControl(self.kinetic_case, self.scene, *common, self.notifier)
+        self.ftv_box = PromptTool(self.scene)
+        self.ftv_live = FtvLive(self.kinetic_case, self.ftv_box, *common)
+        self.curves_flow = CurvesFlow(
+            self.results.curves,
+            self.bottom,
+            self.kinetic_case,
+            self.scene,
+            *common,
+            self.notifier,
+        )
+        self.kinetics_flow = KineticsFlow(
+            self.kinetics_page,
+            self.session,
+            self.kinetic_case,
+            self.kinetic_map,
+            self.ftv_live,
+            self.curves_flow,
+            *common,
+            self.notifier,
+            self._show_curves,
+        )
+        self._own(self.kinetic_case, self.kinetic_map, self.ftv_box, self.ftv_live)
+        self._own(self.curves_flow, self.kinetics_flow)
 
     def _own(self, *parts: QObject) -> None:
         """Let parts end with the dock, their timers included."""
@@ -200,8 +298,9 @@ class MamamiaDock(QWidget):
         pages = (
             self.cases_page,
             self.predict_page,
-            self.edit_page,
+            self.refine_page,
             self.score_page,
+            self.kinetics_page,
             self.batch_page,
             self.export_page,
         )
@@ -226,7 +325,8 @@ class MamamiaDock(QWidget):
         self.tabs.currentChanged.connect(self._turn_to)
         self.tabs.tabBarClicked.connect(self._turn_to)
         self.keys_panel.closed.connect(self.toggle_keys)
-        for page in (self.predict_page, self.edit_page, self.score_page, self.export_page):
+        pages = (self.predict_page, self.refine_page, self.score_page, self.export_page)
+        for page in (*pages, self.kinetics_page):
             page.cases_wanted.connect(lambda: self.show_page("Cases"))
         self._connect_header()
         self._connect_review()
@@ -234,41 +334,59 @@ class MamamiaDock(QWidget):
         self.viewer.layers.events.inserted.connect(self._on_layer_inserted)
         self.viewer.layers.events.removed.connect(self._on_layer_removed)
         self.viewer.events.theme.connect(self._dress)
-        bind_keys(self.viewer, self, self._actions())
+        bind_keys(self.viewer, self, self._actions(), self.keys)
+        for refused in self._refused_keys:
+            self.notifier.warn(f"Your own keys: {refused}")
 
     def _connect_header(self) -> None:
         header = self.header
         header.previous_wanted.connect(lambda: self.cases_flow.open_neighbour(-1))
         header.next_wanted.connect(lambda: self.cases_flow.open_neighbour(1))
         header.lesion_wanted.connect(self.go_to_lesion)
+        header.mask_toggled.connect(self.kinetics_flow.refresh)
         header.keys_wanted.connect(self.toggle_keys)
 
     def _connect_review(self) -> None:
         page, reviewing = self.score_page, self.reviewing
         page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
-        self.batch_page.table_wanted.connect(self.bottom.show)
+        self.batch_page.table_wanted.connect(self._show_results)
+        self.batch_page.log_wanted.connect(self._show_log)
+        self.results.cohort.report_wanted.connect(self.batch_page.show_report)
+        self.events.added.connect(self.results.log.add)
         reviewing.changed.connect(self.header.set_agreement)
         reviewing.switched.connect(page.set_agreement)
         page.next_error_wanted.connect(reviewing.next_error)
+        page.previous_error_wanted.connect(reviewing.previous_error)
         page.agreement_toggled.connect(
             lambda on: reviewing.turn_on() if on else reviewing.turn_off()
         )
 
     def _actions(self) -> dict[str, Callable[..., object]]:
-        return {
+        own: dict[str, Callable[..., object]] = {
             "previous_phase": lambda: self.scene.step_phase(-1),
             "next_phase": lambda: self.scene.step_phase(1),
             "subtraction": self.subtracting.toggle,
+            "kinetic_map": self.kinetic_map.toggle,
             "hide_masks": self.scene.set_masks_hidden,
             "outline": self.scene.toggle_outline,
-            "lesion": self.go_to_lesion,
-            "next_error": self.reviewing.next_error,
+            "lesion": self.go_to_lesion_or_error,
+            "previous_error": self.reviewing.previous_error,
             "next_case": lambda: self.cases_flow.open_neighbour(1),
             "previous_case": lambda: self.cases_flow.open_neighbour(-1),
+            "planes": self.planes.toggle_planes,
+            "two_phases": self.planes.toggle_phases,
             "keys": self.toggle_keys,
         }
+        return own | self.refine_flow.actions()
 
     # ----------------------------------------------------------------- actions
+
+    def go_to_lesion_or_error(self) -> None:
+        """Go to the next error while the agreement is shown, else to the tumour."""
+        if self.reviewing.is_on:
+            self.reviewing.next_error()
+        else:
+            self.go_to_lesion()
 
     def go_to_lesion(self) -> None:
         """Go to the largest part of the visible mask that matters most."""
@@ -298,6 +416,18 @@ class MamamiaDock(QWidget):
             shown=False,
         )
 
+    def _show_results(self) -> None:
+        self.results.show_cases()
+        self.bottom.show()
+
+    def _show_curves(self) -> None:
+        self.results.show_curves()
+        self.curves_flow.show()
+
+    def _show_log(self) -> None:
+        self.results.show_log()
+        self.bottom.show()
+
     def toggle_keys(self) -> None:
         """Show the table of keys, or the page before."""
         shown = self.stack.currentWidget() is self.keys_panel
@@ -308,6 +438,7 @@ class MamamiaDock(QWidget):
         if 0 <= index < len(PAGES):
             self.stack.setCurrentIndex(index)
             self.scoring.want(PAGES[index] == "Score")
+            self.kinetics_flow.want(PAGES[index] == "Kinetics")
 
     # ------------------------------------------------------------------ layers
 
@@ -329,6 +460,8 @@ class MamamiaDock(QWidget):
             self.editing.save_if_needed(lambda _saved: self.session.close_case())
         elif tag.role is Role.SUBTRACTION:
             self.scene.hide_subtraction()
+        elif tag.role is Role.MAP:
+            self.kinetic_map.hide()
         elif tag.role is Role.AGREEMENT:
             self.reviewing.turn_off()
         elif tag.role is not Role.REFINED:

@@ -1,46 +1,44 @@
-"""Editing a mask with napari's own label tools: copy, paint, save, save again by itself.
+"""The reader's own mask: opened with its journal, painted on, saved by itself and when asked.
 
-A reader's mask is saved when asked, a few seconds after a change, before another case is opened and
-before the window closes.
+A mask is opened for editing as soon as its case is read where the reader has begun one, and made
+from another mask when the reader says so. It is saved a few seconds after a change, before another
+case is opened and before the window closes; each step is in the journal before that.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
 from qtpy.QtCore import QObject, QTimer, Signal
 
-from napari_mamamia.core.progress import Job, run_job
-from napari_mamamia.services.refine import SavedMask
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.services.edit_case import OpenEditing
+from napari_mamamia.services.refine_numbers import empty_map
+from napari_mamamia.smartpaint.session import EditingSession
+from napari_mamamia.smartpaint.session_state import label_map
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.layers import Role, tag_for
-from napari_mamamia.widgets.mask_watch import MaskWatch, SaveState
-from napari_mamamia.widgets.notify import (
-    Failed,
-    Finished,
-    Notifier,
-    Outcome,
-    outcome_of,
-    plain_text,
-)
+from napari_mamamia.widgets.live_mask import LiveMask
+from napari_mamamia.widgets.mask_saving import MaskSaving
+from napari_mamamia.widgets.mask_watch import SaveState
+from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session, SessionMask
 
 __all__ = ["Editing"]
 
-_AUTOSAVE_AFTER_MS: Final = 5_000
-_LONGEST_WAIT_S: Final = 10.0
-_NO_WORKSPACE: Final = (
-    "this case is not from a data set, so that your mask has no place there: save its layer with "
-    "File > Save Selected Layers, or delete the layer"
-)
-
 
 class Editing(QObject):
-    """Makes and saves the refined mask. `state_changed` says that `state` is new."""
+    """Opens, follows and saves the refined mask. `state_changed` says that `state` is new.
+
+    `opened` says that another mask can be painted on, or none any more; `stepped` that a step was
+    done, undone or redone.
+    """
 
     state_changed = Signal()
+    opened = Signal()
+    stepped = Signal()
 
     def __init__(
         self,
@@ -56,210 +54,258 @@ class Editing(QObject):
         self._jobs = jobs
         self._services = services
         self._notifier = notifier
-        self._problem = ""
-        self._after_save: list[Callable[[bool], None]] = []
-        self._autosave = QTimer(self)
-        self._autosave.setSingleShot(True)
-        self._autosave.setInterval(_AUTOSAVE_AFTER_MS)
-        self._autosave.timeout.connect(self._save_by_itself)
-        self._watch = MaskWatch()
-        self._watch.setParent(self)
-        self._watch.state_changed.connect(self.state_changed)
-        self._watch.edited.connect(self._on_edited)
-        session.masks_changed.connect(self._follow_mask)
+        self._asked_for: tuple[object, str] | None = None
+        self._pending: OpenEditing | None = None
+        self._begin = QTimer(self)
+        self._begin.setSingleShot(True)
+        self._begin.timeout.connect(self._begin_pending)
+        self.mask = LiveMask(scene, notifier)
+        self.mask.setParent(self)
+        self.mask.stepped.connect(self._on_stepped)
+        self.saving = MaskSaving(session, self.mask, jobs, services, notifier)
+        self.saving.setParent(self)
+        self.saving.state_changed.connect(self.state_changed)
+        session.case_changed.connect(self._follow)
+        session.masks_changed.connect(self._follow)
+        session.reader_changed.connect(self._follow)
         scene.viewer.layers.events.removed.connect(self._on_removed)
+
+    # ------------------------------------------------------------------- state
+
+    @property
+    def live(self) -> EditingSession | None:
+        """The editing session, None while no mask is open for editing."""
+        return self.mask.live
+
+    @property
+    def layer(self) -> Any | None:
+        """The layer that is painted on."""
+        return self.mask.layer
+
+    @property
+    def open(self) -> OpenEditing | None:
+        """The mask that is open for editing, with its journal; None where none is."""
+        return self.saving.open
 
     @property
     def state(self) -> SaveState:
         """How far the edited mask is saved."""
-        return self._watch.state
+        return self.saving.state
 
     @property
     def is_dirty(self) -> bool:
         """Whether something is not on disk yet."""
-        return self._watch.is_dirty
+        return self.saving.is_dirty
 
-    @property
-    def text(self) -> str:
-        """Return the saved state in plain words."""
-        return self._watch.text
-
-    # --------------------------------------------------------------- editing
+    # ----------------------------------------------------------------- opening
 
     def start(self, source: Role | None) -> None:
-        """Copy the mask of a role (None: an empty one) as this reader's own, and take the brush."""
-        case = self._session.case
-        if case is None or not self._session.reader:
+        """Copy the mask of a role (None: an empty one) as this reader's own.
+
+        Where the reader has a mask of the case already, the copy becomes a step of it.
+        """
+        case, reader = self._session.case, self._session.reader
+        if case is None or not reader:
             return
-        before = self._session.mask(Role.REFINED)
         origin = None if source is None else self._session.mask(source)
-        buffer = np.zeros(case.grid.shape, np.uint8) if origin is None else origin.buffer.copy()
-        started_from = "" if origin is None else f"{origin.role} {origin.name}".strip()
+        name = "empty mask" if origin is None else f"{origin.role} {origin.name}".strip()
+        labels = None if origin is None else label_map(origin.buffer, case.grid)
+        if self.live is not None:
+            self._lay_over(name, labels or empty_map(case.grid))
+            return
+        self._open(case, reader, labels, name if origin else "")
+
+    def _lay_over(self, name: str, labels: LabelMap) -> None:
+        live = self.live
+        if live is None:
+            return
+        step = live.apply_labels(name, labels)
+        if step is not None:
+            self._scene.redraw_box(Role.REFINED, step.difference.box)
+            self.mask.stepped.emit()
+
+    def _follow(self) -> None:
+        """Open the reader's mask once its case is read; let it go with its case."""
+        case, reader = self._session.case, self._session.reader
+        wanted = None if case is None or not reader else (id(case.signal), reader)
+        if self.open is not None and not self._is_of(self.open, case, reader):
+            self._let_go()
+        if self._session.mask(Role.REFINED) is None and self.open is not None:
+            self._let_go()
+            self._asked_for = wanted  # a mask that the user took away is not brought back
+        self._lock_layer()
+        if wanted is None or case is None or not reader or not case.is_loaded:
+            return
+        if self.open is None and wanted != self._asked_for and self._session.workspace:
+            self._asked_for = wanted
+            self._open(case, reader, None, "", only_if_begun=True)
+
+    def _is_of(self, opened: OpenEditing, case: Case | None, reader: str | None) -> bool:
+        """Whether the open mask belongs here; one that cannot be saved stays whoever reads."""
+        same = case is not None and opened.case.signal is case.signal
+        return same and (opened.reader == reader or self.is_dirty)
+
+    def _open(
+        self,
+        case: Case,
+        reader: str,
+        start: LabelMap | None,
+        name: str,
+        *,
+        only_if_begun: bool = False,
+    ) -> None:
+        workspace = self._session.workspace
+        begun = self._services.is_begun
+
+        def work() -> Job[OpenEditing | None]:
+            yield Progress(0, 1, "Opening your mask")
+            if only_if_begun and workspace and not begun(workspace, reader, case.case_id):
+                return None
+            return (
+                yield from self._services.open_editing(
+                    case, workspace, reader, start, started_from=name
+                )
+            )
+
+        def opened(outcome: Outcome[OpenEditing | None]) -> None:
+            if isinstance(outcome, Finished) and outcome.result is not None:
+                self._opened(outcome.result, case)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Opening your mask for editing", outcome.error)
+
+        self._jobs.start("edit", "Opening your mask", work, opened, shown=False)
+
+    def _opened(self, opened: OpenEditing, case: Case) -> None:
+        """Show the mask, and begin in the next turn of the event loop: each takes its time."""
+        if not self._is_of(opened, self._session.case, self._session.reader):
+            opened.close()
+            return
+        self._pending = opened
+        self._scene.show_mask(tag_for(case, Role.REFINED), opened.session.labels)
+        self._begin.start()
+
+    def _begin_pending(self) -> None:
+        """Edit the mask that was just shown, unless the reader has gone on to another case."""
+        opened, self._pending = self._pending, None
+        case = self._session.case
+        if opened is None or case is None or not self._is_of(opened, case, self._session.reader):
+            if opened is not None:
+                opened.close()
+            return
+        live = opened.session
+        before = self._session.mask(Role.REFINED)
         mask = SessionMask(
             Role.REFINED,
-            self._session.reader,
-            buffer,
-            started_from=started_from,
-            saved=before.saved if before else None,
+            opened.reader,
+            live.labels,
+            provenance=before.provenance if before else None,
+            started_from=live.summary.started_from,
+            saved=opened.saved,
         )
-        self._scene.show_mask(tag_for(case, Role.REFINED), buffer)
+        self.mask.begin(live, tag_for(case, Role.REFINED))
+        self.saving.begin(opened)
         self._session.set_mask(mask)
-        if before is not None:
-            self._watch.replace(buffer)
-        self.take_brush()
+        for note in opened.notes:
+            self._notifier.warn(note)
+        self.opened.emit()
+        self.state_changed.emit()
 
-    def take_brush(self) -> None:
-        """Choose the refined mask's layer and napari's brush."""
+    def _lock_layer(self) -> None:
+        """Let nobody paint on a mask that is not open for editing: it would be lost."""
         layer = self._scene.layer(Role.REFINED)
+        if layer is not None:
+            layer.editable = self.open is not None
+
+    def _let_go(self) -> None:
+        """Close the session and its journal; the file and the journal stay."""
+        opened = self.open
+        self.saving.end()
+        self.mask.end()
+        self._asked_for = None
+        if opened is not None:
+            opened.close()
+        self.opened.emit()
+        self.state_changed.emit()
+
+    # ---------------------------------------------------------------- recovery
+
+    def take_over(self, wanted: bool) -> None:
+        """Keep what was recovered after a crash, or go back to the saved mask, as a step."""
+        if self.open is None:
+            return
+        if wanted:
+            self.open.recovered = None
+        else:
+            self._scene.redraw_box(Role.REFINED, self.open.back_to_saved())
+        self.mask.stepped.emit()
+
+    # ------------------------------------------------------------------ layers
+
+    def choose_layer(self) -> None:
+        """Make the refined mask's layer the chosen one, visible."""
+        layer = self.layer
         if layer is not None:
             layer.visible = True
-            self._scene.viewer.layers.selection.active = layer
-            layer.mode = "paint"
-
-    def put_down_brush(self) -> None:
-        """Go back to moving the image."""
-        layer = self._scene.layer(Role.REFINED)
-        if layer is not None:
             layer.mode = "pan_zoom"
+            self._scene.viewer.layers.selection.active = layer
 
     # ---------------------------------------------------------------- saving
 
     def save(self, then: Callable[[bool], None] | None = None) -> None:
-        """Save the refined mask; `then` gets whether nothing is left unsaved."""
-        mask = self._session.mask(Role.REFINED)
-        if then is not None:
-            self._after_save.append(then)
-        if self._jobs.is_running("save"):
-            return
-        if mask is None or self._session.workspace is None:
-            if mask is not None:
-                self._notifier.warn_loudly(_NO_WORKSPACE)
-            self._answer(mask is None)
-            return
-        checksum = self._watch.start_saving()
-
-        def saved(outcome: Outcome[SavedMask]) -> None:
-            if isinstance(outcome, Finished):
-                self._saved(mask, outcome.result, checksum)
-            else:
-                self._not_saved(outcome)
-
-        make_job = self._save_job(mask)
-        self._jobs.start("save", "Saving", make_job, saved, shown=False)
+        """Save the mask, see `MaskSaving.save`."""
+        self.saving.save(then)
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
         """Save first if something is unsaved, then call `then` with whether all is on disk."""
-        self._watch.look()
-        if self.is_dirty:
-            self.save(then)
-        else:
-            then(True)
+        self.saving.save_if_needed(then)
+
+    def save_now(self) -> bool:
+        """Save in this thread, because the window closes; False if something stays unsaved."""
+        return self.saving.save_now()
 
     def keep_under(self, reader: str) -> None:
         """Make the mask that could not be saved another reader's, and save it there."""
         mask = self._session.mask(Role.REFINED)
-        if mask is not None:
-            mask.name, mask.saved, self._problem = reader, None, ""
+        if mask is not None and self.open is not None:
+            self.saving.take_reader(reader)
+            mask.name, mask.saved = reader, None
+            self._session.masks_changed.emit()
             self.save()
 
     def discard(self) -> None:
-        """Forget the mask in this window; its file, if there is one, stays as it is."""
-        self._autosave.stop()
+        """Forget the mask in this window; its file and its journal stay as they are."""
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
 
-    def save_now(self) -> bool:
-        """Save in this thread, because the window closes; False if something stays unsaved."""
-        self._jobs.finish("save", _LONGEST_WAIT_S)
-        self._watch.look()
-        mask = self._session.mask(Role.REFINED)
-        if mask is None or not self.is_dirty or self._session.workspace is None:
-            return not self.is_dirty
-        self._autosave.stop()
-        checksum = self._watch.start_saving()
-        outcome = outcome_of(lambda: run_job(self._save_job(mask)()))
-        if isinstance(outcome, Finished):
-            self._saved(mask, outcome.result, checksum)
-        else:
-            self._not_saved(outcome)
-        return isinstance(outcome, Finished)
-
-    def _save_job(self, mask: SessionMask) -> Callable[[], Job[SavedMask]]:
-        case, workspace = self._session.case, self._session.workspace
-        return lambda: self._services.save_refined(
-            workspace,
-            mask.name,
-            case,
-            mask.buffer,
-            started_from=mask.started_from,
-            seconds=round(self._watch.seconds, 1),
-            replaces=mask.saved,
-        )
-
-    def _saved(self, mask: SessionMask, saved: SavedMask, checksum: int) -> None:
-        mask.saved = saved
-        if self._session.mask(Role.REFINED) is mask:
-            self._problem = ""
-            self._watch.saved(checksum)
-        if self._session.opened is not None and self._session.files is not None:
-            case_id = self._session.files.case_id
-            self._session.set_row(self._services.case_row(self._session.opened, case_id))
-        if self.is_dirty and self._after_save:
-            self.save()
-        else:
-            self._answer(not self.is_dirty)
-
-    def _not_saved(self, outcome: Outcome[Any]) -> None:
-        self._watch.failed()
-        if isinstance(outcome, Failed):
-            problem = plain_text(outcome.error)
-            if problem != self._problem:
-                self._problem = problem
-                self._notifier.fail("Saving your mask", outcome.error)
-        self._autosave.start()
-        self._answer(False)
-
-    def _answer(self, all_saved: bool) -> None:
-        waiting, self._after_save = self._after_save, []
-        for then in waiting:
-            then(all_saved)
-
-    def _save_by_itself(self) -> None:
-        if self.is_dirty and not self._jobs.is_running("save"):
-            self.save()
+    def close(self) -> None:
+        """Let go of the journal, because the window closes for good."""
+        for opened in (self.open, self._pending):
+            if opened is not None:
+                opened.close()
 
     # -------------------------------------------------------------- watching
 
-    def _on_edited(self) -> None:
-        if self.is_dirty and not self._autosave.isActive():
-            self._autosave.start()
-        self._session.mask_edited.emit()
-
-    def _follow_mask(self) -> None:
-        """Watch the layer of the refined mask that is there now."""
-        layer, mask = self._scene.layer(Role.REFINED), self._session.mask(Role.REFINED)
-        if mask is None or layer is None:
-            self._problem = ""
-            self._watch.leave()
-        elif layer is not self._watch.layer:
-            seconds = mask.provenance.seconds if mask.provenance else None
-            self._watch.follow(
-                layer, mask.buffer, is_saved=mask.saved is not None, seconds=seconds or 0.0
-            )
+    def _on_stepped(self) -> None:
+        if self.live is not None:
+            self.saving.after_step()
+            self.stepped.emit()
+            self._session.mask_edited.emit()
 
     def _on_removed(self, event: Any) -> None:
         """Save what was painted on a layer that a user deletes, then let the mask go."""
-        mask, case = self._session.mask(Role.REFINED), self._session.case
-        if self._scene.is_changing or event.value is not self._watch.layer:
+        mask, case, opened = self._session.mask(Role.REFINED), self._session.case, self.open
+        if self._scene.is_changing or opened is None or event.value is not self.mask.followed:
             return
         if mask is None or case is None:
             return
 
         def after(all_saved: bool) -> None:
-            if all_saved or self._session.workspace is None:
+            if self.open is not opened:
+                return
+            if all_saved or opened.workspace is None:
                 self._session.drop_mask(Role.REFINED)
             else:
-                self._scene.show_mask(tag_for(case, Role.REFINED), mask.buffer)
+                self.mask.mend_layer()
                 self._session.set_mask(mask)
 
         self.save_if_needed(after)

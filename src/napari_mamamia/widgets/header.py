@@ -202,7 +202,7 @@ class Header(QFrame):
     def _make_agreement(self) -> QLabel:
         self.agreement = label(
             "header_agreement",
-            tip=with_key("Colours of the comparison with the reference; next error", "next_error"),
+            tip=with_key("Colours of the comparison with the reference; next error", "lesion"),
         )
         self.agreement.hide()
         return self.agreement

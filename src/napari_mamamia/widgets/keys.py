@@ -5,14 +5,24 @@ the viewer's, labels' and images' (a test compares with napari's own lists). On 
 layer napari's own key comes first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from qtpy.QtGui import QKeySequence, QShortcut
 from qtpy.QtWidgets import QWidget
 
-__all__ = ["KEYS", "NAPARI_KEYS", "Key", "bind_keys", "with_key"]
+__all__ = [
+    "KEYS",
+    "MOUSE_LINES",
+    "NAPARI_KEYS",
+    "Key",
+    "bind_image_keys",
+    "bind_keys",
+    "bind_mask_keys",
+    "unbind_mask_keys",
+    "with_key",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +31,9 @@ class Key:
 
     `binding` is napari's name of the key, `shown` what people read. A `held` key acts while it is
     down: its action is called with True and at release with False. A key `by_qt` is a shortcut of
-    the window, because napari has no name for it.
+    the window, because napari has no name for it. A key `on_mask` acts only while a tool of the
+    page Refine is active on the reader's own mask, and there comes before napari's. A key
+    `on_image` is one of napari's on images, where it acts in a 3-D view only: on ours it is this.
     """
 
     action: str
@@ -30,35 +42,68 @@ class Key:
     text: str
     held: bool = False
     by_qt: bool = False
+    on_mask: bool = False
+    on_image: bool = False
 
 
 KEYS: Final = (
     Key("previous_phase", ",", ",", "previous phase"),
     Key("next_phase", ".", ".", "next phase"),
     Key("subtraction", "D", "D", "subtraction on or off: the phase shown minus phase 0"),
+    Key("planes", "J", "J", "one plane or three linked planes"),
+    Key("two_phases", "Shift-J", "Shift+J", "two phases side by side on or off"),
+    Key("kinetic_map", "K", "K", "kinetic map on or off"),
     Key("hide_masks", "H", "H", "hide the masks while held", held=True),
     Key("outline", "Shift-H", "Shift+H", "masks as outlines or filled"),
-    Key("lesion", "G", "G", "go to the tumour: largest part of the mask shown"),
-    Key("next_error", "Shift-G", "Shift+G", "agreement with the reference: the next error"),
+    Key("lesion", "G", "G", "go to the tumour; with the agreement shown: to the next error"),
+    Key("previous_error", "Shift-G", "Shift+G", "show the agreement; then: the error before"),
     Key("next_case", "N", "N", "next case"),
     Key("previous_case", "Shift-N", "Shift+N", "previous case"),
+    Key("smartpaint", "Q", "Q", "Refine: SmartPaint on or off"),
+    Key("other_action", "W", "W", "Refine: add or erase (right button: the other one)"),
+    Key("outline_tool", "O", "O", "Refine: draw outlines on or off", on_image=True),
+    Key("grow", "R", "R", "Refine: grow the outlines, or the mask, to 3-D"),
+    Key("smaller", "A", "A", "Refine: smaller radius"),
+    Key("larger", "S", "S", "Refine: larger radius"),
+    Key("stricter", "Shift-A", "Shift+A", "Refine: lower tolerance"),
+    Key("looser", "Shift-S", "Shift+S", "Refine: higher tolerance"),
+    Key("compare", "T", "T", "Refine: show the start mask while held", held=True),
+    Key("accept", "Control-Enter", "Ctrl+Enter", "Refine: save, accept and open the next case"),
+    Key("undo", "Control-Z", "Ctrl+Z", "while a tool is on: undo", on_mask=True),
+    Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", "while a tool is on: redo", on_mask=True),
+    Key(
+        "move_image",
+        "Space",
+        "Space",
+        "while a tool is on: move the image",
+        held=True,
+        on_mask=True,
+    ),
     Key("keys", "?", "?", "show or hide this table", by_qt=True),
 )
 """Every key of ours."""
+
+MOUSE_LINES: Final = (
+    ("left drag", "Refine: paint, or draw an outline"),
+    ("right drag", "Refine: paint with the other action"),
+    ("Shift + drag", "Refine: plain sphere, whatever the image shows"),
+    ("Alt + wheel", "Refine: radius"),
+    ("Shift + wheel", "Refine: tolerance"),
+    ("middle drag", "right wider window, up brighter"),
+)
+"""What the mouse does, for the panel."""
 
 NAPARI_KEYS: Final = (
     ("1 / E", "eraser"),
     ("2 / P", "brush"),
     ("[  ]", "smaller, larger brush"),
     ("4 / F", "fill"),
-    ("Space (held)", "move the image while painting"),
-    ("Ctrl+Z", "undo"),
-    ("Ctrl+Shift+Z", "redo"),
+    ("Ctrl+Z", "undo of napari's own brush"),
     ("arrows", "previous, next slice"),
+    ("Ctrl + wheel", "previous, next slice"),
     ("V", "show or hide the chosen layer"),
-    ("middle button", "drag: right wider window, up brighter"),
 )
-"""What napari's own keys and the mouse do while a mask is edited, for the panel."""
+"""What napari's own keys do on the own mask while no tool of ours is on, for the panel."""
 
 
 def with_key(text: str, action: str) -> str:
@@ -73,21 +118,56 @@ def with_key(text: str, action: str) -> str:
     return f"{text}  (key {shown})"
 
 
-def bind_keys(viewer: Any, window: QWidget, actions: Mapping[str, Callable[..., object]]) -> None:
+def bind_keys(
+    viewer: Any,
+    window: QWidget,
+    actions: Mapping[str, Callable[..., object]],
+    keys: Sequence[Key] = KEYS,
+) -> None:
     """Bind every key of the table on `viewer` or `window`; `actions` by the names of the table.
+
+    Keys that act on the mask only are left to `bind_mask_keys`.
 
     Raises
     ------
     KeyError
         If an action is missing.
     """
-    for key in KEYS:
+    for key in keys:
         action = actions[key.action]
         if key.by_qt:
             QShortcut(QKeySequence(key.binding), window).activated.connect(action)
-        else:
-            bind = _held if key.held else _pressed
-            viewer.bind_key(key.binding, bind(action), overwrite=True)
+        elif not key.on_mask:
+            viewer.bind_key(key.binding, _bound(key, action), overwrite=True)
+
+
+def bind_mask_keys(
+    layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
+) -> None:
+    """Bind the keys that act on the reader's mask on its layer, before napari's own."""
+    for key in keys:
+        if key.on_mask:
+            layer.bind_key(key.binding, _bound(key, actions[key.action]), overwrite=True)
+
+
+def bind_image_keys(
+    layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
+) -> None:
+    """Bind on an image layer of ours the keys that napari would take first there."""
+    for key in keys:
+        if key.on_image:
+            layer.bind_key(key.binding, _bound(key, actions[key.action]), overwrite=True)
+
+
+def unbind_mask_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
+    """Give the keys of the mask's layer back to napari."""
+    for key in keys:
+        if key.on_mask:
+            layer.bind_key(key.binding, None, overwrite=True)
+
+
+def _bound(key: Key, action: Callable[..., object]) -> Callable[[Any], Any]:
+    return _held(action) if key.held else _pressed(action)
 
 
 def _pressed(action: Callable[..., object]) -> Callable[[Any], None]:

@@ -4,21 +4,26 @@ What a layer shows is the display frame: a flip and permutation of the ``(z, y, 
 numpy view. Painting on the layer paints the array.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from napari.layers import Labels, Layer
-from napari.utils import DirectLabelColormap
+from napari.utils import Colormap, DirectLabelColormap
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
-from napari_mamamia.widgets.colours import AGREEMENT_COLOURS, MASK_COLOURS, OUTLINE_VOXELS
+from napari_mamamia.widgets.colours import (
+    AGREEMENT_COLOURS,
+    MARK_COLOURS,
+    MASK_COLOURS,
+    OUTLINE_VOXELS,
+)
 
 __all__ = [
     "MASK_ROLES",
@@ -30,9 +35,12 @@ __all__ = [
     "array_of",
     "case_layer",
     "case_of",
+    "class_map_layer",
     "find_layer",
     "find_layers",
     "label_file_layer",
+    "map_layer",
+    "marks_layer",
     "mask_layer",
     "style_mask",
     "subtraction_layer",
@@ -45,6 +53,7 @@ METADATA_KEY: Final = "napari_mamamia"
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
 _AGREEMENT_OPACITY: Final = 0.7
+_MAP_OPACITY: Final = 0.6
 UNITS: Final = ("mm", "mm", "mm")
 
 LayerTuple: TypeAlias = tuple[NDArray[Any], dict[str, Any], str]
@@ -57,10 +66,12 @@ class Role(StrEnum):
     PHASE = "phase"
     SUBTRACTION = "subtraction"
     MAP = "map"
+    PROJECTION = "projection"
     REFERENCE = "reference"
     PREDICTION = "prediction"
     REFINED = "refined"
     AGREEMENT = "agreement"
+    MARKS = "marks"
 
 
 MASK_ROLES: Final = (Role.REFERENCE, Role.PREDICTION, Role.REFINED)
@@ -208,6 +219,65 @@ def agreement_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
     keywords = _volume_keywords(tag, f"{tag.case_id} agreement") | {
         "colormap": DirectLabelColormap(color_dict=colours),
         "opacity": _AGREEMENT_OPACITY,
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "labels"
+
+
+def marks_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
+    """Return the labels layer ``(z, y, x)`` of what is drawn while refining and is no mask.
+
+    Its values stand for the colours of `MARK_COLOURS`, 1 for the first.
+    """
+    colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
+    colours |= dict(enumerate(MARK_COLOURS.values(), start=1))
+    keywords = _volume_keywords(tag, f"{tag.case_id} refine marks") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "labels"
+
+
+def map_layer(
+    tag: LayerTag,
+    array: NDArray[Any],
+    limits: tuple[float, float],
+    colormap: str,
+    colours: Sequence[Sequence[float]],
+) -> LayerTuple:
+    """Return the image layer of a float map ``(z, y, x)``, NaN transparent.
+
+    `colours` are RGBA from 0 to 1, from the lower to the upper of `limits`, evenly spaced.
+    """
+    keywords = _volume_keywords(tag, f"{tag.case_id} kinetic map") | {
+        "contrast_limits": limits,
+        "colormap": Colormap(colours, name=colormap, bad_color="transparent"),
+        "interpolation2d": "nearest",
+        "opacity": _MAP_OPACITY,
+        "multiscale": False,
+        "rgb": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "image"
+
+
+def class_map_layer(
+    tag: LayerTag,
+    array: NDArray[np.uint8],
+    classes: Mapping[int, tuple[str, str, str]],
+    title: str,
+) -> LayerTuple:
+    """Return the labels layer of a map of classes ``(z, y, x)``, 0 transparent.
+
+    `classes` has letter, name and colour by value; both texts stand in napari's status line under
+    `title`.
+    """
+    colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
+    colours |= {value: colour for value, (_, _, colour) in classes.items()}
+    texts = ["", *(f"{letter} {name}" for letter, name, _ in classes.values())]
+    keywords = _volume_keywords(tag, f"{tag.case_id} kinetic map") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "features": {"index": [0, *classes], title: texts},
+        "opacity": _MAP_OPACITY,
         "multiscale": False,
     }
     return tag.grid.display_frame().to_display(array), keywords, "labels"

@@ -7,14 +7,23 @@ from typing import Any
 
 import napari
 from napari.layers import Labels
+from napari.qt import QtViewer
 from napari.utils.theme import get_theme
+from qtpy.QtWidgets import QWidget
 
 __all__ = [
     "ThemeColours",
     "bare",
+    "canvas_of",
+    "canvas_widget",
     "current_viewer",
     "focus_canvas",
     "forget_history",
+    "has_history",
+    "layer_scrolling",
+    "main_view",
+    "new_view",
+    "redraw_part",
     "theme_colours",
 ]
 
@@ -64,6 +73,68 @@ def forget_history(layer: Labels) -> None:
     reset = getattr(layer, "_reset_history", None)
     if reset is not None:
         reset()
+
+
+def has_history(layer: Labels) -> bool:
+    """Whether a labels layer holds undo steps of its own; True where napari does not tell."""
+    return bool(getattr(layer, "_undo_history", True) or getattr(layer, "_redo_history", True))
+
+
+def layer_scrolling(viewer: Any) -> list[Any]:
+    """Return napari's wheel functions that go through the layers with Alt, empty where it has none.
+
+    napari calls every wheel function, handled or not (napari 0.9.2,
+    `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so that they must be taken
+    out of the public list while the wheel with Alt has another meaning.
+    """
+    name = "layers_scroll"
+    return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
+
+
+def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
+    """Draw a labels layer anew inside `part`, after its data were changed there in place.
+
+    `part` is in the layer's own axes (slice, row, column), with starts and stops. Slice caches of
+    small integer layers share memory with the data, so that only the texture's part is missing
+    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the
+    private methods the whole slice is drawn anew.
+    """
+    note = getattr(layer, "_accumulate_updated_slice", None)
+    draw = getattr(layer, "_partial_labels_refresh", None)
+    if note is None or draw is None:
+        layer.refresh(thumbnail=False, extent=False, highlight=False)
+        return
+    note(part)
+    draw()
+
+
+def canvas_widget(viewer: Any) -> Any | None:
+    """Return the Qt widget that the image is drawn on; None without a window."""
+    with suppress(AttributeError, RuntimeError):
+        return viewer.window._qt_viewer.canvas.native
+    return None
+
+
+def main_view(viewer: Any) -> QWidget | None:
+    """Return napari's own view in the window: canvas and sliders; None without a window."""
+    with suppress(AttributeError, RuntimeError):
+        view = viewer.window._qt_viewer
+        return view if isinstance(view, QWidget) else None
+    return None
+
+
+def new_view(model: Any) -> Any:
+    """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
+    view = QtViewer(model, show_welcome_screen=False)
+    with suppress(AttributeError):
+        view.dims.hide()
+    return view
+
+
+def canvas_of(view: Any) -> QWidget | None:
+    """Return the widget that a view of `new_view` draws on."""
+    native = getattr(getattr(view, "canvas", None), "native", None)
+    return native if isinstance(native, QWidget) else None
 
 
 def theme_colours(viewer: Any) -> ThemeColours:

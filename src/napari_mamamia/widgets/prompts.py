@@ -48,6 +48,11 @@ class PromptTool(QObject):
         self._mode = ""
         scene.viewer.mouse_drag_callbacks.append(self._drag)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a click or a drag is waited for."""
+        return bool(self._mode)
+
     def set_mode(self, mode: str) -> None:
         """Wait for a "click" or a "box", or ("") for nothing."""
         self._mode = mode

@@ -1,30 +1,32 @@
-"""The results at the bottom at work: a row opens its case with the errors in colour."""
+"""The results at the bottom at work: tables of a run, kinds of failure, own tags, the log."""
+
+from typing import Final
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.services.show_case import CaseMasks
-from napari_mamamia.widgets.agreement import Reviewing
-from napari_mamamia.widgets.batch_flow import BatchAnswer, BatchFlow
+from napari_mamamia.core.progress import Job
+from napari_mamamia.services.case_table import CaseTable
+from napari_mamamia.widgets.batch_flow import BatchFlow
+from napari_mamamia.widgets.batch_run import BatchAnswer, ModelAnswer
 from napari_mamamia.widgets.bottom import BottomDock
-from napari_mamamia.widgets.cases_flow import CasesFlow
 from napari_mamamia.widgets.jobs import JobRunner
-from napari_mamamia.widgets.layers import Role, tag_for
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.opening import Opening
 from napari_mamamia.widgets.results_panel import ResultsPanel
-from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.results_review import ResultsReview
 from napari_mamamia.widgets.service_record import Services
-from napari_mamamia.widgets.session import Session, SessionMask
+from napari_mamamia.widgets.tagging import Tagging
 
 __all__ = ["ResultsFlow"]
 
+_CONTRAST: Final = "contrast"
+_TAGS: Final = "results_tags"
+
 
 class ResultsFlow(QObject):
-    """Joins the panel, the run that it shows, and the review of its cases.
+    """Shows a run that finished, one model at a time.
 
-    While a review goes on (a row was opened, the agreement colours are on) every case that is
-    opened is shown with the two masks that were scored, and next and previous go through the table.
+    Of each model's table there is one newest state: low contrast, which only images tell, is added
+    when it was looked for, tags after every change.
     """
 
     def __init__(
@@ -32,11 +34,8 @@ class ResultsFlow(QObject):
         panel: ResultsPanel,
         bottom: BottomDock,
         batch: BatchFlow,
-        cases: CasesFlow,
-        opening: Opening,
-        reviewing: Reviewing,
-        session: Session,
-        scene: Scene,
+        review: ResultsReview,
+        tagging: Tagging,
         jobs: JobRunner,
         services: Services,
         notifier: Notifier,
@@ -44,94 +43,95 @@ class ResultsFlow(QObject):
         super().__init__()
         self._panel = panel
         self._bottom = bottom
-        self._cases = cases
-        self._reviewing = reviewing
-        self._session = session
-        self._scene = scene
+        self._review = review
+        self._tagging = tagging
         self._jobs = jobs
         self._services = services
         self._notifier = notifier
         self._answer: BatchAnswer | None = None
-        self._is_review = False
+        self._tables: list[CaseTable] = []
+        self._looked_at: set[int] = set()
+        self._at = 0
         batch.finished.connect(self._show)
-        panel.case_chosen.connect(self.open_case)
         panel.fold_wanted.connect(bottom.fold)
-        opening.case_shown.connect(self._follow)
-        reviewing.switched.connect(self._on_switched)
-        session.case_changed.connect(lambda: panel.set_current(session.case_id))
+        panel.cases.model_chosen.connect(self._turn_to)
+        panel.cases.tag_wanted.connect(tagging.tag)
+        tagging.changed.connect(self._add_tags)
 
     def open_case(self, case_id: str) -> None:
         """Open a case of the table, its errors in colour, at the largest one."""
-        own = self._own_id(case_id)
-        if own is None:
-            self._notifier.warn(f"{case_id} is not in the open data set: open its folder first.")
-            return
-        self._is_review = True
-        self._session.set_queue([k for k in map(self._own_id, self._panel.case_ids()) if k])
-        if own == self._session.case_id:
-            self._follow()
-        else:
-            self._cases.open_case(own)
+        self._review.open_case(case_id)
 
     # -------------------------------------------------------------------- inner
 
     def _show(self, answer: BatchAnswer) -> None:
         self._answer = answer
-        self._panel.show_results(answer.title, answer.rows, answer.lines)
-        self._panel.set_current(self._session.case_id)
+        self._tables = [model.cases for model in answer.models]
+        self._looked_at = set()
+        self._panel.cases.show_models([model.name for model in answer.models])
+        self._turn_to(0)
         self._bottom.show()
+        if answer.comparison is None:
+            self._panel.show_cases()
+        else:
+            self._panel.tabs.setCurrentWidget(self._panel.cohort)
 
-    def _own_id(self, case_id: str) -> str | None:
-        """Return how the open data set spells a case, None where it has no such case."""
-        opened = self._session.opened
-        if opened is None:
-            return None
-        known = {case_key(case.case_id): case.case_id for case in opened.data_set.cases}
-        return known.get(case_key(case_id))
-
-    def _on_switched(self, on: bool) -> None:
-        self._is_review = self._is_review and on
-
-    def _follow(self) -> None:
-        """Show the masks that were scored of the case that was opened."""
-        case, answer = self._session.case, self._answer
-        if not self._is_review or case is None or answer is None:
+    def _turn_to(self, at: int) -> None:
+        if self._answer is None or not 0 <= at < len(self._answer.models):
             return
-        files = {case_key(case_id): pair for case_id, pair in answer.pairs.items()}
-        if case_key(case.case_id) not in files:
-            return
-        reference, prediction = files[case_key(case.case_id)]
+        self._at = at
+        model = self._answer.models[at]
+        self._panel.cases.show_table(self._tables[at], model.title)
+        self._panel.cohort.show_page(model.page, has_report=self._answer.report is not None)
+        self._panel.cohort.show_figures(model.figures)
+        self._review.show_model(model)
+        self._add_tags()
+        if model.images and at not in self._looked_at:
+            self._look_for_contrast(at, model)
 
-        def read(outcome: Outcome[CaseMasks]) -> None:
-            if isinstance(outcome, Finished) and self._session.case_id == case.case_id:
-                self._review(outcome.result)
+    def _look_for_contrast(self, at: int, model: ModelAnswer) -> None:
+        """Read the images of the cases, in a thread: the table can be used meanwhile."""
+        answer, services = self._answer, self._services
+        scores, pairs, settings = model.summary.model, model.pairs, model.settings
+
+        def work() -> Job[CaseTable]:
+            found = yield from services.look_for_contrast(
+                scores.rows, pairs, settings, model.images
+            )
+            return (yield from services.with_failures(self._tables[at], found))
+
+        def done(outcome: Outcome[CaseTable]) -> None:
+            if isinstance(outcome, Finished) and self._answer is answer:
+                self._looked_at.add(at)
+                self._put(at, outcome.result)
+                self._add_tags()
             elif isinstance(outcome, Failed):
-                self._notifier.fail(f"Opening {case.case_id} for review", outcome.error)
+                self._notifier.fail("Looking for low contrast", outcome.error)
+
+        self._jobs.start(_CONTRAST, "Looking for low contrast", work, done)
+
+    def _add_tags(self) -> None:
+        """Put the tags as they are now into the table on screen."""
+        if self._answer is None:
+            return
+        answer, at, table, tags = self._answer, self._at, self._tables[self._at], self._tagging.tags
+        if not tags and table.facet("tag") is None:
+            return
+
+        def done(outcome: Outcome[CaseTable]) -> None:
+            if isinstance(outcome, Finished) and self._answer is answer:
+                self._put(at, outcome.result)
 
         self._jobs.start(
-            "review",
-            f"Reading what was scored of {case.case_id}",
-            lambda: self._services.review_masks(
-                case, reference, prediction, answer.summary.model.name
-            ),
-            read,
+            _TAGS,
+            "Adding the tags",
+            lambda: self._services.with_tags(table, tags),
+            done,
+            shown=False,
         )
 
-    def _review(self, masks: CaseMasks) -> None:
-        case = self._session.case
-        if case is None:
-            return
-        roles = {mask.role for mask in masks.masks}
-        if Role.PREDICTION not in roles:
-            self._scene.remove_mask(Role.PREDICTION)
-            self._session.drop_mask(Role.PREDICTION)
-        for mask in masks.masks:
-            role = Role(mask.role)
-            self._scene.show_mask(tag_for(case, role), mask.buffer)
-            self._session.set_mask(
-                SessionMask(role, mask.name, mask.buffer, mask.labels, mask.values)
-            )
-        for problem in masks.problems:
-            self._notifier.warn(problem)
-        if roles >= {Role.REFERENCE, Role.PREDICTION}:
-            self._reviewing.turn_on(Role.PREDICTION)
+    def _put(self, at: int, table: CaseTable) -> None:
+        """Keep the newest state of a table, and show it if it is on screen."""
+        self._tables[at] = table
+        if at == self._at:
+            self._panel.cases.update_table(table)

@@ -1,140 +1,222 @@
-"""The scored cases as a Qt model, worst first; sorted and filtered by a proxy."""
+"""The scored cases as a Qt model: the rows of a selection, in its order."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSortFilterProxyModel, Qt
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.services.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
 from napari_mamamia.widgets.colours import TINTS
 
-__all__ = ["STATUS_TEXTS", "ResultsFilter", "ResultsModel", "worst_first"]
+__all__ = ["COLUMN_WIDTHS", "ResultsModel"]
 
 _UNKNOWN: Final = "–"
-_SORT_ROLE: Final = Qt.ItemDataRole.UserRole
 _MM3_PER_ML: Final = 1000.0
-
-STATUS_TEXTS: Final = {
-    ScoreStatus.OK: "ok",
-    ScoreStatus.PREDICTION_MISSING: "no prediction",
-    ScoreStatus.REFERENCE_MISSING: "no reference",
-    ScoreStatus.PREDICTION_EMPTY: "prediction empty",
-    ScoreStatus.REFERENCE_EMPTY: "reference empty",
-    ScoreStatus.BOTH_EMPTY: "both empty",
-    ScoreStatus.GRID_MISMATCH: "other grid",
-    ScoreStatus.UNREADABLE: "unreadable",
-}
-"""What people read for each status."""
-
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
+
+Cell = tuple[CaseTable, int]
+"""A table and one of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Title with unit, what it means, its value, and digits of a number."""
+    """Title with unit, what it means, what it is sorted by, its value, and digits of a number."""
 
     title: str
     tip: str
-    value: Callable[[CaseScore], Any]
-    digits: int = 3
+    sort: str
+    value: Callable[[Cell], Any]
+    width: int
+    digits: int = 0
 
 
-def _ml(volume_mm3: float) -> float:
-    return volume_mm3 / _MM3_PER_ML
+def _score(field: str, divisor: float = 1.0) -> Callable[[Cell], float]:
+    def value(cell: Cell) -> float:
+        return float(getattr(cell[0].rows[cell[1]], field)) / divisor
+
+    return value
+
+
+def _kinds(cell: Cell) -> str:
+    return ", ".join(failure.kind.value for failure in cell[0].failures[cell[1]])
+
+
+def _why(cell: Cell) -> str:
+    row = cell[0].rows[cell[1]]
+    return row.reason or row.warning
 
 
 _COLUMNS: Final = (
-    _Column("case", "Name of the case", lambda row: row.case_id),
-    _Column("status", "Whether it was scored as it should", lambda row: STATUS_TEXTS[row.status]),
-    _Column("Dice", "Twice the common volume over the sum of both; 1 is best", lambda row: row.dsc),
+    _Column("case", "Name of the case", "case", lambda c: c[0].rows[c[1]].case_id, 104),
+    _Column(
+        "status",
+        "Whether it was scored as it should",
+        "status",
+        lambda c: STATUS_TEXTS[c[0].rows[c[1]].status],
+        112,
+    ),
+    _Column(
+        "Dice",
+        "Twice the common volume over the sum of both; 1 is best",
+        "dsc",
+        _score("dsc"),
+        56,
+        3,
+    ),
     _Column(
         "HD95 [mm]",
         "95th percentile of the distances between the two surfaces; 0 is best",
-        lambda row: row.hausdorff95_mm,
+        "hausdorff95_mm",
+        _score("hausdorff95_mm"),
+        78,
         1,
     ),
     _Column(
-        "NormHD", "Distance of the profile over its divisor; 0 is best", lambda row: row.norm_hd
+        "NormHD",
+        "Distance of the profile over its divisor; 0 is best",
+        "norm_hd",
+        _score("norm_hd"),
+        64,
+        3,
     ),
     _Column(
         "NSD 1 mm",
         "Share of both surfaces within 1 mm of the other; 1 is best",
-        lambda row: row.nsd_1mm,
+        "nsd_1mm",
+        _score("nsd_1mm"),
+        72,
+        3,
     ),
     _Column(
-        "reference [ml]",
+        "ref. [ml]",
         "Volume of the reference mask",
-        lambda row: _ml(row.volume_reference_mm3),
+        "volume_reference_mm3",
+        _score("volume_reference_mm3", _MM3_PER_ML),
+        66,
         2,
     ),
     _Column(
-        "prediction [ml]",
+        "pred. [ml]",
         "Volume of the prediction",
-        lambda row: _ml(row.volume_prediction_mm3),
+        "volume_prediction_mm3",
+        _score("volume_prediction_mm3", _MM3_PER_ML),
+        70,
         2,
+    ),
+    _Column("failure", "Kinds of failure, from the two masks", "failure", _kinds, 150),
+    _Column(
+        "own tags",
+        "What people noted; right click on a row adds and removes",
+        "tag",
+        lambda c: ", ".join(c[0].tags[c[1]]),
+        90,
     ),
     _Column(
         "reason or warning",
         "Why a case was not scored as it should, or what is unusual about it",
-        lambda row: row.reason or row.warning,
+        "reason",
+        _why,
+        100,
     ),
 )
 _NUMBERS: Final = range(2, 8)
+_NEEDS_LOOK: Final = 8
 
-
-def worst_first(rows: Sequence[CaseScore]) -> list[CaseScore]:
-    """Return the cases without a Dice first, then by Dice upwards; of equal ones the farthest."""
-
-    def badness(row: CaseScore) -> tuple[bool, float, float, str]:
-        far = 0.0 if math.isnan(row.hausdorff95_mm) else -row.hausdorff95_mm
-        known = not math.isnan(row.dsc)
-        return (known, row.dsc if known else 0.0, far, row.case_id)
-
-    return sorted(rows, key=badness)
+COLUMN_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
+"""Pixels of each column."""
 
 
 class ResultsModel(QAbstractTableModel):
-    """One row for each case, read only."""
+    """One row for each case that is shown, read only.
+
+    `sort_wanted` carries the sort key ("" for worst first) and whether it goes upwards.
+    """
+
+    sort_wanted = Signal(str, bool)
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[CaseScore] = []
+        self._table: CaseTable | None = None
+        self._shown: Selection | None = None
 
-    def show_rows(self, rows: Sequence[CaseScore]) -> None:
-        """Show the cases of a run, worst first."""
+    @property
+    def table(self) -> CaseTable | None:
+        """The table that the rows are of."""
+        return self._table
+
+    def show_rows(self, table: CaseTable | None, shown: Selection | None) -> None:
+        """Show the selected rows of a table."""
         self.beginResetModel()
-        self._rows = worst_first(rows)
+        self._table, self._shown = table, shown
         self.endResetModel()
 
-    def row_at(self, place: int) -> CaseScore:
-        """Return the case in a row."""
-        return self._rows[place]
+    def show_order(self, table: CaseTable, shown: Selection) -> None:
+        """Show other rows, or the same in another order; nothing is reset for equal numbers."""
+        if self._shown is None or len(shown) != len(self._shown):
+            self.show_rows(table, shown)
+            return
+        self.layoutAboutToBeChanged.emit()
+        self._table, self._shown = table, shown
+        self.layoutChanged.emit()
+
+    def case_id(self, place: int) -> str:
+        """Return the case that is shown at a place."""
+        table, row = self._cell(place)
+        return table.rows[row].case_id
+
+    def tags_at(self, place: int) -> tuple[str, ...]:
+        """Return the tags of the case that is shown at a place."""
+        table, row = self._cell(place)
+        return table.tags[row]
+
+    def case_ids(self) -> list[str]:
+        """Return the cases as shown, in order."""
+        if self._table is None or self._shown is None:
+            return []
+        rows = self._table.rows
+        return [rows[row].case_id for row in self._shown.rows]
+
+    def case_keys(self) -> list[str]:
+        """Return the keys of the cases as shown, which do not depend on letter case."""
+        if self._table is None or self._shown is None:
+            return []
+        return self._shown.pick(self._table.keys)
+
+    def place_of(self, key: str) -> int | None:
+        """Return where the case with a key is shown, None where it is not."""
+        if self._table is None or self._shown is None or key not in self._table.keys:
+            return None
+        return self._shown.place_of(self._table.keys.index(key))
 
     # ------------------------------------------------------------------- for Qt
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of cases."""
-        return 0 if parent is not None and parent.isValid() else len(self._rows)
+        """Return the number of cases shown."""
+        nothing = self._shown is None or (parent is not None and parent.isValid())
+        return 0 if nothing or self._shown is None else len(self._shown)
 
     def columnCount(self, parent: QModelIndex | None = None) -> int:
         """Return the number of columns."""
         return 0 if parent is not None and parent.isValid() else len(_COLUMNS)
 
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Ask for another order; -1 is worst first."""
+        key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else WORST_FIRST
+        self.sort_wanted.emit(key, order == Qt.SortOrder.AscendingOrder)
+
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, sort key, hover text, colour or side."""
-        row, column = self._rows[index.row()], _COLUMNS[index.column()]
+        """Return a cell's text, hover text, colour or side."""
         if role == Qt.ItemDataRole.DisplayRole:
-            return _text(column.value(row), column.digits)
-        if role == _SORT_ROLE:
-            return column.value(row)
+            return self._text(index)
         if role == Qt.ItemDataRole.ToolTipRole:
-            text = _text(column.value(row), column.digits)
-            return f"{column.tip}: {text}\n{row.reason or row.warning}".strip()
+            return self._tip(index)
         if role == Qt.ItemDataRole.BackgroundRole:
-            return _tint(row)
+            table, row = self._cell(index.row())
+            return _tint(table.rows[row])
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in _NUMBERS:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -149,55 +231,27 @@ class ResultsModel(QAbstractTableModel):
             return _COLUMNS[section].title
         return _COLUMNS[section].tip if role == Qt.ItemDataRole.ToolTipRole else None
 
+    # -------------------------------------------------------------------- inner
 
-class ResultsFilter(QSortFilterProxyModel):
-    """Rows of one status in which every word of the search occurs; unknown sorts last."""
+    def _cell(self, place: int) -> Cell:
+        if self._table is None or self._shown is None:
+            raise IndexError(f"no case is shown, so that there is none at place {place}")
+        return self._table, self._shown.row_at(place)
 
-    def __init__(self, model: ResultsModel) -> None:
-        super().__init__()
-        self._model = model
-        self._status: ScoreStatus | None = None
-        self._words: list[str] = []
-        self.setSourceModel(model)
+    def _text(self, index: QModelIndex) -> str:
+        column, cell = _COLUMNS[index.column()], self._cell(index.row())
+        if index.column() == _NEEDS_LOOK and not cell[0].knows_failures:
+            return _UNKNOWN
+        return _text(column.value(cell), column.digits)
 
-    def set_status(self, status: ScoreStatus | None) -> None:
-        """Show cases of `status`, None for all."""
-        self.beginResetModel()
-        self._status = status
-        self.endResetModel()
-
-    def set_search(self, text: str) -> None:
-        """Show rows with every word of `text`."""
-        self.beginResetModel()
-        self._words = text.lower().split()
-        self.endResetModel()
-
-    def case_id(self, place: int) -> str:
-        """Return the case in a row as shown."""
-        at = self.mapToSource(self.index(place, 0)).row()
-        return self._model.row_at(at).case_id
-
-    def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
-        return [self.case_id(place) for place in range(self.rowCount())]
-
-    def filterAcceptsRow(self, source_row: int, source_parent: QModelIndex) -> bool:
-        """Whether a row has the status and the words asked for."""
-        row = self._model.row_at(source_row)
-        if self._status is not None and row.status is not self._status:
-            return False
-        text = f"{row.case_id} {STATUS_TEXTS[row.status]} {row.reason} {row.warning}".lower()
-        return all(word in text for word in self._words)
-
-    def lessThan(self, left: QModelIndex, right: QModelIndex) -> bool:
-        """Compare two cells; what is unknown is last in either order."""
-        a, b = (self._model.data(index, _SORT_ROLE) for index in (left, right))
-        if isinstance(a, float) and isinstance(b, float):
-            if math.isnan(a) or math.isnan(b):
-                upwards = self.sortOrder() == Qt.SortOrder.AscendingOrder
-                return not math.isnan(a) if upwards else math.isnan(a) and not math.isnan(b)
-            return a < b
-        return str(a).lower() < str(b).lower()
+    def _tip(self, index: QModelIndex) -> str:
+        table, row = self._cell(index.row())
+        lines = [f"{_COLUMNS[index.column()].tip}: {self._text(index)}"]
+        if index.column() == _NEEDS_LOOK:
+            lines += [f"{one.kind.value}: {one.reason}" for one in table.failures[row]]
+            if not table.knows_failures:
+                lines = ["Kinds of failure were not looked for, or are being looked for"]
+        return "\n".join([*lines, _why((table, row))]).strip()
 
 
 def _text(value: Any, digits: int) -> str:

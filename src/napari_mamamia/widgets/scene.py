@@ -4,7 +4,7 @@ Layers are found by their tag each time, so that a user may rename, reorder or d
 Only the GUI thread calls this.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from napari.layers import Layer
 from numpy.typing import NDArray
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.colours import OUTLINE_VOXELS
@@ -25,13 +26,14 @@ from napari_mamamia.widgets.layers import (
     case_layer,
     find_layer,
     find_layers,
+    marks_layer,
     mask_layer,
     style_mask,
     subtraction_layer,
     tag_for,
     tag_of,
 )
-from napari_mamamia.widgets.napari_adapter import forget_history
+from napari_mamamia.widgets.napari_adapter import forget_history, redraw_part
 
 __all__ = ["Scene"]
 
@@ -39,9 +41,13 @@ _MASK_AXES = 3
 _UPDATED = ("scale", "name", "contrast_limits")
 _ZOOMED_IN = 1.3
 _BOX_NAME = "prompt box"
+_BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION)
 
 Voxel = tuple[int, int, int]
 """An index (z, y, x) into the case's arrays."""
+
+Part = tuple[slice, slice, slice]
+"""A block of a layer, (slice, row, column) as it is displayed."""
 
 
 class Scene:
@@ -51,6 +57,12 @@ class Scene:
     ----------
     viewer
         A napari viewer or `ViewerModel`, not a proxy of one.
+
+    Attributes
+    ----------
+    redrawn
+        Called with a role and the block (None for all) after a layer's array was changed in place,
+        for the other views of the same arrays.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -61,6 +73,7 @@ class Scene:
         self._hidden: list[Any] = []
         self._below_agreement: list[Any] = []
         self._box: Any | None = None
+        self.redrawn: list[Callable[[Role, Part | None], None]] = []
 
     # ---------------------------------------------------------------- layers
 
@@ -97,13 +110,13 @@ class Scene:
         """Replace the layers of the case before by the phases of `case`."""
         with self._changing():
             self.hide_agreement()
-            others = find_layers(self.viewer.layers, Role.SUBTRACTION, Role.MAP, Role.REFINED)
+            roles = (*_BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
+            others = find_layers(self.viewer.layers, *roles)
             self._remove(others)
             layer = self._put(case_layer(case, limits), Role.PHASE)
             layer.visible = True
             self.viewer.layers.selection.active = layer
-            self.viewer.reset_view()
-            self._whole_zoom = float(self.viewer.scene.camera.zoom)
+            self.fit()
         return layer
 
     def keep_masks(self, roles: Collection[Role]) -> None:
@@ -116,9 +129,13 @@ class Scene:
         """Add the mask of a role, or replace the one that is there, keeping how it is drawn."""
         with self._changing():
             is_new = self.layer(tag.role) is None
-            layer = self._put(mask_layer(tag, buffer), tag.role)
+            data, keywords, kind = mask_layer(tag, buffer)
+            if is_new:
+                keywords["visible"] = False
+            layer = self._put((data, keywords, kind), tag.role)
             if is_new:
                 style_mask(layer)
+                layer.visible = True
             else:
                 forget_history(layer)
         return layer
@@ -137,17 +154,33 @@ class Scene:
         if layer is not None:
             forget_history(layer)
             layer.refresh(extent=False, highlight=False)
+            self._tell(role)
 
     def remove_mask(self, role: Role) -> None:
         """Take the mask of a role out of the viewer, if it is there."""
         with self._changing():
             self._remove(find_layers(self.viewer.layers, role))
 
+    def redraw_box(self, role: Role, box: Box) -> None:
+        """Draw a mask or the marks anew inside `box` (z, y, x), changed there in place."""
+        layer = self.layer(role)
+        tag = None if layer is None else tag_of(layer)
+        if layer is None or tag is None or box.is_empty:
+            return
+        frame, shape = tag.grid.display_frame(), tag.grid.shape
+        last = [stop - 1 for stop in box.stop]
+        ends = (frame.point_to_display(place, shape) for place in (box.start, last))
+        pairs = (sorted((round(a), round(b))) for a, b in zip(*ends, strict=True))
+        s, r, c = (slice(a, b + 1) for a, b in pairs)
+        redraw_part(layer, (s, r, c))
+        self._tell(role, (s, r, c))
+
     def redraw_phases(self) -> None:
         """Draw the phases again after some were filled in."""
         layer = self.layer(Role.PHASE)
         if layer is not None and layer.visible:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
+        self._tell(Role.PHASE)
 
     # ----------------------------------------------------------- subtraction
 
@@ -167,6 +200,36 @@ class Scene:
             self._remove(find_layers(self.viewer.layers, Role.SUBTRACTION))
             self._set_phases_visible(True)
 
+    # ------------------------------------------------------------ kinetic map
+
+    def show_map(self, made: LayerTuple, *, covers: bool) -> None:
+        """Show a kinetic map over the image, in place of the one before."""
+        with self._changing():
+            before = self.layer(Role.MAP)
+            if before is not None:
+                self._remove([before])
+            layer = self._put(made, Role.MAP)
+            if made[2] == "labels":
+                layer.editable = False
+        self.style_map(covers)
+
+    def style_map(self, covers: bool) -> None:
+        """Let the kinetic map cover the image, or shine through."""
+        layer = self.layer(Role.MAP)
+        if layer is not None:
+            layer.opacity = 1.0 if covers else 0.6
+
+    def hide_map(self) -> None:
+        """Take the kinetic map away."""
+        with self._changing():
+            self._remove(find_layers(self.viewer.layers, Role.MAP))
+
+    def redraw_map(self) -> None:
+        """Draw the kinetic map again after its array was filled in place."""
+        layer = self.layer(Role.MAP)
+        if layer is not None:
+            layer.refresh(thumbnail=False, extent=False, highlight=False)
+
     # ------------------------------------------------------------- agreement
 
     def show_agreement(self, tag: LayerTag, array: NDArray[np.uint8]) -> None:
@@ -175,6 +238,7 @@ class Scene:
         if layer is not None and array_of(layer).shape == array.shape:
             np.copyto(array_of(layer), array)
             layer.refresh(extent=False, highlight=False)
+            self._tell(Role.AGREEMENT)
             return
         with self._changing():
             self._put(agreement_layer(tag, array), Role.AGREEMENT).editable = False
@@ -190,16 +254,37 @@ class Scene:
                 mask.visible = True
             self._below_agreement = []
 
+    # ------------------------------------------------------------------ marks
+
+    def show_marks(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
+        """Add the layer of marks, or give the one that is there another buffer."""
+        with self._changing():
+            is_new = self.layer(Role.MARKS) is None
+            data, keywords, kind = marks_layer(tag, buffer)
+            if is_new:
+                keywords["visible"] = False
+            layer = self._put((data, keywords, kind), Role.MARKS)
+            if is_new:
+                layer.editable = False
+                layer.visible = True
+            else:
+                forget_history(layer)
+        return layer
+
     # -------------------------------------------------------- phase and place
 
     @property
     def phase(self) -> int | None:
         """The phase on screen; None where no case is shown."""
+        return self.phase_in(self.viewer)
+
+    def phase_in(self, viewer: Any) -> int | None:
+        """Return the phase on screen in another view of the same layers."""
         layer = self.layer(Role.PHASE)
         if layer is None:
             return None
-        axis = self.viewer.dims.ndim - _MASK_AXES - 1
-        shown = int(self.viewer.dims.current_step[axis]) if axis >= 0 else 0
+        axis = viewer.dims.ndim - _MASK_AXES - 1
+        shown = int(viewer.dims.current_step[axis]) if axis >= 0 else 0
         return min(shown, int(layer.data.shape[0]) - 1)
 
     def go_to_phase(self, phase: int) -> None:
@@ -234,20 +319,75 @@ class Scene:
     @property
     def is_zoomed_in(self) -> bool:
         """Whether clearly less than the whole slice is on screen."""
-        return float(self.viewer.scene.camera.zoom) > _ZOOMED_IN * self._whole_zoom
+        return self.relative_zoom > _ZOOMED_IN
+
+    @property
+    def relative_zoom(self) -> float:
+        """How much larger the image is than where the whole slice fits; 1 where it just fits."""
+        whole = self._whole_zoom
+        return float(self.viewer.scene.camera.zoom) / whole if whole > 0 else 1.0
+
+    def fit(self) -> None:
+        """Show the whole slice."""
+        if len(self.viewer.layers):
+            self.viewer.reset_view()
+            self._whole_zoom = float(self.viewer.scene.camera.zoom)
 
     def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
         """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""
+        place = self.place_at(position)
+        grid = self.grid
+        if place is None or grid is None:
+            return None
+        z, y, x = (round(i) for i in place)
+        inside = all(0 <= i < n for i, n in zip((z, y, x), grid.shape, strict=True))
+        return (z, y, x) if inside else None
+
+    def place_at(self, position: tuple[float, ...]) -> tuple[float, float, float] | None:
+        """Return the voxel coordinates (z, y, x) of a world position, inside the volume or not.
+
+        Through the slices it is the slice shown. None where no case is shown.
+        """
+        grid = self.grid
+        if grid is None or len(position) < _MASK_AXES:
+            return None
+        frame = grid.display_frame()
+        spacing = frame.per_axis(grid.spacing_mm)
+        shown = [p / mm for p, mm in zip(position[-_MASK_AXES:], spacing, strict=True)]
+        return frame.point_from_display(shown, grid.shape)
+
+    def slice_shown(self) -> tuple[int, int] | None:
+        """Return the array axis (0 z, 1 y, 2 x) across the slice shown and its index there."""
+        axis, grid = self.upright_axis, self.grid
+        if axis is None or grid is None:
+            return None
+        dims = self.viewer.dims
+        frame = grid.display_frame()
+        steps = dims.current_step[dims.ndim - _MASK_AXES :]
+        place = frame.point_from_display([float(step) for step in steps], grid.shape)
+        return axis, min(max(round(place[axis]), 0), grid.shape[axis] - 1)
+
+    @property
+    def upright_axis(self) -> int | None:
+        """The array axis (0 z, 1 y, 2 x) across the slice shown; None in a 3-D view."""
+        return self.upright_axis_in(self.viewer)
+
+    def upright_axis_in(self, viewer: Any) -> int | None:
+        """Return the same of another view of the case."""
+        grid = self.grid
+        dims = viewer.dims
+        lead = dims.ndim - _MASK_AXES
+        across = set(range(_MASK_AXES)) - {axis - lead for axis in dims.displayed}
+        if grid is None or len(across) != 1:
+            return None
+        return grid.display_frame().order[across.pop()]
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid of the case shown, None where none is."""
         layer = self.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
-        if layer is None or tag is None or len(position) < _MASK_AXES:
-            return None
-        frame = tag.grid.display_frame()
-        spacing = frame.per_axis(tag.grid.spacing_mm)
-        shown = [p / mm for p, mm in zip(position[-_MASK_AXES:], spacing, strict=True)]
-        z, y, x = (round(i) for i in frame.point_from_display(shown, tag.grid.shape))
-        inside = all(0 <= i < n for i, n in zip((z, y, x), tag.grid.shape, strict=True))
-        return (z, y, x) if inside else None
+        return None if tag is None else tag.grid
 
     # ------------------------------------------------------------- appearance
 
@@ -344,6 +484,10 @@ class Scene:
         finally:
             self._own_change = before
 
+    def _tell(self, role: Role, part: Part | None = None) -> None:
+        for listener in tuple(self.redrawn):
+            listener(role, part)
+
     def _put(self, made: LayerTuple, role: Role) -> Any:
         """Add a layer, or give the layer of that role new data.
 
@@ -373,7 +517,7 @@ class Scene:
 
     def _place_of(self, role: Role) -> int:
         """Return where a layer belongs: above our layers of lower roles."""
-        order = [Role.PHASE, Role.SUBTRACTION, Role.MAP, *MASK_ROLES, Role.AGREEMENT]
+        order = [*_BELOW_MASKS, *MASK_ROLES, Role.AGREEMENT, Role.MARKS]
         below = [
             place
             for place, layer in enumerate(self.viewer.layers)

@@ -1,30 +1,45 @@
-"""Page Score at work: numbers of what is on screen, again after each edit."""
+"""Page Score at work: numbers of what is on screen, again after each edit; errors and tags."""
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.services.show_case import ShownScores
+from napari_mamamia.services.show_case import Counting, ShownScores
+from napari_mamamia.widgets.agreement import Reviewing
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.score_page import ScorePage
 from napari_mamamia.widgets.scoring import Scoring
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session
+from napari_mamamia.widgets.tagging import Tagging
 
 __all__ = ["ScoreFlow"]
 
 
 class ScoreFlow(QObject):
-    """Joins the page, the session and scoring."""
+    """Joins the page, the session, scoring, the review of errors and the tags."""
 
     def __init__(
-        self, page: ScorePage, session: Session, scene: Scene, scoring: Scoring, services: Services
+        self,
+        page: ScorePage,
+        session: Session,
+        scene: Scene,
+        scoring: Scoring,
+        reviewing: Reviewing,
+        tagging: Tagging,
+        services: Services,
     ) -> None:
         super().__init__()
         self._page = page
         self._session = session
         self._scene = scene
         self._services = services
+        self._tagging = tagging
         page.label_chosen.connect(self._choose_label)
+        page.error_chosen.connect(reviewing.go_to_error)
+        page.tag_wanted.connect(lambda tag, on: tagging.tag(session.case_id, tag, on))
+        reviewing.listed.connect(page.errors.show_errors)
+        reviewing.stepped.connect(page.errors.set_current)
+        tagging.changed.connect(self._show_tags)
         scoring.scored.connect(self._show)
         session.case_changed.connect(self._show_case)
         self._labels_of = ""
@@ -32,6 +47,7 @@ class ScoreFlow(QObject):
 
     def _show_case(self) -> None:
         self._page.need("" if self._session.case else "Open a case first.")
+        self._show_tags()
         if self._session.case_id != self._labels_of:
             self._labels_of = self._session.case_id
             reference = self._session.mask(Role.REFERENCE)
@@ -46,10 +62,24 @@ class ScoreFlow(QObject):
             why = "Predict or edit a mask to compare it with the reference."
         self._page.show_scores(shown, why)
 
+    def _show_tags(self) -> None:
+        """Show whose tags the open case has."""
+        tags = self._tagging.of(self._session.case_id)
+        whose: dict[str, list[str]] = {}
+        for tag in tags:
+            whose.setdefault(tag.reader, []).append(tag.tag)
+        others = [
+            f"{', '.join(own)} by {reader}"
+            for reader, own in whose.items()
+            if reader != self._session.reader
+        ]
+        self._page.tags.show_tags([tag.tag for tag in tags], "; ".join(others))
+
     def _choose_label(self, value: float | None) -> None:
         reference = self._session.mask(Role.REFERENCE)
         if reference is None or reference.labels is None:
             return
         reference.buffer[...] = self._services.uint8_mask(reference.labels, value)
+        self._session.counting = Counting(reference_label=value)
         self._scene.redraw_mask(Role.REFERENCE)
         self._session.masks_changed.emit()

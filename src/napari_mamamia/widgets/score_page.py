@@ -8,12 +8,15 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QWidget
 
 from napari_mamamia.core.records import CaseScore
+from napari_mamamia.scoring.profiles import CLINICAL
 from napari_mamamia.services.show_case import ShownScores
 from napari_mamamia.widgets.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls import button, heading, label, line, named, row
+from napari_mamamia.widgets.error_list import ErrorList
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.page import Page
+from napari_mamamia.widgets.tags_line import TagsLine
 
 __all__ = ["ScorePage"]
 
@@ -58,24 +61,38 @@ _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 class ScorePage(Page):
     """`label_chosen` carries the reference's label that counts as tumour, None for all of them.
 
-    `agreement_toggled` says whether the agreement colours are wanted.
+    `agreement_toggled` says whether the agreement colours are wanted, `error_chosen` carries the
+    place of an error in the list, `tag_wanted` a tag and whether to add or remove it.
     """
 
     label_chosen = Signal(object)
     agreement_toggled = Signal(bool)
     next_error_wanted = Signal()
+    previous_error_wanted = Signal()
+    error_chosen = Signal(int)
+    tag_wanted = Signal(str, bool)
     batch_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__("score")
         self._cells: dict[tuple[str, Role], QLabel] = {}
-        self.title = heading("Against the reference (clinical)")
+        self._profile = CLINICAL.name
+        self.title = heading(_title_text(CLINICAL.name))
         self.body.addWidget(self.title)
         self.body.addWidget(self._make_label_line())
         self.body.addWidget(self._make_table())
         self.remark = label("score_remark", tip="What is unusual about these numbers")
         self.body.addWidget(self.remark)
         self.body.addWidget(self._make_review_line())
+        self.errors = ErrorList()
+        self.errors.chosen.connect(self.error_chosen)
+        self.body.addWidget(self.errors, stretch=1)
+        self.body.addWidget(line())
+        self.body.addWidget(heading("Tags of this case"))
+        self.tags = TagsLine()
+        self.tags.tag_wanted.connect(self.tag_wanted)
+        self.body.addWidget(self.tags)
+        self.body.addWidget(row(self.batch, 1))
         self.body.addStretch()
         self.show_scores(None, "")
 
@@ -93,6 +110,8 @@ class ScorePage(Page):
 
     def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
         """Show the numbers; where one is unknown, a dash with the reason on hover."""
+        self._profile = shown.profile if shown else CLINICAL.name
+        self.title.setText(_title_text(self._profile))
         for row_of in _ROWS:
             for role in _COLUMNS:
                 score = shown.scores.get(role) if shown else None
@@ -112,7 +131,8 @@ class ScorePage(Page):
         """Show whether the agreement colours are on the image."""
         self.agreement.setChecked(on)
         self.agreement.setText("Hide agreement" if on else "Show agreement")
-        self.next_error.setEnabled(on)
+        self.next_error.setVisible(on)
+        self.previous_error.setVisible(on)
 
     # -------------------------------------------------------------------- inner
 
@@ -124,20 +144,27 @@ class ScorePage(Page):
             lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
         )
         self.agreement.setCheckable(True)
+        self.previous_error = button(
+            "score_previous_error",
+            "◀",
+            with_key("Goes back to the error before", "previous_error"),
+            self.previous_error_wanted.emit,
+        )
         self.next_error = button(
             "score_next_error",
-            "Next error",
-            with_key("Goes to the next largest place where they differ", "next_error"),
+            "Next error ▶",
+            with_key("Goes to the next largest place where they differ", "lesion"),
             self.next_error_wanted.emit,
         )
-        self.next_error.setEnabled(False)
+        self.previous_error.hide()
+        self.next_error.hide()
         self.batch = button(
             "score_batch",
             "Batch scoring…",
             "Goes to the page that scores whole folders",
             self.batch_wanted.emit,
         )
-        return row(self.agreement, self.next_error, self.batch, 1)
+        return row(self.agreement, self.previous_error, self.next_error, 1)
 
     def _make_label_line(self) -> QWidget:
         self.labels: QComboBox = named(
@@ -185,7 +212,8 @@ class ScorePage(Page):
         value = getattr(score, row_of.field) if score else math.nan
         cell = self._cells[row_of.field, role]
         cell.setText(_number(value, row_of.digits, row_of.unit))
-        known = f"{row_of.name} of {role} against reference (clinical): {row_of.definition}"
+        known = f"{row_of.name} of {role} against reference ({self._profile})"
+        known += f": {row_of.definition}"
         reason = (score.reason or str(score.status)) if score else why
         cell.setToolTip(known if math.isfinite(value) else f"unknown: {reason}")
 
@@ -196,6 +224,10 @@ class ScorePage(Page):
             cell.setText(_number(value, 2 if unit == "ml" else 0, unit))
             known = f"volume of the {role} mask: voxels times the volume of one"
             cell.setToolTip(f"unknown: {why}" if volume_mm3 is None else known)
+
+
+def _title_text(profile: str) -> str:
+    return f"Against the reference ({profile})"
 
 
 def _number(value: float, digits: int, unit: str) -> str:

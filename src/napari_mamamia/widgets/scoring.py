@@ -51,7 +51,8 @@ class Scoring(QObject):
 
     def _start(self) -> None:
         case = self._session.case
-        shown = {str(r): self._session.masks[r].buffer for r in _SCORED if self._session.mask(r)}
+        masks, counting = self._session.masks, self._session.counting
+        shown = {str(role): masks[role].raw_values for role in _SCORED if role in masks}
         reference = self._session.mask(Role.REFERENCE)
         if case is None or not (shown or reference):
             self.scored.emit(None)
@@ -67,7 +68,7 @@ class Scoring(QObject):
             "score",
             "Scoring",
             lambda: self._services.score_shown(
-                case, reference.buffer if reference else None, shown
+                case, reference.raw_values if reference else None, shown, counting
             ),
             done,
             shown=False,

@@ -5,13 +5,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.layout import recognise
 from napari_mamamia.io.preferences import Preferences, load_preferences, save_preferences
+from napari_mamamia.io.protocol import Protocol, read_protocol
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.segmentation.segmenter import Prediction, Segmenter
+from napari_mamamia.services.batch_extra import cluster_installed
+from napari_mamamia.services.case_facets import (
+    case_table,
+    with_failures,
+    with_tags,
+)
+from napari_mamamia.services.case_table import CaseTable
+from napari_mamamia.services.case_tags import CaseTag, read_tags, tag_case
+from napari_mamamia.services.cohort_page import saved_figures
 from napari_mamamia.services.data_set import (
     CaseRow,
     OpenDataSet,
@@ -19,7 +30,9 @@ from napari_mamamia.services.data_set import (
     case_rows,
     open_data_set,
 )
+from napari_mamamia.services.edit_case import OpenEditing, is_begun, open_editing, save_editing
 from napari_mamamia.services.export import ExportSummary, export_masks
+from napari_mamamia.services.mask_work import use_mask_tool
 from napari_mamamia.services.open_case import load_remaining, open_case
 from napari_mamamia.services.predict import (
     SavedPrediction,
@@ -27,9 +40,12 @@ from napari_mamamia.services.predict import (
     save_prediction,
     segmenters,
 )
-from napari_mamamia.services.refine import SavedMask, save_refined
+from napari_mamamia.services.refine import SavedMask
+from napari_mamamia.services.refine_numbers import MaskNumbers, measure_mask
 from napari_mamamia.services.review import Agreement, compare_masks, review_masks
 from napari_mamamia.services.score import ScoreSummary, find_pairs, score_folders
+from napari_mamamia.services.score_looks import look_for_contrast
+from napari_mamamia.services.score_models import ModelsSummary, score_models
 from napari_mamamia.services.show_case import (
     CaseMasks,
     Difference,
@@ -42,6 +58,10 @@ from napari_mamamia.services.show_case import (
     subtract_phases,
     uint8_mask,
 )
+from napari_mamamia.smartpaint.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.grow import Grown, grow
+from napari_mamamia.smartpaint.grow_click import grow_from_click
+from napari_mamamia.widgets.kinetic_services import KineticServices
 
 __all__ = ["Services"]
 
@@ -65,14 +85,32 @@ class Services:
     segmenters: Callable[[], tuple[Segmenter, ...]] = segmenters
     predict_case: Callable[..., Job[Prediction]] = predict_case
     save_prediction: Callable[..., Job[SavedPrediction]] = save_prediction
-    save_refined: Callable[..., Job[SavedMask]] = save_refined
+    is_begun: Callable[..., bool] = is_begun
+    open_editing: Callable[..., Job[OpenEditing]] = open_editing
+    save_editing: Callable[[OpenEditing], Job[SavedMask]] = save_editing
+    measure_features: Callable[..., Job[FeatureImages]] = measure_features
+    measure_mask: Callable[..., Job[MaskNumbers]] = measure_mask
+    grow: Callable[..., Job[Grown]] = grow
+    grow_from_click: Callable[..., Job[Grown]] = grow_from_click
+    use_mask_tool: Callable[..., Job[tuple[Box, Any]]] = use_mask_tool
+    read_protocol: Callable[[Path], Protocol] = read_protocol
     choose_candidate: Callable[..., Prediction] = choose_candidate
     score_shown: Callable[..., Job[ShownScores]] = score_shown
     compare_masks: Callable[..., Job[Agreement]] = compare_masks
     find_pairs: Callable[..., Any] = find_pairs
     score_folders: Callable[..., Job[ScoreSummary]] = score_folders
+    score_models: Callable[..., Job[ModelsSummary]] = score_models
+    has_cluster: Callable[[], bool] = cluster_installed
+    case_table: Callable[..., Job[CaseTable]] = case_table
+    look_for_contrast: Callable[..., Job[Any]] = look_for_contrast
+    with_failures: Callable[..., Job[CaseTable]] = with_failures
+    with_tags: Callable[..., Job[CaseTable]] = with_tags
+    saved_figures: Callable[..., Any] = saved_figures
+    read_tags: Callable[..., tuple[CaseTag, ...]] = read_tags
+    tag_case: Callable[..., CaseTag] = tag_case
     review_masks: Callable[..., Job[CaseMasks]] = review_masks
     export_masks: Callable[..., Job[ExportSummary]] = export_masks
     check_name: Callable[[str, str], str] = file_name
     load_preferences: Callable[[], Preferences] = load_preferences
     save_preferences: Callable[[Preferences], None] = field(default=save_preferences)
+    kinetics: KineticServices = field(default_factory=KineticServices)

@@ -13,6 +13,7 @@ from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.refine import SavedMask
+from napari_mamamia.services.show_case import AS_CLINICAL, MaskValues
 from napari_mamamia.widgets.layers import Role
 
 __all__ = ["Session", "SessionMask"]
@@ -35,12 +36,18 @@ class SessionMask:
     started_from: str = ""
     saved: SavedMask | None = None
 
+    @property
+    def raw_values(self) -> MaskValues:
+        """The values that scores are made of: those of its file, or the array that is edited."""
+        return self.buffer if self.labels is None else self.labels
+
 
 class Session(QObject):
     """State and its changes.
 
-    `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change of the
-    refined mask's voxels.
+    `counting` says which values of the masks are tumour: clinical, until the masks of a scoring run
+    are shown. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
+    of the refined mask's voxels.
     """
 
     data_set_changed = Signal()
@@ -57,6 +64,7 @@ class Session(QObject):
         self.files: CaseFiles | None = None
         self.case: Case | None = None
         self.masks: dict[Role, SessionMask] = {}
+        self.counting = AS_CLINICAL
         self.reader: str | None = None
         self.queue: list[str] = []
 
@@ -96,6 +104,7 @@ class Session(QObject):
     def set_case(self, case: Case, files: CaseFiles | None, masks: Sequence[SessionMask]) -> None:
         """Take a case that was opened, and its masks."""
         self.case, self.files = case, files
+        self.counting = AS_CLINICAL
         self.masks = {mask.role: mask for mask in masks}
         self.case_changed.emit()
         self.masks_changed.emit()

@@ -1,0 +1,163 @@
+"""Growing to 3-D and the tools for the whole mask: jobs whose results are steps of the session."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.services.grow_mask import (
+    GROW_STEP,
+    GrownBefore,
+    merge_grown,
+    seed_planes,
+    seeds_of,
+)
+from napari_mamamia.services.outlines import outlined_slices
+from napari_mamamia.smartpaint.grow import Grown
+from napari_mamamia.smartpaint.session import EditingSession
+from napari_mamamia.widgets.editing import Editing
+from napari_mamamia.widgets.jobs import JobRunner
+from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.painting import Painting
+from napari_mamamia.widgets.refine_more import MaskToolRequest
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.service_record import Services
+
+__all__ = ["Growing"]
+
+_LANE: Final = "grow"
+_NOTHING: Final = "Outline the tumour on a slice first (key O), or point at it and press R."
+_NO_IMAGES: Final = "Growing needs all phases: they are still read or measured, try in a moment."
+_MEANWHILE: Final = (
+    "The mask was changed while {what} ran, so that its result was left out: start it again."
+)
+
+
+class Growing(QObject):
+    """One job at a time; a mask that was changed meanwhile is not written over."""
+
+    busy_changed = Signal()
+
+    def __init__(
+        self,
+        scene: Scene,
+        editing: Editing,
+        painting: Painting,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._scene = scene
+        self._editing = editing
+        self._painting = painting
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._before: GrownBefore | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a tool is at work."""
+        return self._jobs.is_running(_LANE)
+
+    def seed_text(self) -> str:
+        """Return what growing would start from, in plain words."""
+        live = self._editing.live
+        count = len(outlined_slices(live.steps, live.position)) if live else 0
+        if count:
+            return f"from {count} outline{'s' * (count > 1)}"
+        return "from this slice or the mouse"
+
+    def grow(self) -> None:
+        """Grow from the outlined slices, else from the mask on the slice shown, else from a click.
+
+        The click is the place under the mouse.
+        """
+        live = self._editing.live
+        if live is None:
+            self._notifier.hint("Make your own mask first: page Refine, Start from.")
+            return
+        if live.images is None:
+            self._notifier.hint(_NO_IMAGES)
+            return
+        live.release()
+        images, place = live.images, self._painting.place
+        planes = seed_planes(live.steps, live.position, self._shown_plane())
+        seeds = seeds_of(live.labels, live.label, planes)
+        if seeds:
+            name = f"{GROW_STEP} ({len(seeds)} outline{'s' * (len(seeds) > 1)})"
+            job = lambda: self._services.grow(images, live.grid, seeds)  # noqa: E731
+        elif place is not None:
+            name = f"{GROW_STEP} (from a click)"
+            job = lambda: self._services.grow_from_click(images, live.grid, place)  # noqa: E731
+        else:
+            self._notifier.hint(_NOTHING)
+            return
+        self._run(live, "Growing", job, lambda grown: self._lay_in(live, name, grown))
+
+    def use(self, request: MaskToolRequest) -> None:
+        """Use a tool for the whole mask."""
+        live = self._editing.live
+        if live is None:
+            return
+        live.release()
+        tool, amount = str(request.tool), request.amount
+        planes = outlined_slices(live.steps, live.position)
+        labels = live.labels.copy()
+
+        def done(result: Any) -> None:
+            box, mask = result
+            parameters = (("amount", amount),) if amount else ()
+            if not self._editing.mask.apply(tool, box, mask, parameters):
+                self._notifier.hint(f"{tool.capitalize()} changed nothing.")
+
+        self._run(
+            live,
+            tool.capitalize(),
+            lambda: self._services.use_mask_tool(
+                labels, live.label, live.grid, tool, amount, planes
+            ),
+            done,
+        )
+
+    def _shown_plane(self) -> tuple[int, int] | None:
+        axis = self._scene.upright_axis
+        shown = self._scene.place_at(tuple(self._scene.viewer.dims.point))
+        return None if axis is None or shown is None else (axis, round(shown[axis]))
+
+    def _run(
+        self,
+        live: EditingSession,
+        what: str,
+        make_job: Callable[[], Job[Any]],
+        use_result: Callable[[Any], None],
+    ) -> None:
+        began = (live.position, live.steps[-1:])
+
+        def ended(outcome: Outcome[Any]) -> None:
+            if isinstance(outcome, Finished) and self._editing.live is live:
+                live.release()
+                if (live.position, live.steps[-1:]) == began:
+                    use_result(outcome.result)
+                else:
+                    self._notifier.warn(_MEANWHILE.format(what=what.lower()))
+            elif isinstance(outcome, Failed):
+                self._notifier.fail(what, outcome.error)
+            self.busy_changed.emit()
+
+        self._jobs.start(_LANE, what, make_job, ended)
+        self.busy_changed.emit()
+
+    def _lay_in(self, live: EditingSession, name: str, grown: Grown) -> None:
+        before = self._before
+        if before is not None and before.step not in live.steps[: live.position]:
+            before = None
+        box, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
+        if self._editing.mask.apply(name, box, mask):
+            self._before = GrownBefore(live.steps[live.position - 1], box, added)
+        else:
+            self._notifier.hint("Growing changed nothing.")
+        if grown.notes:
+            self._notifier.hint("Grown: " + "; ".join(grown.notes) + ".")

@@ -1,0 +1,103 @@
+"""The list of the session's steps: newest on top, a click goes to that state."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from qtpy.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from qtpy.QtWidgets import QListView, QVBoxLayout, QWidget
+
+from napari_mamamia.core.edits import Edit
+from napari_mamamia.widgets.controls import button, heading, named, row
+from napari_mamamia.widgets.keys import with_key
+
+__all__ = ["HistoryList", "HistoryModel"]
+
+
+class HistoryModel(QAbstractListModel):
+    """The steps from the newest to the start; what was undone is written greyed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: list[str] = []
+        self._position = 0
+
+    def show(self, steps: Sequence[Edit], position: int, start: str) -> None:
+        """Show the steps, of which `position` are applied, above the name of the start mask."""
+        self.beginResetModel()
+        self._names = [start, *(step.name for step in steps)]
+        self._position = position
+        self.endResetModel()
+
+    def position_of(self, line: int) -> int:
+        """Return how many steps are applied in the state of a line."""
+        return len(self._names) - 1 - line
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
+        """Return the number of lines."""
+        return 0 if parent is not None and parent.isValid() else len(self._names)
+
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        """Return a line's text, such as "9 erase 6 mm"."""
+        number = self.position_of(index.row())
+        name = self._names[number]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return f"{number}  {name}" if number else f"start: {name}"
+        if role == Qt.ItemDataRole.ToolTipRole:
+            state = "undone; " if number > self._position else ""
+            return f"{name}: {state}a click goes to the state after this step"
+        return None
+
+    def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
+        """Return what can be done with a line."""
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+
+
+class HistoryList(QWidget):
+    """`position_wanted` carries how many steps are to be applied."""
+
+    position_wanted = Signal(int)
+    undo_wanted = Signal()
+    redo_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("refine_history")
+        self.model = HistoryModel()
+        self.view: QListView = named(
+            QListView(), "refine_steps", "What was done, newest on top; a click goes there"
+        )
+        self.view.setModel(self.model)
+        self.view.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.view.setMinimumHeight(52)
+        self.view.clicked.connect(
+            lambda index: self.position_wanted.emit(self.model.position_of(index.row()))
+        )
+        self.undo = button(
+            "refine_undo", "Undo", with_key("Undoes the last step", "undo"), self.undo_wanted.emit
+        )
+        self.redo = button(
+            "refine_redo",
+            "Redo",
+            with_key("Does the step again that was undone", "redo"),
+            self.redo_wanted.emit,
+        )
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addWidget(row(heading("History"), 1, self.undo, self.redo))
+        layout.addWidget(self.view, stretch=1)
+
+    def show_steps(
+        self, steps: Sequence[Edit], position: int, start: str, *, can_undo: bool, can_redo: bool
+    ) -> None:
+        """Show the steps and mark the state that is on screen."""
+        self.model.show(steps, position, start)
+        here = self.model.index(len(steps) - position, 0)
+        self.view.setCurrentIndex(here)
+        self.view.scrollTo(here)
+        self.undo.setEnabled(can_undo)
+        self.redo.setEnabled(can_redo)

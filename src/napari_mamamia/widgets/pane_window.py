@@ -1,0 +1,119 @@
+"""The further views in the window, beside the main one: splitter, napari's canvases, cross-hairs.
+
+A viewer without a window has none of this; the views then are models alone.
+"""
+
+from typing import Any, Final
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QSplitter, QWidget
+
+from napari_mamamia.widgets.crosshair import CrossHair
+from napari_mamamia.widgets.napari_adapter import (
+    canvas_of,
+    canvas_widget,
+    main_view,
+    new_view,
+)
+from napari_mamamia.widgets.pane import Pane
+
+__all__ = ["PaneWindow"]
+
+_MAIN_SHARE: Final = (64, 36)
+_EQUAL: Final = (50, 50)
+
+
+class PaneWindow:
+    """Puts `QtViewer`s of panes to the right of the main one, and takes them away again."""
+
+    def __init__(self, viewer: Any) -> None:
+        self._viewer = viewer
+        self._column: QSplitter | None = None
+        self._outer: QSplitter | None = None
+        self._views: dict[Pane, Any] = {}
+        self._crosses: list[CrossHair] = []
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the viewer has a window that views can be put into."""
+        return main_view(self._viewer) is not None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Shares in percent of main view and further views, as the user left them."""
+        found = [] if self._outer is None else self._outer.sizes()
+        return [round(100 * size / max(sum(found), 1)) for size in found]
+
+    def add(self, pane: Pane, title: str) -> None:
+        """Show a pane below those that are there."""
+        column = self._place()
+        if column is None:
+            return
+        view = new_view(pane.model)
+        view.setObjectName(f"pane_{title}")
+        view.setToolTip("")
+        self._views[pane] = view
+        column.addWidget(view)
+        view.show()
+        canvas = canvas_of(view)
+        if canvas is not None:
+            canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+            canvas.setObjectName(f"canvas_{title}")
+            self._crosses.append(CrossHair(pane.model, canvas))
+
+    def settle(self, *, equal: bool, sizes: list[int] | None = None) -> None:
+        """Give the views their room, and draw the main view's cross-hair too."""
+        if self._outer is None or self._column is None:
+            return
+        shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
+        whole = max(self._outer.width(), 2)
+        self._outer.setSizes([whole * share // 100 for share in shares])
+        self._column.setSizes([1000] * self._column.count())
+        canvas = canvas_widget(self._viewer)
+        if canvas is not None:
+            self._crosses.append(CrossHair(self._viewer, canvas))
+
+    def point(self, world: tuple[float, ...] | None) -> None:
+        """Draw all cross-hairs at a world position; None hides them."""
+        for cross in self._crosses:
+            cross.show(world)
+
+    def canvas(self, pane: Pane) -> QWidget | None:
+        """Return the widget that a pane is drawn on, None without a window."""
+        view = self._views.get(pane)
+        return None if view is None else canvas_of(view)
+
+    def clear(self) -> None:
+        """Take all further views away; the main one has the room again."""
+        for cross in self._crosses:
+            cross.close()
+        self._crosses = []
+        for view in self._views.values():
+            view.hide()
+            view.setParent(None)
+            view.close()
+        self._views = {}
+        if self._column is not None:
+            self._column.hide()
+
+    def _place(self) -> QSplitter | None:
+        """Return the column for the views, made at the first call."""
+        if self._column is None:
+            main = main_view(self._viewer)
+            holder = None if main is None else main.parentWidget()
+            layout = None if holder is None else holder.layout()
+            if main is None or layout is None:
+                return None
+            self._outer = QSplitter(Qt.Orientation.Horizontal)
+            self._outer.setObjectName("planes_splitter")
+            self._outer.setToolTip("")
+            self._outer.setChildrenCollapsible(False)
+            self._column = QSplitter(Qt.Orientation.Vertical)
+            self._column.setObjectName("planes_column")
+            self._column.setChildrenCollapsible(False)
+            layout.addWidget(self._outer)
+            self._outer.addWidget(main)
+            self._outer.addWidget(self._column)
+            main.show()
+        self._column.show()
+        return self._column

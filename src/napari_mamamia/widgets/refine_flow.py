@@ -1,0 +1,273 @@
+"""Page Refine at work: its controls, the mouse, the session and what is said of them."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+from qtpy.QtCore import QObject, QTimer
+
+from napari_mamamia.core.edits import Voxel
+from napari_mamamia.services.edit_case import RecoveredWork
+from napari_mamamia.services.live_edits import suggest_radius_mm
+from napari_mamamia.widgets.editing import Editing
+from napari_mamamia.widgets.growing import Growing
+from napari_mamamia.widgets.header import Header
+from napari_mamamia.widgets.keys import Key, bind_image_keys, bind_mask_keys, unbind_mask_keys
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.marks import Marks
+from napari_mamamia.widgets.mask_watch import SaveState
+from napari_mamamia.widgets.notify import Level
+from napari_mamamia.widgets.painting import Painting
+from napari_mamamia.widgets.protocols import Protocols
+from napari_mamamia.widgets.readers import Readers
+from napari_mamamia.widgets.refine_measure import RefineMeasure, images_text
+from napari_mamamia.widgets.refine_page import RefinePage
+from napari_mamamia.widgets.refine_state import RADII_MM, PaintTool
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.session import Session
+
+__all__ = ["RefineFlow", "offer_text"]
+
+_CLOCK_MS: Final = 1_000
+
+
+def offer_text(recovered: RecoveredWork) -> str:
+    """Return what a crash left, with the local time: "Recovered 12 steps from 14:02:"."""
+    then = datetime.fromisoformat(recovered.last_at).astimezone()
+    is_today = then.date() == datetime.now().astimezone().date()
+    when = f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"
+    some = f"{recovered.n_steps} step{'s' * (recovered.n_steps != 1)}"
+    other = " The mask file was changed by something else since." * recovered.mask_changed_since
+    return f"Recovered {some} from {when}, not saved before the program ended.{other}"
+
+
+class RefineFlow(QObject):
+    """Joins the page, the header's saved state, the session, painting, growing and measuring."""
+
+    def __init__(
+        self,
+        page: RefinePage,
+        header: Header,
+        session: Session,
+        scene: Scene,
+        editing: Editing,
+        painting: Painting,
+        growing: Growing,
+        measure: RefineMeasure,
+        marks: Marks,
+        protocols: Protocols,
+        readers: Readers,
+        keys: Sequence[Key],
+        open_next: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._header = header
+        self._session = session
+        self._scene = scene
+        self._editing = editing
+        self._painting = painting
+        self._growing = growing
+        self._measure = measure
+        self._marks = marks
+        self._protocols = protocols
+        self._keys = keys
+        self._open_next = open_next
+        self._keys_on: object = None
+        page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
+        self._connect_page()
+        self._connect_rest()
+        self._begin = QTimer(self)
+        self._begin.setSingleShot(True)
+        self._begin.timeout.connect(self._measure.begin)
+        self._clock = QTimer(self)
+        self._clock.setInterval(_CLOCK_MS)
+        self._clock.timeout.connect(self._tick)
+        self._clock.start()
+        self._show_case()
+
+    def _connect_page(self) -> None:
+        page, editing, painting = self._page, self._editing, self._painting
+        page.tools.tool_wanted.connect(painting.set_tool)
+        page.tools.brush_wanted.connect(painting.set_brush)
+        page.tools.label_wanted.connect(self._protocols.choose_label)
+        page.tools.grow_wanted.connect(self._growing.grow)
+        page.more.tool_wanted.connect(self._growing.use)
+        page.more.protocol_wanted.connect(self._protocols.ask)
+        page.history.undo_wanted.connect(editing.mask.undo)
+        page.history.redo_wanted.connect(editing.mask.redo)
+        page.history.position_wanted.connect(editing.mask.go_to)
+        page.take_over_wanted.connect(editing.take_over)
+        page.save_wanted.connect(editing.save)
+        page.accept_wanted.connect(self.accept)
+        page.discard_wanted.connect(editing.discard)
+        page.changes_wanted.connect(self.show_changes)
+        page.compare_wanted.connect(self.compare)
+
+    def _connect_rest(self) -> None:
+        session, editing = self._session, self._editing
+        editing.opened.connect(self._show_opened)
+        editing.state_changed.connect(self._show_state)
+        editing.stepped.connect(self._show_steps)
+        editing.stepped.connect(self._measure.measure_now)
+        self._painting.state_changed.connect(self._show_tool)
+        self._painting.pointed.connect(self._suggest)
+        self._measure.numbers.connect(self._page.numbers.show_numbers)
+        self._measure.images_ready.connect(self._show_images)
+        self._growing.busy_changed.connect(self._show_images)
+        self._protocols.changed.connect(self._show_protocol)
+        session.case_changed.connect(self._show_case)
+        session.masks_changed.connect(self._show_masks)
+
+    # ----------------------------------------------------------------- actions
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of this page do, by their names in the table."""
+        painting, editing = self._painting, self._editing
+        return {
+            "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
+            "outline_tool": lambda: painting.toggle_tool(PaintTool.OUTLINE),
+            "other_action": painting.toggle_action,
+            "grow": self._growing.grow,
+            "smaller": lambda: painting.step_radius(-1),
+            "larger": lambda: painting.step_radius(1),
+            "stricter": lambda: painting.step_tolerance(-1),
+            "looser": lambda: painting.step_tolerance(1),
+            "compare": self.compare,
+            "accept": self.accept,
+            "undo": editing.mask.undo,
+            "redo": editing.mask.redo,
+            "move_image": painting.pause,
+        }
+
+    def accept(self) -> None:
+        """Save the mask, then open the next case; what cannot be saved keeps its case open."""
+        if self._editing.live is None:
+            return
+        self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
+
+    def compare(self, held: bool) -> None:
+        """Show the start mask in place of the present one while `held`."""
+        live = self._editing.live
+        layer = self._editing.layer
+        if live is None or layer is None:
+            return
+        self._painting.marks_are_free = not held and not self._measure.wants_changes
+        layer.visible = not held
+        self._marks.as_outline(held)
+        if held:
+            start = live.start_labels
+            self._marks.draw(start.box, start.crop == live.label, "start")
+        else:
+            self._marks.clear()
+            self._measure.show_changes()
+        self._page.set_comparing(held, changes=self._measure.wants_changes)
+
+    def show_changes(self, wanted: bool) -> None:
+        """Colour what was added and removed since the start, or no more."""
+        self._measure.wants_changes = wanted
+        self._painting.marks_are_free = not wanted
+        self._marks.clear()
+        self._measure.show_changes()
+        self._page.set_comparing(False, changes=wanted)
+
+    # ------------------------------------------------------------------ showing
+
+    def _show_case(self) -> None:
+        self._page.need("" if self._session.case else "Open a case first.")
+        self._marks.set_case(self._session.case)
+        self._measure.measure_images()
+        image = self._scene.layer(Role.PHASE)
+        if image is not None:
+            bind_image_keys(image, self.actions(), self._keys)
+        self._show_masks()
+        self._show_images()
+
+    def _show_masks(self) -> None:
+        self._page.show_sources(tuple(self._session.masks))
+        mask = self._session.mask(Role.REFINED)
+        whose = ""
+        if mask is not None:
+            origin = mask.started_from or "an empty mask"
+            whose = f"{mask.name}'s mask, made from {origin}"
+        self._page.show_mask(whose, has_mask=self._editing.live is not None)
+        self._show_state()
+
+    def _show_opened(self) -> None:
+        """Show another mask that can be painted on, or that there is none any more."""
+        self.show_changes(False)
+        if self._editing.live is None:
+            self._painting.set_tool(PaintTool.NONE)
+        self._begin.start()
+        self._protocols.apply()
+        self._show_masks()
+        self._show_offer()
+        self._show_steps()
+        self._show_images()
+
+    def _show_offer(self) -> None:
+        opened = self._editing.open
+        recovered = opened.recovered if opened else None
+        self._page.show_offer(offer_text(recovered) if recovered else "")
+
+    def _show_steps(self) -> None:
+        live = self._editing.live
+        if live is None:
+            self._page.history.show_steps((), 0, "", can_undo=False, can_redo=False)
+            return
+        self._page.history.show_steps(
+            live.steps,
+            live.position,
+            live.summary.started_from or "empty mask",
+            can_undo=live.can_undo,
+            can_redo=live.can_redo,
+        )
+        self._page.tools.show_outlines(self._growing.seed_text())
+        self._show_offer()
+
+    def _show_state(self) -> None:
+        state, text = self._editing.state, self._editing.saving.text
+        failing = self._editing.saving.is_failing
+        self._header.set_saved(text, Level.ERROR if failing else Level.HINT)
+        mask = self._session.mask(Role.REFINED)
+        where = f"\n{mask.saved.path}" if mask and mask.saved else ""
+        self._header.saved.setToolTip(f"Whether the edited mask is saved: {text}{where}")
+        can_save = self._editing.is_dirty or state is SaveState.NEW
+        self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)
+
+    def _show_tool(self) -> None:
+        state = self._painting.state
+        self._page.tools.show_state(state)
+        layer = self._editing.layer if state.tool is not PaintTool.NONE else None
+        if layer is not self._keys_on:
+            if self._keys_on is not None:
+                unbind_mask_keys(self._keys_on, self._keys)
+            if layer is not None:
+                bind_mask_keys(layer, self.actions(), self._keys)
+            self._keys_on = layer
+
+    def _show_images(self) -> None:
+        case = self._session.case
+        images = self._measure.images
+        reading = case is not None and not case.is_loaded
+        text = images_text(images, is_reading=reading)
+        missing = images is None or bool(images.missing)
+        self._page.tools.show_hint(text, "warning" if missing else "hint")
+        self._page.tools.set_usable(images is not None, self._growing.is_busy)
+        self._page.more.set_busy(self._growing.is_busy)
+
+    def _show_protocol(self) -> None:
+        text, checklist, labels = self._protocols.shown()
+        self._page.show_protocol(text, checklist)
+        self._page.tools.show_labels(labels)
+
+    def _suggest(self, place: Voxel) -> None:
+        live = self._editing.live
+        if live is None or not self._page.isVisible():
+            return
+        self._page.tools.show_suggestion(suggest_radius_mm(live, place, RADII_MM))
+
+    def _tick(self) -> None:
+        self._show_state()
+        if self._protocols.is_timed:
+            self._show_protocol()

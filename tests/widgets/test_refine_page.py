@@ -1,0 +1,348 @@
+"""The page Refine by its named controls, on fakes and a viewer without a window."""
+
+import json
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.edits import Action, Extent, Features
+from napari_mamamia.services.refine_numbers import MaskNumbers
+from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.own_keys import remapped
+from napari_mamamia.widgets.refine_numbers import RefineNumbers, ShownNumbers
+from napari_mamamia.widgets.refine_state import PaintTool
+
+
+def click(dock, name):
+    dock.findChild(object, name).click()
+
+
+@pytest.fixture
+def refining(qtbot, opened):
+    """A copy of the reference with its numbers measured."""
+    opened.show_page("Refine")
+    click(opened, "refine_from_reference")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    qtbot.waitUntil(lambda: opened.measure.images is not None)
+    return opened
+
+
+def text_of(dock, name):
+    return dock.findChild(object, name).text()
+
+
+# ------------------------------------------------------------------------- tools
+
+
+def test_sliders_and_choices_set_the_brush(refining):
+    tools = refining.refine_page.tools
+    tools.radius.setValue(24)
+    tools.tolerance.setValue(12)
+    tools.features.setCurrentIndex(1)
+    tools.features.activated.emit(1)
+    tools.extents[Extent.PLANE].click()
+    tools.actions[Action.ERASE].click()
+    brush = refining.painting.state.brush
+    # steps of 0.5 mm and of 0.25 noise units
+    assert (brush.radius_mm, brush.tolerance) == (12.0, 3.0)
+    assert (brush.features, brush.extent) == (Features.POST, Extent.PLANE)
+    assert brush.action is Action.ERASE
+    assert text_of(refining, "refine_radius_mm") == "12.0 mm"
+
+
+def test_the_suggested_radius_is_the_distance_to_the_masks_edge(refining):
+    refining.refine_flow._suggest((2.0, 9.0, 12.0))
+    button = refining.refine_page.tools.suggested
+    # the nearest voxel outside 2:4 x 8:12 x 10:16 is a slice below, 3 mm; rows 2 x 2 mm, columns
+    # 3 x 1.5 mm away
+    assert button.text() == "suggested 3.0"
+    button.click()
+    assert refining.painting.state.brush.radius_mm == 3.0
+
+
+def test_no_radius_is_suggested_far_from_the_mask(refining):
+    refining.editing.start(None)
+    refining.refine_flow._suggest((2.0, 9.0, 12.0))
+    assert not refining.refine_page.tools.suggested.isVisible()
+
+
+def test_what_smartpaint_compares_is_shown_with_its_phases(refining):
+    # times 0, 90, 180 s: post is the phase nearest to 150 s; there is none near 450 s
+    assert "phase 2" in text_of(refining, "refine_tools_hint")
+
+
+# ----------------------------------------------------------------------- numbers
+
+
+def test_a_copy_of_the_reference_has_dice_1_and_hd95_0(qtbot, refining):
+    qtbot.waitUntil(lambda: text_of(refining, "refine_dice_start") == "1.00")
+    assert text_of(refining, "refine_hausdorff95_mm_start") == "0.0 mm"
+    # 2 x 4 x 6 voxels of 9 mm3
+    assert text_of(refining, "refine_volume_mm3_reference") == "0.43 ml"
+    # corners are 1 x 3, 3 x 2, 5 x 1.5 mm apart: sqrt(9 + 36 + 56.25) = 10.06
+    assert text_of(refining, "refine_longest_mm_start") == "10.1 mm"
+
+
+def test_the_numbers_follow_a_step(qtbot, refining):
+    box_and_mask = refining.editing.live.labels.copy() > 0
+    box_and_mask[3] = False
+    refining.editing.live.apply_labels("half", half_of(refining, box_and_mask))
+    refining.editing.mask.stepped.emit()
+    # 24 of 48 voxels: Dice 2 * 24 / 72
+    qtbot.waitUntil(lambda: text_of(refining, "refine_dice_now") == "0.67")
+    assert text_of(refining, "refine_dice_start") == "1.00"
+
+
+def half_of(dock, mask):
+    from napari_mamamia.smartpaint.session_state import label_map
+
+    return label_map(mask.astype(np.uint8), dock.session.case.grid)
+
+
+def test_the_numbers_of_a_mask_that_was_let_go_are_dropped(qtbot, refining):
+    qtbot.waitUntil(lambda: text_of(refining, "refine_dice_now") == "1.00")
+    outline(refining, 0)
+    shown = []
+    refining.measure.numbers.connect(shown.append)
+    refining.measure.measure_now()
+    refining.editing.discard()
+    qtbot.wait(100)
+    assert all(numbers.now is None for numbers in shown)
+
+
+def test_without_a_reference_the_numbers_are_dashes_with_the_reason(qtbot):
+    table = RefineNumbers()
+    qtbot.addWidget(table)
+    alone = MaskNumbers(4412.0, 20.0, reason="this case has no reference mask")
+    table.show_numbers(ShownNumbers(alone, alone))
+    cell = table.cells["dice", "now"]
+    assert cell.text() == "–"
+    assert "no reference mask" in cell.toolTip()
+    assert table.cells["volume_mm3", "now"].text() == "4.41 ml"
+    assert isnan(alone.dice)
+
+
+# ----------------------------------------------------------------------- history
+
+
+def outline(dock, z, low=2, high=6):
+    """Draw a square outline on slice z."""
+    mask = dock.editing.live.labels[z : z + 1] > 0
+    mask[0, low:high, low:high] = True
+    from napari_mamamia.core.box import Box
+
+    shape = dock.session.case.grid.shape
+    box = Box((z, 0, 0), (z + 1, *shape[1:]))
+    dock.editing.mask.apply("outline", box, mask, (("axis", 0), ("index", z)))
+
+
+def test_a_click_in_the_history_goes_there(refining):
+    states = [refining.editing.live.labels.copy()]
+    for z in (0, 1, 5):
+        outline(refining, z)
+        states.append(refining.editing.live.labels.copy())
+    history = refining.refine_page.history
+    # lines from the newest: 3, 2, 1, start
+    assert history.model.index(0, 0).data() == "3  outline"
+    for line, steps in ((2, 1), (3, 0), (0, 3)):
+        history.view.clicked.emit(history.model.index(line, 0))
+        assert refining.editing.live.position == steps
+        np.testing.assert_array_equal(refining.editing.live.labels, states[steps])
+
+
+def test_undo_and_redo_are_offered_when_there_is_something(refining):
+    history = refining.refine_page.history
+    assert not history.undo.isEnabled()
+    outline(refining, 0)
+    assert history.undo.isEnabled()
+    history.undo.click()
+    assert not history.undo.isEnabled()
+    assert history.redo.isEnabled()
+
+
+def test_starting_again_is_a_step_and_undo_brings_the_mask_back(refining):
+    before = refining.editing.live.labels.copy()
+    click(refining, "refine_from_nothing")
+    click(refining, "refine_replace")
+    assert refining.editing.live.labels.sum() == 0
+    click(refining, "refine_undo")
+    np.testing.assert_array_equal(refining.editing.live.labels, before)
+
+
+# -------------------------------------------------------------------- comparing
+
+
+def test_the_start_mask_is_shown_while_held(refining):
+    outline(refining, 0)
+    refining.refine_flow.compare(True)
+    assert not refining.scene.layer(Role.REFINED).visible
+    shown = np.count_nonzero(refining.scene.layer(Role.MARKS).data)
+    # the start was the reference of 48 voxels
+    assert shown == 48
+    refining.refine_flow.compare(False)
+    assert refining.scene.layer(Role.REFINED).visible
+    assert refining.marks.is_empty
+
+
+def test_what_changed_is_coloured_by_added_and_removed(qtbot, refining):
+    outline(refining, 0)
+    mask = refining.editing.live.labels.copy()
+    mask[2, 8, 10] = 0
+    refining.editing.live.apply_labels("less", half_of(refining, mask > 0))
+    refining.editing.mask.stepped.emit()
+    click(refining, "refine_changes")
+    qtbot.waitUntil(lambda: not refining.marks.is_empty)
+    values, counts = np.unique(refining.scene.layer(Role.MARKS).data, return_counts=True)
+    # 4 x 4 voxels added (value 3), one removed (value 4)
+    assert dict(zip(values.tolist(), counts.tolist(), strict=True)) | {0: 0} == {0: 0, 3: 16, 4: 1}
+    click(refining, "refine_changes")
+    assert refining.marks.is_empty
+
+
+# ---------------------------------------------------------------- growing, tools
+
+
+def test_growing_is_one_step_from_the_outlined_slices(qtbot, opened, world):
+    opened.show_page("Refine")
+    click(opened, "refine_from_nothing")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    qtbot.waitUntil(lambda: opened.measure.images is not None)
+    outline(opened, 2, 8, 12)
+    outline(opened, 3, 8, 12)
+    click(opened, "refine_grow")
+    live = opened.editing.live
+    qtbot.waitUntil(lambda: live.position == 3)
+    assert ("grow", 2) in world.calls
+    assert live.steps[2].name == "grow (2 outlines)"
+    # 4 x 4 x 6 grown; of the outlines' 2 x 4 x 4 voxels, columns 8 and 9 lie outside of it
+    assert live.labels.sum() == 96 + 2 * 4 * 2
+    assert "a note" in opened.header.message.text()
+
+
+def test_a_mask_that_was_changed_meanwhile_is_not_grown_over(qtbot, refining):
+    outline(refining, 2, 8, 12)
+    refining.growing.grow()
+    outline(refining, 5)
+    after = refining.editing.live.labels.copy()
+    qtbot.waitUntil(lambda: not refining.growing.is_busy, timeout=20_000)
+    np.testing.assert_array_equal(refining.editing.live.labels, after)
+    assert "changed while" in refining.header.message.text()
+
+
+def test_growing_can_be_stopped_in_the_header(qtbot, refining):
+    outline(refining, 2, 8, 12)
+    before = refining.editing.live.labels.copy()
+    refining.growing.grow()
+    click(refining, "header_cancel")
+    assert not refining.growing.is_busy
+    qtbot.wait(50)
+    np.testing.assert_array_equal(refining.editing.live.labels, before)
+
+
+def test_slices_between_two_outlines_are_filled(qtbot, opened):
+    opened.show_page("Refine")
+    click(opened, "refine_from_nothing")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    outline(opened, 1)
+    outline(opened, 3)
+    opened.refine_page.more.fold.click()
+    click(opened, "refine_interpolate")
+    qtbot.waitUntil(lambda: not opened.growing.is_busy)
+    # equal outlines: the slice between is the same
+    np.testing.assert_array_equal(opened.editing.live.labels[2], opened.editing.live.labels[1])
+    assert opened.editing.live.steps[2].name == "interpolate"
+
+
+def test_the_largest_part_alone_is_kept(qtbot, refining):
+    outline(refining, 0, 0, 1)
+    refining.refine_page.more.fold.click()
+    click(refining, "refine_keep_largest")
+    qtbot.waitUntil(lambda: not refining.growing.is_busy)
+    assert refining.editing.live.labels.sum() == 48
+
+
+def test_an_amount_out_of_range_is_said(qtbot, refining):
+    outline(refining, 1)
+    refining.refine_page.more.fold.click()
+    click(refining, "refine_interpolate")
+    qtbot.waitUntil(lambda: "outline another" in refining.header.message.text())
+
+
+# ------------------------------------------------------------------------ protocol
+
+
+def test_a_protocol_sets_phase_brush_and_structures_and_shows_its_checklist(tmp_path, refining):
+    path = tmp_path / "study.json"
+    content = {
+        "name": "Study 1",
+        "phase": 2,
+        "brush": {"tool": "sphere", "radius_mm": 8},
+        "structures": [{"value": 1, "name": "tumour"}, {"value": 2, "name": "node"}],
+        "checklist": ["Is the rim inside?"],
+        "time_limit_s": 600,
+    }
+    path.write_text(json.dumps(content))
+    refining.protocols.load(path)
+    assert refining.scene.phase == 2
+    assert refining.painting.state.brush.radius_mm == 8.0
+    assert "of 10:00" in refining.refine_page.protocol.text()
+    assert "Is the rim inside?" in refining.refine_page.protocol.text()
+    labels = refining.refine_page.tools.labels
+    assert [labels.itemText(k) for k in range(labels.count())] == ["tumour", "node"]
+    labels.activated.emit(1)
+    assert refining.editing.live.label == 2
+    assert refining.editing.live.locked == frozenset({1})
+
+
+def test_a_protocol_that_cannot_be_read_is_said(tmp_path, refining):
+    path = tmp_path / "study.json"
+    path.write_text('{"name": "x", "colour": "red"}')
+    refining.protocols.load(path)
+    assert "colour" in refining.header.message.text()
+    assert refining.protocols.protocol is None
+
+
+# ----------------------------------------------------------------------------- keys
+
+
+def test_a_key_of_the_user_takes_the_place_of_ours(qtbot, viewer, world):
+    world.preferences = replace(world.preferences, keys=(("smartpaint", "Shift+Q"),))
+    dock = MamamiaDock(viewer, world.services())
+    qtbot.addWidget(dock)
+    bound = {str(binding) for binding in viewer.keymap}
+    assert "Shift+Q" in bound
+    assert "Q" not in bound
+
+
+@pytest.mark.parametrize(
+    ("action", "key", "reason"),
+    [
+        ("smartpaint", "W", "already that of 'other_action'"),
+        ("smartpaint", "E", "one of napari's"),
+        ("smartpaint", "Foo", "is no key"),
+        ("fly", "Shift+Q", "no action"),
+    ],
+)
+def test_a_key_that_cannot_be_taken_is_refused_with_the_reason(action, key, reason):
+    table, refused = remapped([(action, key)])
+    assert len(refused) == 1
+    assert reason in refused[0]
+    assert next(key for key in table if key.action == "smartpaint").shown == "Q"
+
+
+def test_the_refused_key_is_said_in_the_header(qtbot, viewer, world):
+    world.preferences = replace(world.preferences, keys=(("smartpaint", "W"),))
+    dock = MamamiaDock(viewer, world.services())
+    qtbot.addWidget(dock)
+    assert "already that of" in dock.header.message.text()
+
+
+def test_undo_is_ours_while_a_tool_is_on_and_naparis_else(refining):
+    layer = refining.scene.layer(Role.REFINED)
+    refining.painting.set_tool(PaintTool.SPHERE)
+    assert {"Ctrl+Z", "Ctrl+Shift+Z", "Space"} <= {str(binding) for binding in layer.keymap}
+    refining.painting.set_tool(PaintTool.NONE)
+    assert not layer.keymap

@@ -1,0 +1,245 @@
+"""Refining in a real window: outline, grow, paint, undo, save, reopen, with the mouse's events."""
+
+import numpy as np
+import pytest
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.services.edit_case import OpenEditing, open_editing
+from napari_mamamia.services.open_case import open_case
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.mask_watch import SaveState
+from napari_mamamia.widgets.refine_state import PaintTool
+
+pytestmark = pytest.mark.window
+
+
+def wait_open(qtbot, panel, case_id):
+    qtbot.waitUntil(
+        lambda: panel.session.case_id == case_id and panel.session.case.is_loaded, timeout=15_000
+    )
+
+
+def native_of(panel):
+    """The widget that the image is drawn on."""
+    return panel.viewer.window._qt_viewer.canvas.native
+
+
+def pixel_of(panel, voxel):
+    """Return where on the canvas a voxel (z, y, x) of the slice shown is drawn."""
+    grid = panel.session.case.grid
+    frame = grid.display_frame()
+    shown = frame.point_to_display(voxel, grid.shape)
+    spacing = frame.per_axis(grid.spacing_mm)
+    world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
+    canvas = panel.viewer.window._qt_viewer.canvas
+    camera = panel.viewer.scene.camera
+    down, across = (world[a - (panel.viewer.dims.ndim - 3)] for a in panel.viewer.dims.displayed)
+    native = canvas.native
+    x = native.width() / 2 + (across - camera.center[-1]) * camera.zoom
+    y = native.height() / 2 + (down - camera.center[-2]) * camera.zoom
+    return QPoint(round(x), round(y))
+
+
+def drag(qtbot, panel, voxels, button=Qt.MouseButton.LeftButton, modifier=None):
+    """Press, move along and release with the mouse on the canvas."""
+    native = native_of(panel)
+    keys = modifier or Qt.KeyboardModifier.NoModifier
+    pixels = [pixel_of(panel, voxel) for voxel in voxels]
+    QTest.mouseMove(native, pixels[0])
+    QTest.mousePress(native, button, keys, pixels[0])
+    for pixel in pixels[1:]:
+        QTest.mouseMove(native, pixel)
+        qtbot.wait(12)
+    QTest.mouseRelease(native, button, keys, pixels[-1])
+    qtbot.wait(12)
+
+
+def ring(centre, radius, points=24):
+    """Return voxels (z, y, x) on a circle in the plane of z."""
+    z, y, x = centre
+    turns = np.linspace(0, 2 * np.pi, points)
+    return [(z, y + radius * np.sin(t), x + radius * np.cos(t)) for t in turns]
+
+
+def middle_of(mask):
+    """Return the voxel in the middle of the mask's fullest plane of z, and a radius inside it."""
+    z = int(mask.sum(axis=(1, 2)).argmax())
+    places = np.argwhere(mask[z])
+    y, x = places.mean(axis=0)
+    return (z, float(y), float(x)), 0.45 * float(np.sqrt(len(places)))
+
+
+@pytest.fixture
+def refining(qtbot, docked, small_data_set):
+    """A mask made from nothing by Ana, on the slice of the tumour."""
+    docked.session.set_reader("Ana")
+    docked.header.set_reader("Ana")
+    docked.open_data_set(small_data_set, "A_2")
+    wait_open(qtbot, docked, "A_2")
+    docked.show_page("Refine")
+    docked.editing.start(None)
+    qtbot.waitUntil(lambda: docked.editing.live is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: docked.measure.images is not None, timeout=15_000)
+    truth = docked.session.mask(Role.REFERENCE).buffer > 0
+    centre, radius = middle_of(truth)
+    docked.scene.go_to(tuple(round(v) for v in centre), centre=False)
+    docked.centre, docked.radius = centre, radius
+    return docked
+
+
+def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
+    qtbot, window, refining, control, picture, canvas
+):
+    panel, native = refining, native_of(refining)
+    buffer = panel.session.mask(Role.REFINED).buffer
+    centre, radius = panel.centre, panel.radius
+    camera = tuple(window.scene.camera.center), window.scene.camera.zoom
+    picture(window, "20_refine_start")
+
+    native.setFocus()
+    QTest.keyClick(native, Qt.Key.Key_O)
+    assert panel.painting.state.tool is PaintTool.OUTLINE
+    drag(qtbot, panel, ring(centre, radius))
+    # an outline is close to a disc of that radius
+    assert abs(int(buffer.sum()) - np.pi * radius**2) < 0.35 * np.pi * radius**2
+    assert np.flatnonzero(buffer.any(axis=(1, 2))).tolist() == [centre[0]]
+    picture(window, "21_outlined")
+
+    QTest.keyClick(native, Qt.Key.Key_R)
+    qtbot.waitUntil(lambda: not panel.growing.is_busy, timeout=30_000)
+    assert len(np.flatnonzero(buffer.any(axis=(1, 2)))) > 1
+    picture(window, "22_grown")
+
+    QTest.keyClick(native, Qt.Key.Key_Q)
+    states = [buffer.copy()]
+    for stroke in range(10):
+        z, y, x = centre
+        modifier = Qt.KeyboardModifier.ShiftModifier if stroke % 2 else None
+        right = stroke % 3 == 2
+        button = Qt.MouseButton.RightButton if right else Qt.MouseButton.LeftButton
+        at = (z, y + radius * 1.4 * np.sin(stroke), x + radius * 1.4 * np.cos(stroke))
+        drag(qtbot, panel, [at, (z, at[1] + 2, at[2] + 1)], button, modifier)
+        states.append(buffer.copy())
+    live = panel.editing.live
+    assert (tuple(window.scene.camera.center), window.scene.camera.zoom) == camera
+    assert live.position > 8
+    picture(window, "23_painted")
+
+    position = live.position
+    for _ in range(3):
+        QTest.keyClick(native, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert live.position == position - 3
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(native, Qt.Key.Key_Z, both)
+    assert live.position == position - 2
+    painted = buffer.copy()
+    dice = panel.findChild(QWidget, "refine_dice_now")
+    qtbot.waitUntil(lambda: dice.text() not in ("–", "0.00"), timeout=15_000)
+    picture(window, "24_undone")
+
+    QTest.keyPress(native, Qt.Key.Key_T)
+    assert not panel.scene.layer(Role.REFINED).visible
+    QTest.keyRelease(native, Qt.Key.Key_T)
+    assert panel.scene.layer(Role.REFINED).visible
+    control(panel, "refine_changes")
+    qtbot.waitUntil(lambda: not panel.marks.is_empty, timeout=15_000)
+    picture(window, "25_changes")
+    control(panel, "refine_changes")
+
+    control(panel, "refine_save")
+    qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=15_000)
+    picture(window, "26_saved")
+    path = panel.session.workspace.refined("Ana", "A_2")
+    np.testing.assert_array_equal(read_labels(path).dense() > 0, painted > 0)
+
+    panel.cases_flow.open_case("A_1")
+    wait_open(qtbot, panel, "A_1")
+    panel.cases_flow.open_case("A_2")
+    wait_open(qtbot, panel, "A_2")
+    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
+    assert panel.editing.state is SaveState.SAVED
+    np.testing.assert_array_equal(panel.session.mask(Role.REFINED).buffer, painted)
+    picture(window, "27_reopened")
+
+    native.setFocus()
+    QTest.keyClick(native, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    wait_open(qtbot, panel, "B_1")
+
+
+def test_the_cursor_is_a_circle_and_says_what_a_press_does(qtbot, window, refining, picture):
+    refining.painting.set_tool(PaintTool.SMARTPAINT)
+    native = native_of(refining)
+    QTest.mouseMove(native, pixel_of(refining, refining.centre))
+    qtbot.waitUntil(lambda: not refining.marks.is_empty, timeout=5000)
+    text = native.findChild(QWidget, "brush_text")
+    assert text.isVisible()
+    assert text.text() == "+ 3-D"
+    assert window.cursor.style == "circle"
+    # in world units, mm: the circle of what is painted, a little less than the brush's radius
+    assert 0.8 * 12 < window.cursor.size < 12
+    picture(window, "28_cursor")
+
+
+def test_unsaved_work_of_a_crash_is_offered_in_the_dock(
+    qtbot, window, refining, control, picture, small_data_set
+):
+    panel = refining
+    panel.cases_flow.open_case("A_1")
+    wait_open(qtbot, panel, "A_1")
+    painted = crash(panel, "A_2")
+    panel.cases_flow.open_case("A_2")
+    wait_open(qtbot, panel, "A_2")
+    qtbot.waitUntil(lambda: panel.refine_page.offer.isVisible(), timeout=15_000)
+    picture(window, "29_recovered")
+    np.testing.assert_array_equal(panel.session.mask(Role.REFINED).buffer, painted)
+    control(panel, "refine_leave")
+    assert not panel.session.mask(Role.REFINED).buffer.any()
+    control(panel, "refine_undo")
+    np.testing.assert_array_equal(panel.session.mask(Role.REFINED).buffer, painted)
+
+
+def crash(panel, case_id):
+    """Paint a sphere and end as a kill does: the mask is not written, the journal stays."""
+    opened = panel.session.opened
+    case = run_job(open_case(opened.data_set.case(case_id), None))
+    editing = run_job(open_editing(case, opened.workspace, "Ana"))
+    editing.session.press(panel.centre, Brush(Tool.SPHERE))
+    editing.session.release()
+    editing.journal.close()
+    return editing.session.labels.copy()
+
+
+def test_every_state_of_the_page_fits(qtbot, window, refining, picture):
+    refining.painting.set_tool(PaintTool.SMARTPAINT)
+    drag(qtbot, refining, [refining.centre, refining.centre])
+    refining.refine_page.more.fold.click()
+    for theme, width, height in (
+        ("dark", 1400, 900),
+        ("dark", 1900, 1050),
+        ("light", 1900, 1050),
+        ("light", 1400, 900),
+    ):
+        window.theme = theme
+        window.window.resize(width, height)
+        pixels = picture(window, f"refine_{theme}_{width}")
+        assert pixels[:, -refining.width() :].astype(int).std() > 5
+        assert refining.minimumSizeHint().width() <= refining.width()
+        assert refining.refine_page.accept.isVisible()
+
+
+def test_a_full_disk_is_said_in_the_header_and_the_strokes_stay(
+    qtbot, window, refining, picture, monkeypatch
+):
+    reason = "NOT recorded: No space left on device; 1 record(s) wait in memory"
+    monkeypatch.setattr(OpenEditing, "problem", property(lambda _: reason))
+    refining.painting.set_tool(PaintTool.SPHERE)
+    drag(qtbot, refining, [refining.centre, refining.centre])
+    assert "NOT kept" in refining.header.saved.text()
+    assert "No space left" in refining.header.message.text()
+    assert refining.session.mask(Role.REFINED).buffer.any()
+    picture(window, "30_not_kept")
