@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io import dicom_headers
 from napari_mamamia.io.dicom import find_phases
 from napari_mamamia.io.dicom_exam import find_exam
 from napari_mamamia.io.dicom_files import read_studies
+from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_pixels import fill_planes
+from napari_mamamia.io.dicom_quick import read_quickly
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.services.open_case import load_case
 
@@ -101,6 +105,16 @@ def test_the_clock_that_the_user_names_counts(tmp_path):
 def test_two_clocks_that_contradict_each_other_are_refused_with_both(tmp_path):
     phantoms.write_exam(tmp_path, AcquisitionNumber=lambda phase, _: 9 - phase)
     with pytest.raises(CaseError, match=r"in doubt: by AcquisitionTime .* by AcquisitionNumber"):
+        exam_of(tmp_path)
+
+
+def test_an_exam_over_midnight_without_dates_is_refused_where_instance_numbers_disagree(tmp_path):
+    phantoms.write_exam(
+        tmp_path,
+        AcquisitionTime=lambda phase, _: ("235900", "000030", "000200")[phase],
+        InstanceNumber=lambda phase, z: 4 * phase + z,
+    )
+    with pytest.raises(CaseError, match=r"in doubt: by AcquisitionTime .* by InstanceNumber"):
         exam_of(tmp_path)
 
 
@@ -331,6 +345,27 @@ def test_a_compressed_series_gives_its_values(tmp_path):
     assert np.array_equal(values_of(exam_of(tmp_path)), values)
 
 
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("program", "option"),
+    [("dcmcjpeg", "+e1"), ("dcmcjpls", "+el"), ("dcmcjpeg", "+el")],
+    ids=["JPEG lossless, first order", "JPEG-LS lossless", "JPEG lossless"],
+)
+def test_a_series_that_dcmtk_compressed_without_loss_gives_its_values(tmp_path, program, option):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is absent (Debian package dcmtk)")
+    values = phantoms.write_exam(tmp_path)
+    for file in tmp_path.iterdir():
+        subprocess.run([program, option, file, file], check=True)
+    syntaxes = {pydicom_of(file).file_meta.TransferSyntaxUID for file in tmp_path.iterdir()}
+    assert all(syntax.is_compressed for syntax in syntaxes)
+    assert np.array_equal(values_of(exam_of(tmp_path)), values)
+
+
+def pydicom_of(file):
+    return pytest.importorskip("pydicom").dcmread(file)
+
+
 def test_a_compression_without_a_plugin_is_refused_by_its_name_and_the_packages(
     tmp_path, monkeypatch
 ):
@@ -344,7 +379,7 @@ def test_a_compression_without_a_plugin_is_refused_by_its_name_and_the_packages(
         image.save_as(file)
     decoder = pydicom.pixels.get_decoder(pydicom.uid.JPEG2000Lossless)
     monkeypatch.setattr(decoder, "_available", {})
-    with pytest.raises(FormatError, match=r"JPEG 2000 .*Lossless.* needs .*pip install pylibjpeg"):
+    with pytest.raises(FormatError, match=r"JPEG 2000 .*Lossless.* needs .*pip install .*dicom"):
         values_of(exam_of(tmp_path))
 
 
@@ -390,3 +425,41 @@ def test_philips_own_slope_makes_the_signal_and_rescale_does_not_matter(tmp_path
     out = np.zeros(exam.grid.shape, np.float32)
     run_job(fill_planes(exam.stacks[1], out))
     assert np.array_equal(out, 2.0 * values[1] + 4.0)
+
+
+# ---- the quick header reader against pydicom
+
+
+def assert_quick_is_pydicoms(files, monkeypatch):
+    quick = [read_slices(file) for file in files]
+    monkeypatch.setattr(dicom_headers, "read_quickly", lambda stream: None)
+    slow = [read_slices(file) for file in files]
+    assert quick == slow
+
+
+@pytest.mark.parametrize("syntax", [phantoms.IMPLICIT, phantoms.EXPLICIT])
+def test_headers_read_quickly_are_those_that_pydicom_reads(tmp_path, monkeypatch, syntax):
+    phantoms.write_exam(
+        tmp_path,
+        2,
+        syntax=syntax,
+        SeriesDescription="dyn é",
+        SpecificCharacterSet="ISO_IR 100",
+        EchoTime=1.25,
+        ScanOptions=["FS", "PFP"],
+        TriggerTime="12.5 ",
+        TemporalPositionIdentifier=3,
+        RescaleSlope="2.0",
+        RedPaletteColorLookupTableData=bytes(70_000),
+        ReferencedImageSequence=[],
+    )
+    assert_quick_is_pydicoms(sorted(tmp_path.iterdir()), monkeypatch)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("folder", ["ge_4d/In", "philips_4d/In", "ge_fmri/001", "refuse"])
+def test_real_headers_read_quickly_are_those_that_pydicom_reads(real_data, monkeypatch, folder):
+    files = sorted(file for file in (real_data("dicom") / folder).rglob("*") if is_dicom_file(file))
+    with files[0].open("rb") as stream:
+        assert read_quickly(stream) is not None
+    assert_quick_is_pydicoms(files[:20], monkeypatch)

@@ -11,7 +11,8 @@ from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.dicom_seg import read_segmentation
-from napari_mamamia.io.dicom_seg_writer import SegmentMeaning, write_segmentation
+from napari_mamamia.io.dicom_seg_codes import SegmentMeaning
+from napari_mamamia.io.dicom_seg_writer import write_segmentation
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.volumes import read_phase_header
 

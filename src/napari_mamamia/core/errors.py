@@ -8,6 +8,7 @@ __all__ = [
     "MamamiaError",
     "MissingExtraError",
     "ModelError",
+    "PacsError",
     "SaveConflictError",
     "SaveError",
 ]
@@ -27,6 +28,10 @@ class GridMismatchError(MamamiaError, ValueError):
 
 class ClusterError(MamamiaError, ConnectionError):
     """A dask cluster cannot be reached or started."""
+
+
+class PacsError(MamamiaError, ConnectionError):
+    """A PACS cannot be reached, refuses a request, or broke off a transfer."""
 
 
 class FormatError(MamamiaError, ValueError):

@@ -7,6 +7,7 @@ patient's left, y to anterior, z to superior.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
@@ -88,9 +89,7 @@ class DisplayFrame:
         s, r, c = (values[axis] for axis in self.order)
         return (s, r, c)
 
-    def within(
-        self, shown: "DisplayFrame"
-    ) -> tuple[tuple[int, int, int], tuple[bool, bool, bool]]:
+    def within(self, shown: "DisplayFrame") -> tuple[tuple[int, int, int], tuple[bool, bool, bool]]:
         """Return this view as a turn of what `shown` displays.
 
         For each axis (slice, row, column) of this view: which displayed axis of `shown` it is, 0 to
@@ -262,20 +261,31 @@ class Grid:
     def _anatomical_axes(self) -> tuple[list[int], list[int]]:
         """Return, for array axes (z, y, x), the sign along and the index of the closest RAS axis.
 
-        The polar rotation of the direction matrix (its closest orthogonal matrix) is assigned
-        greedily, largest cosine first, so that each anatomical axis is used once.
+        Remembered for the last affines: the window asks at each movement of the mouse.
         """
-        u, _, vt = np.linalg.svd(self.matrix_mm / np.array(self.spacing_mm))
-        rotation = u @ vt
-        strength = np.abs(rotation)
-        signs, worlds = [0, 0, 0], [0, 0, 0]
-        for _ in range(3):
-            world, axis = np.unravel_index(int(np.argmax(strength)), (3, 3))
-            signs[axis] = 1 if rotation[world, axis] > 0 else -1
-            worlds[axis] = int(world)
-            strength[world, :] = -1.0
-            strength[:, axis] = -1.0
-        return signs, worlds
+        signs, worlds = _axes_of(self.affine.tobytes())
+        return list(signs), list(worlds)
+
+
+@lru_cache(maxsize=64)
+def _axes_of(affine: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return signs and indices of the closest RAS axes, see `Grid`, of a float64 4x4 affine.
+
+    The polar rotation of the direction matrix (its closest orthogonal matrix) is assigned greedily,
+    largest cosine first, so that each anatomical axis is used once.
+    """
+    matrix = np.frombuffer(affine).reshape(4, 4)[:3, 2::-1]
+    u, _, vt = np.linalg.svd(matrix / np.linalg.norm(matrix, axis=0))
+    rotation = u @ vt
+    strength = np.abs(rotation)
+    signs, worlds = [0, 0, 0], [0, 0, 0]
+    for _ in range(3):
+        world, axis = np.unravel_index(int(np.argmax(strength)), (3, 3))
+        signs[axis] = 1 if rotation[world, axis] > 0 else -1
+        worlds[axis] = int(world)
+        strength[world, :] = -1.0
+        strength[:, axis] = -1.0
+    return tuple(signs), tuple(worlds)
 
 
 def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") -> None:

@@ -1,29 +1,26 @@
-"""A folder of DICOM series, one for each phase -> ordered phases with times.
+"""A folder of DICOM files -> ordered phases with times, for the window; and their voxels.
 
-The simplest form: single-frame MR files, each series one complete stack, all on one grid, ordered
-by a clock that the files carry. Whatever leaves a doubt is refused with the reason.
+One series with all phases, or one for each phase; classic or enhanced multi-frame. Which clock
+orders them is judged in `napari_mamamia.io.dicom_clocks`. Whatever leaves a doubt is refused with
+the reason.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.dicom_slices import (
-    CLOCKS,
-    OtherImage,
-    Slice,
-    is_dicom_file,
-    read_plane,
-    read_slice,
-)
-from napari_mamamia.io.dicom_stack import Stack, make_stack
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.io.dicom_exam import Exam, find_exam
+from napari_mamamia.io.dicom_files import read_studies
+from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
+from napari_mamamia.io.dicom_pixels import fill_planes
+from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
+from napari_mamamia.io.dicom_stack import find_places
 from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.sources import CaseFiles, PhaseSource
@@ -33,7 +30,6 @@ __all__ = ["find_phases", "looks_like_dicom", "read_dicom_header", "read_dicom_i
 _log = logging.getLogger(__name__)
 
 _LOOK_AT: Final = 8
-_INDEX: Final = "DICOMDIR"
 
 
 def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
@@ -49,39 +45,49 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 def find_phases(folder: Path) -> CaseFiles:
-    """Return the phases of the exam in a folder and its direct subfolders, in order of time.
+    """Return the phases of the exam in a folder and below it, in order of time.
 
-    The case id is the folder's name: headers may hold the patient's. Files that are no MR images
-    are left out. `time_s` of a phase is the difference to the first one under the first of
-    `CLOCKS` that all series have and that is not the same in all.
+    The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
+    are left out. `time_s` of a phase is None where no element tells it.
 
     Raises
     ------
     FormatError
         If there is no MR image, or a file is damaged or lacks what its place depends on.
     CaseError
-        If a series is no complete stack, the series do not share one grid, or clock and series
-        number do not put them into one order.
+        If there are several exams, or the exam contradicts itself; see `find_exam`.
     MissingExtraError
         If pydicom is not installed.
     """
-    series: dict[str, list[Slice]] = {}
-    for piece in _mr_slices(folder):
-        series.setdefault(piece.series_uid, []).append(piece)
-    stacks = [make_stack(slices) for slices in series.values()]
-    _require_one_exam(folder, stacks)
-    phases = tuple(
-        PhaseSource(tuple(piece.file for piece in stack.slices), time_s=time_s)
-        for stack, time_s in _in_order_of_time(folder, stacks)
-    )
-    return CaseFiles(folder.name, phases)
+    studies = run_job(read_studies(folder))
+    damaged = [reason for study in studies for reason in study.damaged]
+    if damaged:
+        raise FormatError(damaged[0])
+    with_images = [study for study in studies if any(True for _ in study.headers)]
+    if len(with_images) > 1:
+        raise CaseError(
+            f"expected one exam in {folder}, but it holds {len(with_images)} different studies, "
+            f"below {with_images[0].folder} and {with_images[1].folder}: open one exam's folder"
+        )
+    exam = find_exam((with_images or studies)[0].images, str(folder))
+    for row in exam.rows:
+        if row.fate.startswith("left out"):
+            _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
+    return CaseFiles(folder.name, _sources(exam))
 
 
-def read_dicom_header(files: Sequence[Path]) -> VolumeHeader:
-    """Return shape, type and place of one series; `files` are in slice order.
+def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> VolumeHeader:
+    """Return shape, type and place of one phase; `files` are in slice order.
 
     Voxel (x, y, z) counts along a row, down a column, and up the stack. Where slices are scaled
     differently, `slope` and `intercept` are those of one slice and a warning says so.
+
+    Parameters
+    ----------
+    files
+        The file of each plane.
+    frames
+        The frame in each file, from 0; empty for single-frame files.
 
     Raises
     ------
@@ -92,26 +98,25 @@ def read_dicom_header(files: Sequence[Path]) -> VolumeHeader:
     MissingExtraError
         If pydicom is not installed.
     """
-    pieces = [read_slice(file) for file in files]
-    slices = [piece for piece in pieces if isinstance(piece, Slice)]
-    if not slices or len(slices) < len(pieces):
-        raise FormatError(f"expected MR images only, got {_named(pieces)}: open the folder again")
-    stack = make_stack(slices)
-    if [piece.file for piece in stack.slices] != list(files):
+    slices = _read(files, frames)
+    places = find_places(slices)
+    if [row[0] for row in places.rows] != slices:
         raise FormatError(
-            f"expected the files of {stack.name} in slice order, but {files[0]} is not where it "
+            f"expected the files of {places.name} in slice order, but {files[0]} is not where it "
             "belongs: open the folder again"
         )
-    scalings = {(piece.slope, piece.intercept) for piece in slices}
+    scalings = {piece.scaling.pair for piece in slices}
     slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
     warnings: tuple[str, ...] = ()
     if len(scalings) > 1:
-        warnings = (f"the slices of {stack.name} are scaled one by one (RescaleSlope differs)",)
+        warnings = (f"the slices of {places.name} are scaled one by one (RescaleSlope differs)",)
     stored = slices[0].stored
-    return VolumeHeader(files[0], stack.grid, stored, slope, intercept, warnings=warnings)
+    return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
 
 
-def read_dicom_into(files: Sequence[Path], header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
+def read_dicom_into(
+    files: Sequence[Path], header: VolumeHeader, out: NDArray[Any], frames: Sequence[int] = ()
+) -> Job[None]:
     """Fill `out`, (z, y, x) of the header's dtype, plane by plane; each slice's scaling applied.
 
     Raises
@@ -121,15 +126,45 @@ def read_dicom_into(files: Sequence[Path], header: VolumeHeader, out: NDArray[An
     MissingExtraError
         If pydicom is not installed.
     """
-    for index, file in enumerate(files):
-        plane, slope, intercept = read_plane(file)
-        if plane.shape != out.shape[1:]:
-            raise FormatError(
-                f"expected {out.shape[1:]} rows and columns in {file}, got {plane.shape}: "
-                "export the series again"
-            )
-        out[index] = plane * slope + intercept if header.is_scaled else plane
-        yield Progress(index + 1, len(files), f"Reading slice {index + 1} of {len(files)}")
+    if out.dtype != header.dtype:
+        raise ValueError(f"out must be of {header.dtype} for {header.path.name}, got {out.dtype}")
+    yield from fill_planes(_read(files, frames), out)
+
+
+def _read(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
+    """Return the plane of each file and frame; a file of many frames is read once."""
+    known: dict[Path, tuple[Slice, ...]] = {}
+    for file in files:
+        if file not in known:
+            found = read_slices(file)
+            if isinstance(found, BadImage):
+                raise FormatError(found.reason)
+            if isinstance(found, OtherImage):
+                raise FormatError(
+                    f"expected MR images only, got 1 x {found.kind} ({file}): open the folder again"
+                )
+            known[file] = found
+    wanted = frames or [0] * len(files)
+    try:
+        return [known[file][frame] for file, frame in zip(files, wanted, strict=True)]
+    except IndexError as error:
+        raise FormatError(
+            f"expected at least {max(wanted) + 1} frames in {files[0]}: open the folder again, it "
+            "has changed"
+        ) from error
+
+
+def _sources(exam: Exam) -> tuple[PhaseSource, ...]:
+    times = exam.times_s or (None,) * len(exam.stacks)
+    has_frames = any(piece.frame for stack in exam.stacks for piece in stack)
+    return tuple(
+        PhaseSource(
+            tuple(piece.file for piece in stack),
+            time_s=time,
+            frames=tuple(piece.frame for piece in stack) if has_frames else (),
+        )
+        for stack, time in zip(exam.stacks, times, strict=True)
+    )
 
 
 def _holds_dicom(folder: Path, names: Sequence[str]) -> bool:
@@ -141,87 +176,3 @@ def _holds_dicom(folder: Path, names: Sequence[str]) -> bool:
 def _may_be_dicom(name: str) -> bool:
     _, dot, suffix = name.rpartition(".")
     return not dot or suffix.lower() in {"dcm", "ima"} or suffix.isdigit()
-
-
-def _mr_slices(folder: Path) -> list[Slice]:
-    pieces = [read_slice(file) for file in _dicom_files(folder)]
-    others = [piece for piece in pieces if isinstance(piece, OtherImage)]
-    slices = [piece for piece in pieces if isinstance(piece, Slice)]
-    if not slices:
-        raise FormatError(
-            f"expected MR images in {folder} or its direct subfolders, got {_named(others)}: "
-            "choose the folder of the DCE series"
-        )
-    if others:
-        _log.info("left out %s", _named(others))
-    return slices
-
-
-def _dicom_files(folder: Path) -> list[Path]:
-    entries = [folder / name for name in sorted(list_names(folder))]
-    subfolders = (entry for entry in entries if entry.is_dir())
-    inside = [sub / name for sub in subfolders for name in sorted(list_names(sub))]
-    return [file for file in (*entries, *inside) if file.name != _INDEX and is_dicom_file(file)]
-
-
-def _named(pieces: Sequence[Slice | OtherImage]) -> str:
-    kinds = Counter(piece.kind for piece in pieces if isinstance(piece, OtherImage))
-    return ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items())) or "no image"
-
-
-def _require_one_exam(folder: Path, stacks: Sequence[Stack]) -> None:
-    first = stacks[0]
-    for other in stacks[1:]:
-        if other.slices[0].study_uid != first.slices[0].study_uid:
-            raise CaseError(
-                f"expected one exam in {folder}, but {first.name} and {other.name} are of "
-                "different studies: open one exam's folder"
-            )
-        if not other.grid.is_same_place(first.grid):
-            raise CaseError(
-                f"expected series of one size and place in {folder}, but {_described(first)} and "
-                f"{_described(other)}: move the series that are no DCE phases out of the folder"
-            )
-
-
-def _described(stack: Stack) -> str:
-    z, y, x = stack.grid.shape
-    spacing = " x ".join(f"{mm:.2f}" for mm in stack.grid.spacing_mm)
-    return f"{stack.name} has {z} slices of {y} x {x} ({stack.grid.orientation}, {spacing} mm)"
-
-
-def _in_order_of_time(folder: Path, stacks: Sequence[Stack]) -> list[tuple[Stack, float]]:
-    """Return the stacks by time, with seconds since the first."""
-    if len(stacks) == 1:
-        return [(stacks[0], 0.0)]
-    clock, times = _clock(folder, stacks)
-    ordered = sorted(zip(times, range(len(stacks)), strict=True))
-    for (time, a), (later, b) in pairwise(ordered):
-        if time == later:
-            raise CaseError(
-                f"expected phases one after the other in {folder}, but {stacks[a].name} and "
-                f"{stacks[b].name} have one {clock}: move the series that is no phase of its own "
-                "out of the folder"
-            )
-    numbers = [stacks[index].slices[0].series_number for _, index in ordered]
-    known = [number for number in numbers if number is not None]
-    if known != sorted(known):
-        raise CaseError(
-            f"the order of the phases in {folder} is in doubt: by {clock} the series are "
-            f"{', '.join(map(str, known))}, by SeriesNumber {', '.join(map(str, sorted(known)))}; "
-            "convert the exam to NIfTI with the phases in the right order"
-        )
-    return [(stacks[index], time - ordered[0][0]) for time, index in ordered]
-
-
-def _clock(folder: Path, stacks: Sequence[Stack]) -> tuple[str, list[float]]:
-    """Return the first clock that all series have and that is not the same in all."""
-    for name in CLOCKS:
-        times = [time for stack in stacks if (time := stack.clock_s(name)) is not None]
-        if len(times) == len(stacks) and len(set(times)) > 1:
-            return name, times
-    raise CaseError(
-        f"expected a clock that orders the {len(stacks)} series of {folder}, but "
-        f"{', '.join(CLOCKS)} are missing or the same in all: "
-        "convert the exam to NIfTI with the phases in the right order"
-    )

@@ -1,4 +1,4 @@
-"""Slices of one DICOM series -> one complete, straight stack, or a refusal."""
+"""Planes of one DICOM series -> stacks on one grid, one for each time; or a refusal."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom_slices import Slice
 
-__all__ = ["Stack", "make_stack"]
+__all__ = ["Places", "find_places", "require_one_orientation"]
 
 # Our own choices, far above what rounding in headers causes and far below a slice.
 _SAME_COSINE: Final = 1e-4
@@ -22,52 +22,66 @@ _FEWEST: Final = 3
 """With fewer slices there are no two gaps to compare, and a missing slice would not show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """The slices of one series, ordered along their normal, and their grid."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Planes of one series by where they lie.
 
-    slices: tuple[Slice, ...]
+    `rows` holds, for each place up the stack, the planes that show it, as many at each; their
+    order in time is not known yet. `grid` is that of one stack.
+    """
+
+    rows: tuple[tuple[Slice, ...], ...]
     grid: Grid
+
+    @property
+    def n_times(self) -> int:
+        """How often each place is shown."""
+        return len(self.rows[0])
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """All planes, place by place."""
+        return tuple(piece for row in self.rows for piece in row)
 
     @property
     def name(self) -> str:
         """The series as messages name it."""
-        return self.slices[0].series_name
-
-    def clock_s(self, name: str) -> float | None:
-        """Return the earliest time of its slices under one clock, None where one has none."""
-        times = [piece.clocks_s.get(name) for piece in self.slices]
-        known = [time for time in times if time is not None]
-        return min(known) if len(known) == len(times) else None
+        return self.rows[0][0].series_name
 
 
-def make_stack(slices: Sequence[Slice]) -> Stack:
-    """Return the slices of one series as a stack.
+def find_places(slices: Sequence[Slice]) -> Places:
+    """Return the planes of one series by place.
 
     Raises
     ------
     CaseError
-        If they differ in size, spacing, type or orientation, several show one place (a 4-D
-        series), fewer than 3 are there, gaps are unequal, or the stack is slanted.
+        If they differ in size, spacing, type or orientation, places are shown unequally often,
+        fewer than 3 are there, gaps are unequal, or the stack is slanted.
     """
     first = slices[0]
-    _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
+    require_one_orientation(slices)
     _require_equal(slices, "size (rows, columns)", lambda s: s.shape)
     _require_equal(slices, "type of values", lambda s: str(s.stored))
     _require_close(slices, "PixelSpacing", lambda s: s.spacing_mm, _SAME_MM)
     row, column, normal = _directions(first)
-    heights = np.array([np.dot(s.position_mm, normal) for s in slices])
+    heights = np.array([piece.position_mm for piece in slices]) @ normal
     order = np.argsort(heights, kind="stable")
-    ordered = tuple(slices[i] for i in order)
-    _require_one_volume(ordered, heights[order])
-    step = _step(ordered, heights[order], normal)
+    rows = _rows([slices[i] for i in order], heights[order])
+    _require_equal_rows(rows)
+    step = _step([row[0] for row in rows], normal)
+    _require_in_line(rows, step)
     affine = np.eye(4)
     affine[:3, 0] = row * first.spacing_mm[1]
     affine[:3, 1] = column * first.spacing_mm[0]
     affine[:3, 2] = step
-    affine[:3, 3] = ordered[0].position_mm
+    affine[:3, 3] = rows[0][0].position_mm
     ras = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
-    return Stack(ordered, Grid((len(ordered), *first.shape), ras))
+    return Places(rows, Grid((len(rows), *first.shape), ras))
+
+
+def require_one_orientation(slices: Sequence[Slice]) -> None:
+    """Raise `CaseError` where planes of one series do not lie parallel to each other."""
+    _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
 
 
 def _directions(piece: Slice) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -100,56 +114,80 @@ def _require_close(
 
 def _differ(a: Slice, b: Slice, what: str, value: Callable[[Slice], object]) -> CaseError:
     return CaseError(
-        f"expected one {what} in {a.series_name}, got {value(a)} in {a.file} and {value(b)} in "
-        f"{b.file}: split the series so that each part has one"
+        f"expected one {what} in {a.series_name}, got {value(a)} in {a.name} and {value(b)} in "
+        f"{b.name}: split the series so that each part has one"
     )
 
 
-def _require_one_volume(ordered: Sequence[Slice], heights: NDArray[Any]) -> None:
-    """Refuse a series that shows some place more than once, or has too few slices."""
-    name = ordered[0].series_name
-    starts = np.flatnonzero(np.diff(heights, prepend=-np.inf) > _SAME_MM)
-    counts = np.diff(starts, append=len(ordered))
-    if counts.min() > 1:
+def _rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
+    starts = [int(i) for i in np.flatnonzero(np.diff(heights, prepend=-np.inf) > _SAME_MM)]
+    ends = [*starts[1:], len(ordered)]
+    return tuple(tuple(ordered[a:b]) for a, b in zip(starts, ends, strict=True))
+
+
+def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
+    """Refuse places that are shown unequally often, and too few of them."""
+    name = rows[0][0].series_name
+    counts = np.array([len(row) for row in rows])
+    usual = int(np.median(counts))
+    odd = int(np.argmax(counts != usual))
+    if counts[odd] != usual and usual == 1:
         raise CaseError(
-            f"expected one time point in {name}, but it shows each of its {len(starts)} places "
-            f"{counts.max()} times (a 4-D series), which cannot be taken apart yet: export one "
-            "series for each phase, or convert the exam to NIfTI"
+            f"expected each slice of {name} once, but {rows[odd][0].name} and "
+            f"{rows[odd][1].name} show the same place: remove one of them"
         )
-    if counts.max() > 1:
-        at = int(starts[int(np.argmax(counts))])
+    if counts[odd] != usual:
+        fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"
         raise CaseError(
-            f"expected each slice of {name} once, but {ordered[at].file} and "
-            f"{ordered[at + 1].file} show the same place: remove one of them"
+            f"expected equal stacks in {name}, which shows most of its {len(rows)} places {usual} "
+            f"times, but that of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
+            "series again, or complete it"
         )
-    if len(ordered) < _FEWEST:
+    if len(rows) < _FEWEST:
         raise CaseError(
-            f"expected at least {_FEWEST} slices in {name}, got {len(ordered)} "
-            f"({ordered[0].file}): with fewer nobody can tell whether slices are missing; "
+            f"expected at least {_FEWEST} slices in {name}, got {len(rows)} "
+            f"({rows[0][0].name}): with fewer nobody can tell whether slices are missing; "
             "add the others or move this series (a localiser?) out of the folder"
         )
 
 
-def _step(ordered: Sequence[Slice], heights: NDArray[Any], normal: NDArray[Any]) -> NDArray[Any]:
+def _step(ordered: Sequence[Slice], normal: NDArray[Any]) -> NDArray[Any]:
     """Return the vector (LPS, mm) from one slice to the next; refuse gaps and slants."""
     name = ordered[0].series_name
-    gaps = np.diff(heights)
+    positions = np.array([piece.position_mm for piece in ordered])
+    gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     worst = int(np.argmax(np.abs(gaps - usual)))
     if abs(gaps[worst] - usual) > _EQUAL_GAPS * usual:
         raise CaseError(
-            f"expected equal gaps in {name}, which are {usual:.3f} mm, but {ordered[worst].file} "
-            f"and {ordered[worst + 1].file} are {gaps[worst]:.3f} mm apart: "
+            f"expected equal gaps in {name}, which are {usual:.3f} mm, but {ordered[worst].name} "
+            f"and {ordered[worst + 1].name} are {gaps[worst]:.3f} mm apart: "
             "add the missing slice or remove the odd one"
         )
-    positions = np.array([piece.position_mm for piece in ordered])
     step: NDArray[Any] = (positions[-1] - positions[0]) / (len(ordered) - 1)
-    aside = np.linalg.norm(step - (step @ normal) * normal) / usual
+    aside = float(np.linalg.norm(step - (step @ normal) * normal)) / usual
     straight = positions[0] + np.arange(len(ordered))[:, None] * step
     wobble = float(np.abs(positions - straight).max()) / usual
     if aside > _STRAIGHT or wobble > _EQUAL_GAPS:
+        degrees = np.degrees(np.arctan(aside))
         raise CaseError(
-            f"expected the slices of {name} straight above each other, but they shift sideways: "
+            f"expected the slices of {name} straight above each other, but they shift sideways "
+            f"({degrees:.1f} degrees, as with a tilted gantry): "
             "export the series again, or convert the exam to NIfTI"
         )
     return step
+
+
+def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> None:
+    """Refuse planes that lie beside the first one of their place."""
+    height = float(np.linalg.norm(step))
+    for row in rows:
+        positions = np.array([piece.position_mm for piece in row])
+        off = np.abs(positions - positions[0]).max(axis=1)
+        worst = int(np.argmax(off))
+        if off[worst] > _EQUAL_GAPS * height:
+            raise CaseError(
+                f"expected planes of one place to lie over each other in {row[0].series_name}, but "
+                f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "
+                "table moved between the phases; split the series"
+            )

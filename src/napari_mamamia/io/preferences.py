@@ -44,12 +44,16 @@ class Preferences:
     """What the software remembers of its user.
 
     `reader` is None until it was asked; `workspaces` pairs a data set's root with the workspace
-    that was chosen for it; `recent` are data sets, the latest first.
+    that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of
+    the window with the user's own key for it; `view` pairs a setting of the image area with what
+    it was left at.
     """
 
     reader: str | None = None
     workspaces: tuple[tuple[Path, Path], ...] = ()
     recent: tuple[Path, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    view: tuple[tuple[str, str], ...] = ()
 
 
 def preferences_path() -> Path:
@@ -89,6 +93,8 @@ def save_preferences(preferences: Preferences) -> None:
             for data_set, workspace in preferences.workspaces
         ],
         "recent": [str(path) for path in preferences.recent],
+        "keys": dict(preferences.keys),
+        "view": dict(preferences.view),
     }
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     write_text_atomically(preferences_path(), text, overwrite=True)
@@ -176,7 +182,16 @@ def _from_json(content: Any) -> Preferences:
         reader,
         tuple((Path(pair.get("data_set")), Path(pair.get("workspace"))) for pair in workspaces),
         tuple(Path(path) for path in _entries(content, "recent")),
+        _pairs(content, "keys", "actions and their keys"),
+        _pairs(content, "view", "settings and their values"),
     )
+
+
+def _pairs(content: dict[str, Any], key: str, what: str) -> tuple[tuple[str, str], ...]:
+    pairs = content.get(key, {})
+    if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
+        raise TypeError(f"expected an object of {what} under {key!r}")
+    return tuple((str(name), value) for name, value in pairs.items())
 
 
 def _entries(content: dict[str, Any], key: str) -> list[Any]:

@@ -26,12 +26,14 @@ class PhaseSource:
     """The file or files of one phase.
 
     One NIfTI or NRRD file, of which `volume` is the index along a fourth axis; or the DICOM files
-    of one series in slice order. `time_s` is set where the files themselves say it.
+    of one stack in slice order, with `frames`, the frame in each, where files hold several.
+    `time_s` is set where the files themselves say it.
     """
 
     files: tuple[Path, ...]
     volume: int = 0
     time_s: float | None = None
+    frames: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
 def _read_csv(path: Path) -> Iterator[Sheet | None]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
+        yield None
         separator = max(_SEPARATORS, key=text.split("\n", 1)[0].count)
         rows: list[Sequence[object]] = []
         for row in paced(

@@ -77,7 +77,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     if _is_dicom(source):
         from napari_mamamia.io.dicom import read_dicom_header
 
-        return read_dicom_header(source.files)
+        return read_dicom_header(source.files, source.frames)
     header = read_header(source.files[0])
     if not 0 <= source.volume < header.n_volumes:
         came = f"it has {header.n_volumes}"
@@ -109,7 +109,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     if _is_dicom(source):
         from napari_mamamia.io.dicom import read_dicom_into
 
-        yield from read_dicom_into(source.files, header, out)
+        yield from read_dicom_into(source.files, header, out, source.frames)
         return
     _require_room(header, out, header.grid.shape)
     text = f"Reading {header.path.name}"

@@ -1,0 +1,172 @@
+"""`mamamia import`: DICOM studies become cases of a data set."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.options import OutOption, OverwriteOption, ResumeOption, existing_policy
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.import_dicom import (
+        FoundStudy,
+        ImportedCase,
+        ImportSettings,
+        ImportSummary,
+    )
+
+__all__ = ["import_"]
+
+
+class ClockName(StrEnum):
+    """Names of `io.dicom_slices.Clock`."""
+
+    TEMPORAL_POSITION = "TemporalPositionIdentifier"
+    ACQUISITION_TIME = "AcquisitionTime"
+    CONTENT_TIME = "ContentTime"
+    TRIGGER_TIME = "TriggerTime"
+    ACQUISITION_NUMBER = "AcquisitionNumber"
+    INSTANCE_NUMBER = "InstanceNumber"
+    SERIES = "SeriesNumber"
+
+
+class DatesName(StrEnum):
+    """Names of `io.dicom_facts.Dates`."""
+
+    DROP = "drop"
+    SHIFT = "shift"
+
+
+def import_(
+    source: Annotated[
+        Path, typer.Argument(metavar="DICOM", help="Folder (searched to its depth) or zip.")
+    ],
+    out: OutOption,
+    case: Annotated[
+        str, typer.Option("--case", metavar="ID", help="Case id; of many studies their prefix.")
+    ] = "",
+    clock: Annotated[
+        ClockName | None,
+        typer.Option("--clock", help="Element that orders the phases (default: chosen)."),
+    ] = None,
+    phases: Annotated[
+        str, typer.Option("--phases", metavar="0,1,2", help="Keep these phases only.")
+    ] = "",
+    series: Annotated[
+        str, typer.Option("--series", metavar="4,5", help="Only series of these numbers count.")
+    ] = "",
+    dates: Annotated[
+        DatesName, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
+    ] = DatesName.DROP,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what is in it; write nothing.")
+    ] = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
+    from napari_mamamia.services.import_dicom import (
+        Clock,
+        Dates,
+        ImportSettings,
+        import_dicom,
+        look_into,
+    )
+
+    settings = ImportSettings(
+        None if clock is None else Clock(clock.value),
+        _numbers(phases, "--phases"),
+        _numbers(series, "--series"),
+        Dates(dates.value),
+        existing_policy(resume, overwrite),
+    )
+    if dry_run:
+        _dry_run(run(look_into(source, case, settings)), settings)
+    else:
+        _finish(run(import_dicom(source, out, case, settings)), out)
+
+
+def _numbers(text: str, option: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option} takes whole numbers like 0,1,2, got {text}") from error
+
+
+def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> None:
+    for study in found:
+        print(f"{study.case_id}: {study.n_images} image(s) in {study.folder}")
+        if study.n_foreign:
+            print(f"    {study.n_foreign} file(s) below the source are no DICOM and left out")
+        if study.exam is not None:
+            _print_exam(study, settings)
+        if study.problem:
+            print(f"    REFUSED: {study.problem}")
+    print("nothing was written (--dry-run)")
+    if any(study.problem for study in found):
+        raise typer.Exit(1 if len(found) == 1 else NOT_EVERY_CASE)
+
+
+def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    exam = study.exam
+    if exam is None:
+        return
+    table = Table()
+    for head in ("series", "description", "images", "slices", "phases", "size", "spacing mm"):
+        table.add_column(head)
+    table.add_column("sequence")
+    table.add_column("what becomes of it")
+    for row in exam.rows:
+        seen = row.n_slices > 0
+        table.add_row(
+            "" if row.number is None else str(row.number),
+            row.description,
+            str(row.n_images),
+            str(row.n_slices or ""),
+            str(row.n_phases or ""),
+            " x ".join(map(str, row.size)) if row.size != (0, 0) else "",
+            " x ".join(f"{mm:.2f}" for mm in row.spacing_mm) if seen else "",
+            row.sequence,
+            row.fate,
+        )
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    print(f"    ordered by {exam.choice.chosen.text}")
+    for verdict in exam.choice.verdicts:
+        print(f"        {verdict.clock}: {verdict.reason}")
+    times = exam.times_s or ("unknown",) * len(exam.stacks)
+    kept = settings.phases or tuple(range(len(exam.stacks)))
+    for index, (stack, time) in enumerate(zip(exam.stacks, times, strict=True)):
+        fate = "" if index in kept else ", left out (--phases)"
+        print(f"    phase {index}: {time} s, {len(stack)} slices, {stack[0].series_name}{fate}")
+    for warning in exam.warnings:
+        print(f"    warning: {warning}")
+
+
+def _finish(summary: "ImportSummary", out: Path) -> None:
+    for case in summary.imported:
+        _print_case(case)
+    if summary.skipped:
+        print(f"{len(summary.skipped)} case(s) were there already")
+    print(f"{len(summary.imported)} case(s) imported into {out}")
+    finish(summary.failures)
+
+
+def _print_case(case: "ImportedCase") -> None:
+    z, y, x = case.shape
+    n_phases = len(list(case.folder.glob("*.nii.gz")))
+    print(f"{case.case_id}: {n_phases} phase(s) of {z} x {y} x {x}, {case.n_bytes / 1e6:.1f} MB")
+    print(f"    ordered by {case.clock}")
+    times = "unknown" if case.times_s is None else ", ".join(f"{t:g}" for t in case.times_s)
+    print(f"    times {times} s")
+    if case.scaling:
+        print(f"    values scaled by {case.scaling}, written as float32")
+    kept = ", ".join(f"{name}={value}" for name, value in case.kept)
+    print(f"    kept of the headers, besides the times: {kept}")
+    for warning in case.warnings:
+        print(f"    warning: {warning}")

@@ -1,0 +1,60 @@
+"""`mamamia pacs`: list, fetch and store over DICOMweb."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from napari_mamamia.cli.printing import run
+
+__all__ = ["app"]
+
+app = typer.Typer(help="A PACS over DICOMweb.", no_args_is_help=True)
+
+UrlArgument = Annotated[
+    str, typer.Argument(metavar="URL", help="DICOMweb root, like http://pacs:8042/dicom-web.")
+]
+
+
+@app.command("list")
+def list_(
+    url: UrlArgument,
+    patient: Annotated[str, typer.Option("--patient", help="PatientID.")] = "",
+    date: Annotated[
+        str, typer.Option("--date", metavar="YYYYMMDD[-YYYYMMDD]", help="Date, or a range.")
+    ] = "",
+) -> None:
+    """List the MR studies of a PACS: study UID, date, number of images, description."""
+    from napari_mamamia.io.dicom_web import find_studies_on
+
+    found = find_studies_on(url, patient_id=patient, date=date)
+    for study in found:
+        n_images = "?" if study.n_images is None else study.n_images
+        print(f"{study.study_uid}  {study.date or '?':8}  {n_images} image(s)  {study.description}")
+    print(f"{len(found)} study(ies)")
+
+
+@app.command()
+def fetch(
+    url: UrlArgument,
+    study: Annotated[str, typer.Argument(metavar="STUDY_UID", help="StudyInstanceUID.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the DICOM files.")],
+) -> None:
+    """Fetch a study to a folder; run it again to go on after a transfer that broke off."""
+    from napari_mamamia.io.dicom_web import fetch_study
+
+    done = run(fetch_study(url, study, out))
+    kept = f", {done.n_kept} of them were there already" if done.n_kept else ""
+    print(f"{done.n_images} image(s) in {done.folder}{kept}")
+    print("They are the originals, with the patient's name: mamamia import makes a case of them.")
+
+
+@app.command()
+def send(
+    url: UrlArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="DICOM files.")],
+) -> None:
+    """Store DICOM files, such as a DICOM SEG, in the PACS."""
+    from napari_mamamia.io.dicom_web import store_files
+
+    print(f"{run(store_files(url, files))} file(s) stored")

@@ -1,0 +1,201 @@
+"""Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import FormatError, MissingExtraError
+
+__all__ = [
+    "DAMAGED",
+    "PHILIPS_TAGS",
+    "Scaling",
+    "date_time_s",
+    "days",
+    "needed",
+    "numbers",
+    "open_dicom",
+    "optional_number",
+    "philips_time_s",
+    "scaling_of",
+    "seconds",
+    "spacing_of",
+    "stored_type",
+]
+
+DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
+                  IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
+"""What pydicom raises where a file is damaged or of a kind that it cannot read."""
+
+PHILIPS_CREATOR: Final = (0x2005, 0x0010)
+PHILIPS_SCALE_SLOPE: Final = (0x2005, 0x100E)
+PHILIPS_DYNAMIC_TIME: Final = (0x2005, 0x10A0)
+"""Elements of the private block "Philips MR Imaging DD 001". Source: for the slope, Chenevert (see
+`scaling_of`); for the time, seen in dcm_qa_philips, where it counts 0, 2, 4 s at TR 2 s."""
+PHILIPS_TAGS: Final = (PHILIPS_CREATOR, PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME)
+_PHILIPS_BLOCK: Final = "Philips MR Imaging DD 001"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How stored values become the quantity: ``stored * slope + intercept``.
+
+    `source` names the elements that say so, "" where there are none.
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+    source: str = ""
+
+    @property
+    def pair(self) -> tuple[float, float]:
+        """Slope and intercept."""
+        return self.slope, self.intercept
+
+
+def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
+    """Return pydicom's data set of a file or an open stream; `name` is the file in errors.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    try:
+        from pydicom import dcmread
+    except ImportError as error:
+        raise MissingExtraError("pydicom", "dicom") from error
+    try:
+        return dcmread(path, **options)
+    except DAMAGED as error:
+        raise FormatError(
+            f"expected a readable DICOM file at {name}, but {error}: export the series again"
+        ) from error
+
+
+def needed(path: Path, header: Any, name: str) -> Any:
+    """Return an element that must be there; `FormatError` names it and the file otherwise."""
+    value = header.get(name)
+    if value is None or value == "":
+        raise FormatError(
+            f"expected {name} in {path}, but it is missing: export the series again with it"
+        )
+    return value
+
+
+def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]:
+    """Return an element of `count` finite numbers, or raise `FormatError`."""
+    value = needed(path, header, name)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    found = tuple(float(v) for v in value) if is_list else (float(value),)
+    if len(found) != count or not all(map(math.isfinite, found)):
+        raise FormatError(
+            f"expected {count} numbers as {name} of {path}, got {found}: export the series again"
+        )
+    return found
+
+
+def optional_number(header: Any, name: Any) -> float | None:
+    """Return an element (by keyword or tag) as a number, None where it is missing or no number."""
+    try:
+        value = header.get(name)
+        value = getattr(value, "value", value)
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
+            value = value[0]
+        number = float(value)
+    except DAMAGED:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def spacing_of(path: Path, header: Any) -> tuple[float, float]:
+    """Return the distance in mm between rows and between columns, both above 0."""
+    rows, columns = numbers(path, header, "PixelSpacing", 2)
+    if min(rows, columns) <= 0:
+        raise FormatError(
+            f"expected distances above 0 mm as PixelSpacing of {path}, got {rows} and {columns}: "
+            "export the series again"
+        )
+    return rows, columns
+
+
+def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
+    """Return the type of the stored values, in native byte order."""
+    if int(header.get("SamplesPerPixel") or 1) != 1:
+        raise FormatError(f"expected grey values, but {path} is a colour image: leave it out")
+    bits = int(needed(path, header, "BitsAllocated"))
+    if bits not in (8, 16, 32):
+        raise FormatError(
+            f"expected 8, 16 or 32 bits for each value of {path}, got {bits}: export it again"
+        )
+    sign = "i" if int(needed(path, header, "PixelRepresentation")) else "u"
+    return np.dtype(f"{sign}{bits // 8}")
+
+
+def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
+    """Return the scaling to the quantity.
+
+    The Modality LUT (RescaleSlope RS, RescaleIntercept RI) where there is one. Where Philips' own
+    Scale Slope SS (2005,100E) is there too, the signal is ``(stored * RS + RI) / (RS * SS)``: it
+    alone is comparable between series, because Philips fits RS to each series' display range.
+    Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
+
+    Parameters
+    ----------
+    header
+        Data set that holds the Modality LUT (of an enhanced file, its functional group).
+    whole
+        Data set that holds the private element; `header` without it.
+    """
+    slope, intercept = header.get("RescaleSlope"), header.get("RescaleIntercept")
+    has_slope = slope not in (None, "")
+    rescale = 1.0 if not has_slope else float(slope)
+    offset = 0.0 if intercept in (None, "") else float(intercept)
+    private = _philips_slope(header if whole is None else whole)
+    if private is not None and rescale != 0:
+        return Scaling(1.0 / private, offset / (rescale * private), "Philips (2005,100E)")
+    return Scaling(rescale, offset, "RescaleSlope" if has_slope else "")
+
+
+def philips_time_s(header: Any) -> float | None:
+    """Return Philips' own begin of the dynamic scan in seconds, None where it is not told."""
+    return optional_number(header, PHILIPS_DYNAMIC_TIME) if _is_philips(header) else None
+
+
+def seconds(time: str) -> float:
+    """Return seconds since midnight of a DICOM TM value, ``HHMMSS.ffffff`` or its older form."""
+    digits = time.replace(":", "").strip()
+    return int(digits[:2]) * 3600 + int(digits[2:4] or 0) * 60 + float(digits[4:] or 0)
+
+
+def days(day: str) -> int:
+    """Return the day number of a DICOM DA value, 0 where it is missing or no date."""
+    try:
+        return date.fromisoformat(day.replace(".", "").strip()).toordinal()
+    except ValueError:
+        return 0
+
+
+def date_time_s(value: object) -> float | None:
+    """Return seconds since the year 1 of a DICOM DT value; its time zone is left aside."""
+    text = str(value or "").split("+")[0].split("-")[0].strip()
+    if len(text) < 10 or days(text[:8]) == 0:
+        return None
+    return days(text[:8]) * 86400 + seconds(text[8:])
+
+
+def _philips_slope(header: Any) -> float | None:
+    slope = optional_number(header, PHILIPS_SCALE_SLOPE) if _is_philips(header) else None
+    return slope if slope else None
+
+
+def _is_philips(header: Any) -> bool:
+    creator = header.get(PHILIPS_CREATOR)
+    return str(getattr(creator, "value", creator)) == _PHILIPS_BLOCK

@@ -1,0 +1,128 @@
+"""Frames of an enhanced multi-frame MR file: the same facts as of single-frame ones."""
+
+from types import MappingProxyType
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom_elements import (
+    date_time_s,
+    needed,
+    numbers,
+    optional_number,
+    scaling_of,
+    spacing_of,
+    stored_type,
+)
+from napari_mamamia.io.dicom_kinds import sequence_of
+from napari_mamamia.io.dicom_slices import FRAMES, OFFSET_TIME, Clock, Header, Slice, clocks_of
+
+__all__ = ["frames_of"]
+
+_EMPTY: Final[dict[str, Any]] = {}
+_PHILIPS_FRAME: Final = (0x2005, 0x140F)
+
+
+class _Groups:
+    """Functional groups of one frame: its own first, then those that all frames share."""
+
+    def __init__(self, shared: Any, own: Any) -> None:
+        self._shared, self._own = shared, own
+
+    def group(self, name: str) -> Any:
+        """Return the one item of a functional group, an empty mapping where it is missing."""
+        for place in (self._own, self._shared):
+            items = place.get(name) if place is not None else None
+            if items:
+                return items[0]
+        return _EMPTY
+
+    def philips(self, content: Any) -> Any:
+        """Return where Philips' private elements of the frame lie: its own item, or the file."""
+        element = self._own.get(_PHILIPS_FRAME)
+        items = getattr(element, "value", None)
+        return items[0] if items else content
+
+
+def frames_of(header: Header, content: Any) -> tuple[Slice, ...]:
+    """Return a plane for each frame, in the file's order.
+
+    Raises
+    ------
+    FormatError
+        If the number of frames and of their descriptions differ, or a frame lacks its place.
+    """
+    path = header.file
+    per_frame = needed(path, content, "PerFrameFunctionalGroupsSequence")
+    n_frames = int(needed(path, content, "NumberOfFrames"))
+    if len(per_frame) != n_frames:
+        raise FormatError(
+            f"expected {n_frames} frames (NumberOfFrames) in {path}, but it describes "
+            f"{len(per_frame)}: export the series again"
+        )
+    shared = content.get("SharedFunctionalGroupsSequence")
+    first = shared[0] if shared else None
+    of_file = clocks_of(content)
+    shape = (int(needed(path, content, "Rows")), int(needed(path, content, "Columns")))
+    stored = stored_type(path, content)
+    return tuple(
+        _frame(header, content, _Groups(first, own), index, (shape, stored, of_file))
+        for index, own in enumerate(per_frame)
+    )
+
+
+def _frame(
+    header: Header, content: Any, groups: _Groups, index: int, common: tuple[Any, Any, Any]
+) -> Slice:
+    path = header.file
+    shape, stored, of_file = common
+    transform = groups.group("PixelValueTransformationSequence")
+    return Slice(
+        header=header,
+        shape=shape,
+        spacing_mm=spacing_of(path, groups.group("PixelMeasuresSequence")),
+        orientation=numbers(
+            path, groups.group("PlaneOrientationSequence"), "ImageOrientationPatient", 6
+        ),
+        position_mm=numbers(path, groups.group("PlanePositionSequence"), "ImagePositionPatient", 3),
+        stored=stored,
+        scaling=scaling_of(transform, groups.philips(content)),
+        sequence=_sequence(content, groups),
+        frame=index,
+        clocks=MappingProxyType(_clocks(groups.group("FrameContentSequence"), of_file, index)),
+    )
+
+
+def _sequence(content: Any, groups: _Groups) -> Any:
+    timing = groups.group("MRTimingAndRelatedParametersSequence")
+    echo = groups.group("MREchoSequence")
+    frame_type = groups.group("MRImageFrameTypeSequence")
+    diffusion = groups.group("MRDiffusionSequence")
+    joined = {
+        "ScanningSequence": content.get("EchoPulseSequence"),
+        "MRAcquisitionType": content.get("MRAcquisitionType"),
+        "EchoTime": echo.get("EffectiveEchoTime"),
+        "RepetitionTime": timing.get("RepetitionTime"),
+        "FlipAngle": timing.get("FlipAngle"),
+        "DiffusionBValue": diffusion.get("DiffusionBValue"),
+    }
+    joined["ImageType"] = frame_type.get("FrameType") or content.get("ImageType")
+    return sequence_of(joined)
+
+
+def _clocks(frame: Any, of_file: dict[str, float], index: int) -> dict[str, float]:
+    """Return the frame's clocks; what only the file says counts for all its frames."""
+    acquired = date_time_s(frame.get("FrameAcquisitionDateTime"))
+    own = {
+        Clock.TEMPORAL_POSITION: optional_number(frame, "TemporalPositionIndex"),
+        Clock.ACQUISITION_TIME: acquired,
+        Clock.TRIGGER_TIME: _seconds(optional_number(frame, "NominalCardiacTriggerDelayTime")),
+        Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
+        OFFSET_TIME: optional_number(frame, "TemporalPositionTimeOffset"),
+        Clock.INSTANCE_NUMBER: of_file.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
+    }
+    known = {str(name): value for name, value in own.items() if value is not None}
+    return {**of_file, **known}
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000.0

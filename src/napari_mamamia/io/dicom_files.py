@@ -1,0 +1,168 @@
+"""DICOM files of a folder tree: found, read in threads, and sorted into studies."""
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
+from napari_mamamia.io.dicom_parts import Image
+from napari_mamamia.io.dicom_slices import BadImage, Header, OtherImage
+
+__all__ = ["Study", "dicom_files", "read_studies"]
+
+_INDEX: Final = "DICOMDIR"
+_THREADS: Final = 4
+_AHEAD: Final = 64
+"""Headers asked for ahead of the one that is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The images of one study below a folder.
+
+    `folder` is the deepest folder that holds all of its files. `damaged` are the reasons why files
+    could not be read at all; `n_foreign` counts files without the DICOM mark.
+    """
+
+    uid: str
+    folder: Path
+    images: tuple[Image, ...]
+    damaged: tuple[str, ...] = ()
+    n_foreign: int = 0
+
+    @property
+    def headers(self) -> Iterator[Header]:
+        """Headers of the images that have one."""
+        for image in self.images:
+            header = _header(image)
+            if header is not None:
+                yield header
+
+
+def dicom_files(folder: Path) -> tuple[list[Path], int]:
+    """Return the DICOM files below a folder in order of path, and how many other files are there.
+
+    Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
+
+    Raises
+    ------
+    FormatError
+        If the folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise FormatError(
+            f"expected a readable folder at {error.filename}, but {error.strerror}: check that "
+            "you may read it"
+        ) from error
+
+    found: list[Path] = []
+    n_foreign = 0
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.startswith(".") or name == _INDEX:
+                continue
+            path = Path(parent, name)
+            if is_dicom_file(path):
+                found.append(path)
+            else:
+                n_foreign += 1
+    return found, n_foreign
+
+
+def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
+    """Return a job for the studies below a folder, in order of their first file.
+
+    Only headers are read. Progress counts files.
+
+    Raises
+    ------
+    FormatError
+        If the folder cannot be read, or holds no DICOM file.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    yield Progress(0, 1, "Looking for DICOM files")
+    files, n_foreign = dicom_files(folder)
+    if not files:
+        raise FormatError(
+            f"expected MR images in {folder}, got no image in DICOM form among {n_foreign} "
+            "file(s): choose the folder of the DCE series"
+        )
+    images: list[tuple[Path, Image | str]] = []
+    with closing(_headers(files)) as read:
+        for item in paced(read):
+            if item is None:
+                yield Progress(len(images), len(files), "Reading DICOM headers")
+            else:
+                images.append(item)
+    return _by_study(folder, images, n_foreign)
+
+
+def _headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | str], None, None]:
+    """Yield what each file is, in order; the reason where it is damaged."""
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for start in range(0, len(files), _AHEAD):
+            part = files[start : start + _AHEAD]
+            yield from zip(part, threads.map(_read, part), strict=True)
+
+
+def _read(path: Path) -> Image | str:
+    try:
+        return read_slices(path)
+    except FormatError as error:
+        return str(error)
+
+
+def _by_study(
+    folder: Path, images: Sequence[tuple[Path, Image | str]], n_foreign: int
+) -> tuple[Study, ...]:
+    """Sort images into studies; files without one go where the files of their folder are."""
+    groups: dict[str, list[tuple[Path, Image]]] = {}
+    damaged: dict[str, list[str]] = {}
+    loose: list[tuple[Path, Image | str]] = []
+    study_of: dict[Path, str] = {}
+    for path, image in images:
+        header = None if isinstance(image, str) else _header(image)
+        if header is None or isinstance(image, str):
+            loose.append((path, image))
+            continue
+        groups.setdefault(header.study_uid, []).append((path, image))
+        study_of.setdefault(path.parent, header.study_uid)
+    only = next(iter(groups)) if len(groups) == 1 else ""
+    for path, image in loose:
+        uid = study_of.get(path.parent, only)
+        if isinstance(image, str):
+            damaged.setdefault(uid, []).append(image)
+            groups.setdefault(uid, [])
+        else:
+            groups.setdefault(uid, []).append((path, image))
+    return tuple(
+        Study(
+            uid,
+            _common_folder(folder, [path for path, _ in members]),
+            tuple(image for _, image in members),
+            (*damaged.get(uid, ()),),
+            n_foreign,
+        )
+        for uid, members in groups.items()
+    )
+
+
+def _common_folder(root: Path, files: Sequence[Path]) -> Path:
+    if not files:
+        return root
+    return Path(os.path.commonpath([str(path.parent) for path in files]))
+
+
+def _header(image: Image) -> Header | None:
+    if isinstance(image, OtherImage | BadImage):
+        return image.header
+    return image[0].header if image else None

@@ -1,0 +1,167 @@
+"""Headers of DICOM files -> planes, or what a file is instead."""
+
+from functools import lru_cache
+from pathlib import Path
+from sys import intern
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom_elements import (
+    DAMAGED,
+    PHILIPS_TAGS,
+    needed,
+    numbers,
+    open_dicom,
+    scaling_of,
+    spacing_of,
+    stored_type,
+)
+from napari_mamamia.io.dicom_enhanced import frames_of
+from napari_mamamia.io.dicom_kinds import GE_TAGS, left_out_as, sequence_of
+from napari_mamamia.io.dicom_quick import read_quickly
+from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice, clocks_of
+
+__all__ = ["is_dicom_file", "read_slices"]
+
+T = TypeVar("T")
+
+_MR: Final = "1.2.840.10008.5.1.4.1.1.4"
+_ENHANCED_MR: Final = frozenset({f"{_MR}.1", f"{_MR}.4"})
+_TAGS: Final[list[Any]] = [
+    "SOPClassUID", "SOPInstanceUID", "ImageType", "StudyInstanceUID", "SeriesInstanceUID",
+    "SeriesNumber", "SeriesDescription", "Manufacturer", "NumberOfFrames", "SamplesPerPixel",
+    "Rows", "Columns", "BitsAllocated", "PixelRepresentation", "PixelSpacing",
+    "ImageOrientationPatient", "ImagePositionPatient", "RescaleSlope", "RescaleIntercept",
+    "ScanningSequence", "ScanOptions",
+    "MRAcquisitionType", "EchoTime", "RepetitionTime", "FlipAngle", "DiffusionBValue",
+    "ComplexImageComponent", "AcquisitionDate", "AcquisitionDateTime", "ContentDate",
+    "TemporalResolution", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
+    *(clock.value for clock in Clock), *PHILIPS_TAGS, *GE_TAGS,
+]  # fmt: skip
+_NATIVE: Final = {
+    "1.2.840.10008.1.2": ("<", 8),
+    "1.2.840.10008.1.2.1": ("<", 12),
+    "1.2.840.10008.1.2.2": (">", 12),
+}
+"""Byte order of values, and bytes between the start of PixelData and its first value, by transfer
+syntax: implicit and explicit little-endian, explicit big-endian. Source: DICOM PS3.5, 7.1."""
+
+
+def is_dicom_file(path: Path) -> bool:
+    """Whether a file has the DICOM mark, 128 bytes from its start.
+
+    Never raises, and never waits on a pipe or device.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            return stream.read(132)[128:] == b"DICM"
+    except OSError:
+        return False
+
+
+def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
+    """Return the planes of one DICOM file, or what it is instead.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, so that not even its series is known; names the file.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    try:
+        with path.open("rb", buffering=1 << 14) as stream:
+            content: Any = read_quickly(stream)
+            if content is not None:
+                at = content.at
+            else:
+                stream.seek(0)
+                content = open_dicom(stream, path, stop_before_pixels=True, specific_tags=_TAGS)
+                at = stream.tell()
+    except OSError as error:
+        raise _damaged(path, error) from error
+    sop_class = needed(path, content, "SOPClassUID")
+    if sop_class != _MR and sop_class not in _ENHANCED_MR:
+        return OtherImage(path, getattr(sop_class, "name", "unknown kind"))
+    try:
+        header = _header(path, content, at)
+    except FormatError:
+        raise
+    except DAMAGED as error:
+        raise _damaged(path, error) from error
+    return _planes(header, content, sop_class in _ENHANCED_MR)
+
+
+def _planes(
+    header: Header, content: Any, is_enhanced: bool
+) -> tuple[Slice, ...] | OtherImage | BadImage:
+    if header.left_out_as:
+        return OtherImage(header.file, header.left_out_as, header)
+    try:
+        if is_enhanced:
+            return frames_of(header, content)
+        return (_slice(header, content),)
+    except FormatError as error:
+        return BadImage(header, str(error))
+    except DAMAGED as error:
+        return BadImage(header, str(_damaged(header.file, error)))
+
+
+def _header(path: Path, content: Any, at: int) -> Header:
+    syntax = str(content.file_meta.get("TransferSyntaxUID", ""))
+    byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
+    number = content.get("SeriesNumber")
+    return Header(
+        file=path,
+        study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
+        series_uid=intern(str(needed(path, content, "SeriesInstanceUID"))),
+        instance_uid=str(content.get("SOPInstanceUID") or ""),
+        series_number=None if number is None or number == "" else int(number),
+        description=intern(str(content.get("SeriesDescription") or "")),
+        manufacturer=intern(str(content.get("Manufacturer") or "")),
+        transfer_syntax=intern(syntax),
+        plain_at=at + ahead if ahead else None,
+        byte_order=byte_order,
+        left_out_as=left_out_as(content),
+    )
+
+
+def _slice(header: Header, content: Any) -> Slice:
+    path = header.file
+    if int(content.get("NumberOfFrames") or 1) > 1:
+        raise FormatError(
+            f"expected one plane in {path}, but it is a classic MR image of several frames, whose "
+            "places are not told: export the series again as single frames or enhanced MR"
+        )
+    if "MOSAIC" in str(content.get("ImageType")):
+        raise FormatError(
+            f"expected one plane in {path}, but it is a Siemens mosaic, many slices in one "
+            "picture, which is not used for breast exams and cannot be read: convert it with "
+            "dcm2niix"
+        )
+    return Slice(
+        header=header,
+        shape=(int(needed(path, content, "Rows")), int(needed(path, content, "Columns"))),
+        spacing_mm=_one(spacing_of(path, content)),
+        orientation=_one(numbers(path, content, "ImageOrientationPatient", 6)),
+        position_mm=numbers(path, content, "ImagePositionPatient", 3),
+        stored=stored_type(path, content),
+        scaling=_one(scaling_of(content)),
+        sequence=_one(sequence_of(content)),
+        clocks=MappingProxyType(clocks_of(content)),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _one(value: T) -> T:
+    """Return the first of equal values, so that a million headers keep one of each."""
+    return value
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    return FormatError(
+        f"expected a readable DICOM file at {path}, but {error}: export the series again"
+    )

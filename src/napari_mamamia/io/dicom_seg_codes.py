@@ -1,0 +1,87 @@
+"""What a DICOM segment is, in codes: category, type, region, and how it was made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+from napari_mamamia.core.errors import CaseError
+
+__all__ = ["SEGMENT_CODES", "AlgorithmType", "SegmentMeaning", "segment_description"]
+
+AlgorithmType: TypeAlias = Literal["AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"]
+
+Code: TypeAlias = tuple[str, str, str]
+
+_ABNORMAL: Final[Code] = ("49755003", "SCT", "Morphologically Abnormal Structure")
+_ANATOMY: Final[Code] = ("91723000", "SCT", "Anatomical Structure")
+_BREAST: Final[Code] = ("76752008", "SCT", "Breast")
+_NEOPLASM: Final[Code] = ("108369006", "SCT", "Neoplasm")
+_FAMILIES: Final[Mapping[AlgorithmType, Code]] = MappingProxyType(
+    {
+        "AUTOMATIC": ("123110", "DCM", "Artificial Intelligence"),
+        "SEMIAUTOMATIC": ("123109", "DCM", "Manual Processing"),
+    }
+)
+
+SEGMENT_CODES: Final[Mapping[str, tuple[Code, Code]]] = MappingProxyType(
+    {
+        "tumour": (_ABNORMAL, _NEOPLASM),
+        "tumor": (_ABNORMAL, _NEOPLASM),
+        "lesion": (_ABNORMAL, ("52988006", "SCT", "Lesion")),
+        "necrosis": (_ABNORMAL, ("6574001", "SCT", "Necrosis")),
+        "oedema": (_ABNORMAL, ("79654002", "SCT", "Edema")),
+        "cyst": (_ABNORMAL, ("367643001", "SCT", "Cyst")),
+        "breast": (_ANATOMY, _BREAST),
+        "lymph node": (_ANATOMY, ("59441001", "SCT", "Lymph Node")),
+        "vessel": (_ANATOMY, ("59820001", "SCT", "Blood Vessel")),
+    }
+)
+"""Category and type by a label's name. Source: DICOM PS3.16 (2024), CID 7150, 7159, 7162, as
+pydicom 3.0 lists them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentMeaning:
+    """Who made a mask, in DICOM's words. `name` and `version` are the algorithm's or reader's."""
+
+    algorithm: AlgorithmType
+    name: str
+    version: str
+
+
+def segment_description(hd: Any, number: int, name: str, meaning: SegmentMeaning) -> Any:
+    """Return highdicom's description of a segment; `hd` is the package.
+
+    Raises
+    ------
+    CaseError
+        If the label's name has no code.
+    """
+    codes = SEGMENT_CODES.get(name.casefold())
+    if codes is None:
+        raise CaseError(
+            f"expected a label with a coded name for DICOM ({', '.join(SEGMENT_CODES)}), got "
+            f"{name!r}: rename it in the label map, or leave the format dicom-seg out"
+        )
+    concept = hd.sr.CodedConcept
+    category, kind = (concept(*code) for code in codes)
+    algorithm = None
+    if meaning.algorithm in _FAMILIES:
+        algorithm = hd.AlgorithmIdentificationSequence(
+            name=meaning.name[:64],
+            family=concept(*_FAMILIES[meaning.algorithm]),
+            version=meaning.version or "unknown",
+        )
+    regions = None if codes[1] == _BREAST else [concept(*_BREAST)]
+    return hd.seg.SegmentDescription(
+        segment_number=number,
+        segment_label=name,
+        segmented_property_category=category,
+        segmented_property_type=kind,
+        algorithm_type=meaning.algorithm,
+        algorithm_identification=algorithm,
+        tracking_uid=hd.UID(),
+        tracking_id=f"{name} {number}",
+        anatomic_regions=regions,
+    )

@@ -1,0 +1,162 @@
+"""Names and small files of the layouts that exports follow: nnU-Net, BIDS, the challenge's zip."""
+
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.io.tables import write_json
+
+__all__ = [
+    "bids_stem",
+    "bids_subject",
+    "nnunet_folder",
+    "write_bids_description",
+    "write_nnunet_description",
+    "write_zip",
+]
+
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""The first time that a zip can hold: with one time for all, equal content gives equal bytes."""
+_MODE: Final = 0o644 << 16
+_UNIX: Final = 3
+_BIDS_VERSION: Final = "1.10.0"
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]")
+
+
+def nnunet_folder(number: int, name: str) -> str:
+    """Return the name of an nnU-Net raw data set, ``DatasetNNN_Name``.
+
+    Source: nnU-Net v2 documentation, dataset_format.md.
+
+    Raises
+    ------
+    CaseError
+        If `number` is not 1 to 999.
+
+    Examples
+    --------
+    >>> nnunet_folder(501, "my data-set")
+    'Dataset501_mydataset'
+    """
+    if not 1 <= number <= 999:
+        raise CaseError(f"nnU-Net numbers its data sets 1 to 999, got {number}: choose another")
+    return f"Dataset{number:03d}_{_alphanumeric(name) or 'Export'}"
+
+
+def write_nnunet_description(
+    folder: Path,
+    labels: Sequence[tuple[int, str]],
+    n_channels: int,
+    n_cases: int,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Write ``dataset.json`` and return its path; channel k is phase k.
+
+    Source: nnU-Net v2 documentation, dataset_format.md: ``channel_names``, ``labels``,
+    ``numTraining``, ``file_ending``.
+    """
+    names = {str(k): "pre-contrast" if k == 0 else f"post-contrast {k}" for k in range(n_channels)}
+    content = {
+        "channel_names": names,
+        "labels": {"background": 0, **{name: value for value, name in labels}},
+        "numTraining": n_cases,
+        "file_ending": ".nii.gz",
+    }
+    path = folder / "dataset.json"
+    write_json(content, path, overwrite=overwrite)
+    return path
+
+
+def bids_subject(case_id: str) -> str:
+    """Return the BIDS label of a case: its letters and digits.
+
+    Source: BIDS specification 1.10.0, "Entities": labels are alphanumeric.
+
+    Raises
+    ------
+    CaseError
+        If none is left.
+
+    Examples
+    --------
+    >>> bids_subject("DUKE_001")
+    'DUKE001'
+    """
+    label = _alphanumeric(case_id)
+    if not label:
+        raise CaseError(
+            f"BIDS names a subject by letters a-z and digits, but case {case_id!r} has none: "
+            "rename the case, or leave the format bids out"
+        )
+    return label
+
+
+def bids_stem(case_id: str, masks: str) -> str:
+    """Return where the label image of a case lies below the derivative's root, without suffix.
+
+    Source: BIDS specification 1.10.0, "Imaging derivatives": ``space-orig`` for the image's own
+    grid, suffix ``dseg`` for a discrete segmentation.
+
+    Examples
+    --------
+    >>> bids_stem("DUKE_001", "Ana López")
+    'sub-DUKE001/anat/sub-DUKE001_space-orig_desc-AnaLpez_dseg'
+    """
+    subject = f"sub-{bids_subject(case_id)}"
+    described = _alphanumeric(masks) or "mask"
+    return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
+
+
+def write_bids_description(
+    root: Path,
+    data_set: str,
+    software: str,
+    labels: Sequence[tuple[int, str]],
+    *,
+    overwrite: bool = False,
+) -> tuple[Path, Path]:
+    """Write ``dataset_description.json`` and the look-up table ``dseg.tsv``; return their paths."""
+    name, _, version = software.partition(" ")
+    content = {
+        "Name": f"Masks of {data_set}",
+        "BIDSVersion": _BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": name, "Version": version}],
+    }
+    description, table = root / "dataset_description.json", root / "dseg.tsv"
+    write_text_atomically(description, json.dumps(content, indent=2) + "\n", overwrite=overwrite)
+    rows = ["index\tname", *(f"{value}\t{text}" for value, text in labels)]
+    write_text_atomically(table, "\n".join(rows) + "\n", overwrite=overwrite)
+    return description, table
+
+
+def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: bool = False) -> None:
+    """Write files into a zip under given names; equal files give equal bytes, whenever written.
+
+    The order is that of the names; times, owners and compression are the same for all (files that
+    are gzip already are stored as they are).
+
+    Raises
+    ------
+    SaveConflictError
+        If `target` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    with saving(target, overwrite=overwrite) as temporary, zipfile.ZipFile(temporary, "w") as out:
+        for name, path in sorted(files):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.external_attr = _MODE
+            entry.create_system = _UNIX
+            entry.compress_type = zipfile.ZIP_STORED
+            out.writestr(entry, path.read_bytes())
+
+
+def _alphanumeric(text: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("", text)

@@ -1,0 +1,225 @@
+"""An imported case in the MAMA-MIA layout: its folder appears whole, with all phases, or not."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.clinical import read_clinical, write_clinical
+from napari_mamamia.io.folders import list_names
+from napari_mamamia.io.layout import CLINICAL_NAMES
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.tables import write_json
+from napari_mamamia.io.volumes import write_volume
+
+__all__ = [
+    "add_clinical_row",
+    "case_folder",
+    "check_clinical_table",
+    "existing_case",
+    "placing",
+    "upright",
+    "write_info",
+    "write_phase",
+]
+
+_IMAGES: Final = "images"
+_INFOS: Final = "patient_info_files"
+
+
+def case_folder(data_set: Path, case_id: str) -> Path:
+    """Return the folder of a case's phases."""
+    return data_set / _IMAGES / case_id
+
+
+def existing_case(data_set: Path, case_id: str) -> Path | None:
+    """Return the folder of a case that is there already, in whatever letter case; else None."""
+    images = data_set / _IMAGES
+    names = list_names(images) if images.is_dir() else []
+    key = case_key(case_id)
+    return next((images / name for name in names if case_key(name) == key), None)
+
+
+def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
+    """Return the grid with rows counted from the bottom, and the slices that turn an array so.
+
+    DICOM counts rows downwards. Turned, axial exams come to lie LAS and sagittal ones PSR, which
+    is what the files of MAMA-MIA have (nibabel's "towards" letters) and dcm2niix writes.
+    """
+    affine = grid.affine.copy()
+    affine[:3, 3] += affine[:3, 1] * (grid.shape[1] - 1)
+    affine[:3, 1] *= -1
+    turned = Grid(grid.shape, affine)
+    return turned, (slice(None), slice(None, None, -1), slice(None))
+
+
+@contextmanager
+def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a hidden folder to fill; it becomes the case's folder when the block ends.
+
+    If the block fails, the hidden folder is removed, and an older case is as it was.
+
+    Raises
+    ------
+    SaveConflictError
+        If the case is there already and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    target = existing_case(data_set, case_id) or case_folder(data_set, case_id)
+    if target.exists() and not overwrite:
+        raise _conflict(target)
+    is_new = not data_set.exists()
+    temporary = target.parent / f".mamamia-{secrets.token_hex(6)}.part"
+    old = temporary.with_suffix(".old")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        if target.exists():
+            if not overwrite:
+                raise _conflict(target)
+            target.rename(old)
+        _rename_or_restore(temporary, case_folder(data_set, case_id), old, target)
+    except OSError as error:
+        if isinstance(error, SaveConflictError | SaveError):
+            raise
+        raise SaveError(
+            f"expected to save {target}, but {error.strerror or error}: check the folder and the "
+            "space on the disk; nothing was written"
+        ) from error
+    finally:
+        for leftover in (temporary, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        with suppress(OSError):  # of a refused first case nothing stays, not even folders
+            target.parent.rmdir()
+            if is_new:
+                data_set.rmdir()
+
+
+def write_phase(
+    folder: Path, case_id: str, index: int, array: NDArray[Any], grid: Grid
+) -> tuple[Path, int]:
+    """Write one phase, verified, and return its path and size in bytes."""
+    path = folder / f"{case_id}_{index:04d}.nii.gz"
+    write_volume(array, grid, path)
+    return path, os.path.getsize(path)  # noqa: PTH202 - one call
+
+
+def write_info(
+    data_set: Path, case_id: str, content: Mapping[str, Any], *, overwrite: bool = False
+) -> Path:
+    """Write ``patient_info_files/ID.json``; one that an earlier import left is replaced.
+
+    Raises
+    ------
+    SaveConflictError
+        If somebody else's file is there and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    path = data_set / _INFOS / f"{case_id}.json"
+    if not overwrite and path.exists() and not _is_of_an_import(path):
+        raise SaveConflictError(
+            f"expected no patient info at {path}, but there is one that no import made: nothing "
+            "was written; give another id with --case, or replace it with --overwrite"
+        )
+    write_json(content, path, overwrite=True)
+    return path
+
+
+def check_clinical_table(data_set: Path) -> None:
+    """Raise `FormatError` where the data set's clinical table could not take another row."""
+    path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
+    if path is not None:
+        _whole_table(path)
+
+
+def add_clinical_row(data_set: Path, record: CaseRecord) -> str:
+    """Add one row to the clinical table, or complete the one that is there; return what to tell.
+
+    The table in the data set's root counts; without one a .csv file is made. Values that a row has
+    already are never changed, and columns that it lacks are added.
+
+    Raises
+    ------
+    FormatError
+        If the table cannot be read, or has rows that would be lost by writing it again.
+    SaveError
+        If the system refuses to write.
+    """
+    path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
+    if path is None:
+        write_clinical(Cohort((record,)), data_set / CLINICAL_NAMES[-1])
+        return ""
+    cohort = _whole_table(path)
+    key = case_key(record.case_id)
+    old = next((row for row in cohort.records if case_key(row.case_id) == key), None)
+    if old is None:
+        records: Sequence[CaseRecord] = (*cohort.records, record)
+    else:
+        records = tuple(_completed(old, record) if row is old else row for row in cohort.records)
+    if tuple(records) == cohort.records:
+        return ""
+    write_clinical(Cohort(tuple(records)), path, overwrite=True)
+    return "" if old is None else f"{path.name} had a row of {old.case_id}: only gaps were filled"
+
+
+def _is_of_an_import(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and "import" in content
+
+
+def _whole_table(path: Path) -> Cohort:
+    cohort = read_clinical(path)
+    if cohort.refused:
+        raise FormatError(
+            f"expected a clinical table without faults at {path}, but row {cohort.refused[0].row} "
+            f"cannot be read ({cohort.refused[0].reason}): mend it, or the row would be lost"
+        )
+    return cohort
+
+
+def _completed(old: CaseRecord, new: CaseRecord) -> CaseRecord:
+    other = {**new.other, **{name: v for name, v in old.other.items() if v is not None}}
+    times = old.acquisition_times_s or new.acquisition_times_s
+    return CaseRecord(
+        old.case_id,
+        old.age,
+        old.menopausal_status,
+        old.breast_density,
+        old.tumour_subtype,
+        old.pcr,
+        old.dataset or new.dataset,
+        times,
+        MappingProxyType(other),
+    )
+
+
+def _rename_or_restore(temporary: Path, target: Path, old: Path, earlier: Path) -> None:
+    try:
+        temporary.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(earlier)
+        raise
+
+
+def _conflict(target: Path) -> SaveConflictError:
+    return SaveConflictError(
+        f"expected no case at {target}, but there is one already: nothing was written; give "
+        "another id with --case, pass over finished cases with --resume, or replace it with "
+        "--overwrite"
+    )

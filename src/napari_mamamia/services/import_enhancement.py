@@ -1,0 +1,68 @@
+"""Whether the phases of an imported exam enhance: pre- and post-contrast told apart by the images.
+
+All thresholds are our own choices for a warning, never for a refusal.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["coarse", "enhancement_warnings"]
+
+_BODY: Final = 0.1
+"""Share of the 99th percentile above which a block is body, not air."""
+_RISE: Final = 0.3
+"""Relative rise that counts as enhancement; vessels, heart and tumours rise by 50 % and more."""
+_LEAST_SHARE: Final = 0.002
+"""Share of the body that must rise."""
+_REVERSED: Final = 3.0
+"""How many times more blocks must fall than rise to call the order in doubt."""
+_EDGE: Final = 4
+
+
+def coarse(array: NDArray[Any]) -> NDArray[np.float32]:
+    """Return means over blocks of 4 x 4 voxels of every second plane, as float32.
+
+    Averages noise away, and is small enough to keep for each phase.
+    """
+    planes = array[:: 2 if array.shape[0] > 2 else 1]
+    n, rows, columns = planes.shape
+    edge_y, edge_x = min(_EDGE, rows), min(_EDGE, columns)
+    cut = planes[:, : rows - rows % edge_y, : columns - columns % edge_x]
+    blocks = cut.reshape(n, rows // edge_y, edge_y, columns // edge_x, edge_x)
+    means: NDArray[np.float32] = blocks.mean(axis=(2, 4), dtype=np.float32)
+    return means
+
+
+def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
+    """Return plain sentences where the phases do not enhance as a DCE exam does.
+
+    Parameters
+    ----------
+    phases
+        What `coarse` made of each phase, in order.
+    """
+    if len(phases) < 2:
+        return ("there is one phase only: no enhancement can be seen",)
+    brightest = np.maximum.reduce(list(phases))
+    level = float(np.percentile(brightest, 99))
+    if level <= 0:
+        return ("the phases are empty: check the images",)
+    body = brightest > _BODY * level
+    first = np.maximum(phases[0][body], _BODY * level / 2)
+    changes = [phase[body] / first - 1 for phase in phases[1:]]
+    rising = max(float(np.mean(change > _RISE)) for change in changes)
+    falling = max(float(np.mean(change < -_RISE)) for change in changes)
+    if falling >= _LEAST_SHARE and falling > _REVERSED * rising:
+        return (
+            f"phase 0 looks brighter than the later ones ({falling:.1%} of the body falls by "
+            f"{_RISE:.0%}, {rising:.1%} rises): is it really pre-contrast? Check the order",
+        )
+    if rising < _LEAST_SHARE:
+        return (
+            f"no enhancement is seen: {rising:.2%} of the body rises by {_RISE:.0%} after phase 0, "
+            f"{_LEAST_SHARE:.1%} are expected. Check that these are the DCE phases, with contrast",
+        )
+    return ()

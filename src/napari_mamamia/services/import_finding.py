@@ -1,0 +1,171 @@
+"""What is in a DICOM folder or zip: its studies, each with its exam or the reason against it."""
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom_exam import Exam, find_exam
+from napari_mamamia.io.dicom_facts import Dates, names_a_person
+from napari_mamamia.io.dicom_files import Study, read_studies
+from napari_mamamia.io.dicom_pixels import require_decoders
+from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.dicom_zip import is_zip, unpack
+from napari_mamamia.services.output_folder import Existing
+
+__all__ = [
+    "FoundStudy",
+    "ImportSettings",
+    "chosen_phases",
+    "find_studies",
+    "look_into",
+    "unpacked",
+]
+
+_ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_PHASE_END: Final = re.compile(r".*_\d{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSettings:
+    """How to import.
+
+    `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
+    all); `series` the numbers of the series that count (empty for all).
+    """
+
+    clock: Clock | None = None
+    phases: tuple[int, ...] = ()
+    series: tuple[int, ...] = ()
+    dates: Dates = Dates.DROP
+    existing: Existing = Existing.REFUSE
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStudy:
+    """One study of the source: its exam, or the `problem` that forbids the import."""
+
+    case_id: str
+    folder: Path
+    n_images: int
+    n_foreign: int
+    exam: Exam | None
+    problem: str = ""
+
+
+def look_into(
+    source: Path, case_id: str = "", settings: ImportSettings | None = None
+) -> Job[tuple[FoundStudy, ...]]:
+    """Return a job for the studies of a DICOM folder or zip; nothing is written.
+
+    Raises
+    ------
+    FormatError
+        If the source cannot be read, holds no DICOM file, or is a hostile archive.
+    CaseError
+        If `case_id` cannot be an id.
+    """
+    with unpacked(source) as folder:
+        return (yield from find_studies(source, folder, case_id, settings or ImportSettings()))
+
+
+@contextmanager
+def unpacked(source: Path) -> Iterator[Path]:
+    """Give the folder of the files: the source itself, or an empty one for a zip's contents."""
+    if not is_zip(source):
+        if not source.is_dir():
+            raise FormatError(
+                f"expected a folder or zip of DICOM files, got {source}: check the path"
+            )
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="mamamia-import-") as folder:
+        yield Path(folder)
+
+
+def find_studies(
+    source: Path, folder: Path, case_id: str, settings: ImportSettings
+) -> Job[tuple[FoundStudy, ...]]:
+    """Return a job for the studies of `source`, whose files lie below `folder`.
+
+    Raises as `look_into`.
+    """
+    if folder != source:
+        yield from unpack(source, folder)
+    studies = yield from read_studies(folder)
+    usable = [study for study in studies if any(True for _ in study.headers)] or list(studies)
+    ids = _ids(usable, folder, source, case_id)
+    found = []
+    for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
+        yield Progress(index, len(usable), f"Sorting {name}")
+        found.append(_found(name, study, settings, is_named=bool(case_id)))
+    return tuple(found)
+
+
+def _found(name: str, study: Study, settings: ImportSettings, *, is_named: bool) -> FoundStudy:
+    exam, problem = None, ""
+    try:
+        if study.damaged:
+            raise FormatError(study.damaged[0])
+        _require_impersonal(name, study, is_named)
+        exam = find_exam(
+            study.images, str(study.folder), clock=settings.clock, series=settings.series
+        )
+        chosen_phases(exam, settings.phases)
+        require_decoders(piece for stack in exam.stacks for piece in stack)
+    except MamamiaError as error:
+        problem = str(error)
+    n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
+    return FoundStudy(name, study.folder, n_images, study.n_foreign, exam, problem)
+
+
+def _ids(studies: Sequence[Study], folder: Path, source: Path, case_id: str) -> list[str]:
+    """Return an id for each study: the user's, or the name of its folder."""
+    if case_id and not (_ID.fullmatch(case_id) and not _PHASE_END.fullmatch(case_id)):
+        raise CaseError(
+            f"expected a case id of letters, digits, dots, dashes and underscores that does not "
+            f"end in _ and four digits, got {case_id!r}: choose another one"
+        )
+    if len(studies) == 1:
+        return [case_id or _as_id(source.stem if folder != source else source.name)]
+    if case_id:
+        return [f"{case_id}_{number:03d}" for number in range(1, len(studies) + 1)]
+    names = [_as_id("_".join(study.folder.relative_to(folder).parts)) for study in studies]
+    return [
+        name if names.count(name) == 1 and name != _as_id("") else f"{name}-{index + 1}"
+        for index, name in enumerate(names)
+    ]
+
+
+def _as_id(text: str) -> str:
+    cleaned = re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("._-") or "case"
+    return f"{cleaned}-case" if _PHASE_END.fullmatch(cleaned) else cleaned
+
+
+def _require_impersonal(name: str, study: Study, is_named: bool) -> None:
+    """Refuse an id made of a folder's name that holds the patient's; the user's own is theirs."""
+    header = next(study.headers, None)
+    if is_named or header is None or not names_a_person(header.file, name):
+        return
+    raise CaseError(
+        "expected a folder name that does not tell the patient, but it holds a word of the "
+        f"patient's elements ({study.folder}): give an id with --case"
+    )
+
+
+def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
+    """Return the phases to keep, all where none are named; `CaseError` where one is not there."""
+    n_phases = len(exam.stacks)
+    if not phases:
+        return list(range(n_phases))
+    if sorted(set(phases)) != list(phases) or not 0 <= phases[0] <= phases[-1] < n_phases:
+        raise CaseError(
+            f"expected ascending phases of 0 .. {n_phases - 1}, got "
+            f"{', '.join(map(str, phases))}: look at the phases with --dry-run"
+        )
+    return list(phases)

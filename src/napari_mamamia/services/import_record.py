@@ -1,0 +1,122 @@
+"""What an import writes beside the images: the patient info file and the clinical row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.io.dicom_exam import Exam
+from napari_mamamia.io.dicom_facts import ScannerFacts
+from napari_mamamia.io.dicom_table import SeriesRow
+
+__all__ = ["Choices", "clinical_record", "patient_info"]
+
+_INFO_NAMES: Final = (
+    ("manufacturer", "scanner_manufacturer"),
+    ("scanner_model", "scanner_model"),
+    ("field_strength", "field_strength"),
+    ("echo_time", "echo_time"),
+    ("repetition_time", "repetition_time"),
+    ("flip_angle", "flip_angle"),
+    ("slice_thickness", "slice_thickness"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user or the import chose: `phases` are those kept, of all in order of time.
+
+    `scaling` names the element by which values were scaled, "" where they are as stored.
+    """
+
+    clock_is_named: bool
+    phases: tuple[int, ...]
+    scaling: str
+
+
+def clinical_record(
+    case_id: str, grid: Grid, n_phases: int, times_s: Sequence[float] | None, facts: ScannerFacts
+) -> CaseRecord:
+    """Return the row of the clinical table: columns named as in the MAMA-MIA table.
+
+    The columns of the person (age, menopause, pCR, ...) stay empty.
+    """
+    slices, rows, columns = grid.shape
+    other: dict[str, str | float | bool | None] = {
+        "view": grid.acquisition_plane,
+        "num_phases": n_phases,
+        "image_rows": rows,
+        "image_columns": columns,
+        "num_slices": slices,
+        "pixel_spacing": f"[{grid.spacing_mm[1]:.10g}, {grid.spacing_mm[2]:.10g}]",
+        **facts.values,
+    }
+    if facts.acquisition_date:
+        other["acquisition_date"] = facts.acquisition_date
+    times = None if times_s is None else tuple(times_s)
+    return CaseRecord(case_id, acquisition_times_s=times, other=MappingProxyType(other))
+
+
+def patient_info(
+    case_id: str,
+    exam: Exam,
+    grid: Grid,
+    times_s: Sequence[float] | None,
+    facts: ScannerFacts,
+    choices: Choices,
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """Return the content of ``patient_info_files/ID.json``.
+
+    ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` says how the phases were found.
+    No name of a file or folder is in it, because these may hold the patient's.
+    """
+    imaging: dict[str, Any] = {
+        "acquisition_times": None if times_s is None else list(times_s),
+        **{theirs: facts.values[ours] for ours, theirs in _INFO_NAMES if ours in facts.values},
+        "orientation": grid.orientation,
+        "spacing_mm": [round(mm, 6) for mm in grid.spacing_mm],
+    }
+    if facts.acquisition_date:
+        imaging["acquisition_date_shifted"] = facts.acquisition_date
+    return {
+        "patient_id": case_id,
+        "imaging_data": imaging,
+        "import": {
+            "software": software_version(),
+            "imported": now_utc(),
+            "study_uid_remapped": facts.study_uid,
+            "series_uids_remapped": list(facts.series_uids),
+            "clock": {**_clock(exam), "named_by_user": choices.clock_is_named},
+            "phases_kept": list(choices.phases),
+            "scaling": choices.scaling or "none: stored values",
+            "series": [_series(row) for row in exam.rows],
+            "warnings": list(warnings),
+        },
+    }
+
+
+def _clock(exam: Exam) -> dict[str, Any]:
+    chosen = exam.choice.chosen
+    return {
+        "chosen": chosen.clock.value,
+        "reason": chosen.reason,
+        "timed_by": chosen.timed_by,
+        "candidates": [
+            {"clock": v.clock.value, "works": v.works, "plausible": v.is_plausible}
+            for v in exam.choice.verdicts
+        ],
+    }
+
+
+def _series(row: SeriesRow) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "images": row.n_images,
+        "slices": row.n_slices,
+        "phases": row.n_phases,
+        "fate": row.short_fate,
+    }

@@ -1,0 +1,141 @@
+"""Small DICOM studies made with pydicom for tests; nothing in them is of a patient."""
+
+import numpy as np
+
+MR = "1.2.840.10008.5.1.4.1.1.4"
+ENHANCED_MR = "1.2.840.10008.5.1.4.1.1.4.1"
+EXPLICIT, IMPLICIT, BIG_ENDIAN = (
+    "1.2.840.10008.1.2.1",
+    "1.2.840.10008.1.2",
+    "1.2.840.10008.1.2.2",
+)
+AXIAL = (1, 0, 0, 0, 1, 0)
+SAGITTAL = (0, 1, 0, 0, 0, -1)
+SHAPE = (4, 16, 20)
+ORIGIN = (-10.0, -20.0, 30.0)
+SPACING = (0.5, 0.75)
+GAP = 2.0
+
+
+def dce_values(phase, shape=SHAPE, enhancing=True):
+    """Return a body of 200 with air around it; a quarter of it doubles after phase 0."""
+    values = np.zeros(shape, np.int16)
+    values[:, 2:, 2:] = 200 + np.arange(shape[0])[:, None, None]
+    if enhancing and phase:
+        values[:, 4:12, 4:12] += np.int16(200 - 10 * phase)
+    return values
+
+
+def write_image(path, values, *, syntax=EXPLICIT, **elements):
+    """Write one MR file of a plane; keyword arguments add, replace or (None) remove elements."""
+    import pydicom
+
+    image = pydicom.Dataset()
+    image.file_meta = pydicom.dataset.FileMetaDataset()
+    image.file_meta.TransferSyntaxUID = syntax
+    wanted = {
+        "SOPClassUID": MR,
+        "SOPInstanceUID": pydicom.uid.generate_uid(),
+        "StudyInstanceUID": "2.25.1",
+        "SeriesInstanceUID": "2.25.100",
+        "SeriesNumber": 1,
+        "Modality": "MR",
+        "ImageType": ["ORIGINAL", "PRIMARY", "M"],
+        "SamplesPerPixel": 1,
+        "PhotometricInterpretation": "MONOCHROME2",
+        "Rows": values.shape[-2],
+        "Columns": values.shape[-1],
+        "BitsAllocated": 8 * values.itemsize,
+        "BitsStored": 8 * values.itemsize,
+        "HighBit": 8 * values.itemsize - 1,
+        "PixelRepresentation": int(values.dtype.kind == "i"),
+        "PixelSpacing": list(SPACING),
+        "ImageOrientationPatient": list(AXIAL),
+        "ImagePositionPatient": list(ORIGIN),
+        **elements,
+    }
+    for name, value in wanted.items():
+        if value is not None:
+            setattr(image, name, value)
+    image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
+    image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
+    is_big = syntax == BIG_ENDIAN
+    image.PixelData = values.astype(values.dtype.newbyteorder(">" if is_big else "<")).tobytes()
+    image["PixelData"].VR = "OW"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pydicom.dcmwrite(path, image, enforce_file_format=True)
+
+
+def place(index, orientation=AXIAL, origin=ORIGIN, gap=GAP):
+    """Return ImagePositionPatient of slice `index`."""
+    normal = np.cross(orientation[:3], orientation[3:])
+    return [float(v) for v in np.array(origin) + index * gap * normal]
+
+
+def write_phase(folder, phase, *, prefix="IM", shape=SHAPE, values=None, gap=GAP, **elements):
+    """Write one phase as single-frame files and return its values; elements may be functions.
+
+    A function is called with (phase, slice) and returns the element's value.
+    """
+    values = dce_values(phase, shape) if values is None else values
+    orientation = elements.get("ImageOrientationPatient", AXIAL)
+    for index in range(len(values)):
+        made = {n: v(phase, index) if callable(v) else v for n, v in elements.items()}
+        write_image(
+            folder / f"{prefix}_{phase}_{len(values) - index:03d}.dcm",
+            values[index],
+            **{"ImagePositionPatient": place(index, orientation, gap=gap), **made},
+        )
+    return values
+
+
+def write_exam(folder, n_phases=3, *, per_phase=False, **elements):
+    """Write an exam of one series (per_phase: one for each phase); return (phase, z, y, x)."""
+    told = {"AcquisitionTime": lambda phase, _: f"10{phase:02d}{30 * (phase % 2):02d}"}
+    if per_phase:
+        told["SeriesInstanceUID"] = lambda phase, _: f"2.25.{200 + phase}"
+        told["SeriesNumber"] = lambda phase, _: 5 + phase
+    return np.stack([write_phase(folder, k, **{**told, **elements}) for k in range(n_phases)])
+
+
+def write_enhanced(path, volumes, times, **elements):
+    """Write an enhanced multi-frame file whose frames run place by place, all times of each."""
+    import pydicom
+    from pydicom.sequence import Sequence
+
+    def item(**values):
+        found = pydicom.Dataset()
+        for name, value in values.items():
+            setattr(found, name, value)
+        return found
+
+    frames, planes = [], []
+    for index in range(volumes.shape[1]):
+        for time, volume in enumerate(volumes):
+            content = item(FrameAcquisitionDateTime=times[time], TemporalPositionIndex=time + 1)
+            position = item(ImagePositionPatient=place(index))
+            frames.append(
+                item(
+                    FrameContentSequence=Sequence([content]),
+                    PlanePositionSequence=Sequence([position]),
+                )
+            )
+            planes.append(volume[index])
+    shared = item(
+        PixelMeasuresSequence=Sequence([item(PixelSpacing=list(SPACING), SliceThickness=2)]),
+        PlaneOrientationSequence=Sequence([item(ImageOrientationPatient=list(AXIAL))]),
+    )
+    write_image(
+        path,
+        np.stack(planes),
+        **{
+            "SOPClassUID": ENHANCED_MR,
+            "NumberOfFrames": len(planes),
+            "PixelSpacing": None,
+            "ImageOrientationPatient": None,
+            "ImagePositionPatient": None,
+            "SharedFunctionalGroupsSequence": Sequence([shared]),
+            "PerFrameFunctionalGroupsSequence": Sequence(frames),
+            **elements,
+        },
+    )
