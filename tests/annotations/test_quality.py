@@ -6,6 +6,7 @@ import pytest
 from napari_mamamia.annotations.quality import (
     Check,
     Light,
+    check_grids,
     check_mask,
     check_phases,
     worst_light,
@@ -114,3 +115,27 @@ def test_islands_below_10_mm3_are_counted_and_larger_parts_are_not():
     ]
     mask[5, 50, 44] = True  # 10 mm3
     assert check_mask(mask, GRID, body()) == ()
+
+
+def moved(grid, mm):
+    affine = grid.affine.copy()
+    affine[0, 3] += mm
+    return Grid(grid.shape, affine)
+
+
+def test_phases_on_one_grid_have_no_geometry_finding():
+    assert check_grids([GRID, moved(GRID, 0.0), moved(GRID, 5e-5)]) == ()
+
+
+@pytest.mark.parametrize(("mm", "light"), [(0.02, Light.AMBER), (0.2, Light.RED)])
+def test_a_phase_of_another_place_is_named_with_its_distance(mm, light):
+    """The spacing is 1 mm: up to 0.05 mm is one place, but more than rounding is worth a look."""
+    (found,) = check_grids([GRID, GRID, moved(GRID, mm)])
+    assert found.light is light
+    assert found.text == f"phase 2 lies up to {mm:g} mm from phase 0 (other affine)"
+
+
+def test_a_phase_of_another_shape_is_red():
+    (found,) = check_grids([GRID, Grid((11, 60, 60), GRID.affine)])
+    assert (found.light, found.check) == (Light.RED, Check.GEOMETRY)
+    assert "phase 1 has shape (11, 60, 60)" in found.text

@@ -2,14 +2,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from qtpy.QtCore import Qt
 
+from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.provenance import InputFile
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.services.export import ExportedMask, ExportSummary
+from napari_mamamia.services.export_plan import ExportFormat, FuseRule
+from napari_mamamia.services.export_target import ExportTarget, TargetState, look_at_target
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.export_options import ExportOptions
+
+STATES = {
+    "taken": TargetState.BUNDLE,
+    "locked": TargetState.READ_ONLY,
+    "file": TargetState.NO_FOLDER,
+}
 
 
 @pytest.fixture
@@ -23,22 +34,47 @@ def exporting(qtbot, viewer, world, asked, new_mask, case):
     world.predictions["A_1"] = new_mask(case.grid)
     world.refined["Ana", "A_2"] = new_mask(case.grid)
 
-    def export_masks(data_set, masks, out, *, existing):
-        asked.append((masks, out, existing))
+    def export_bundle(opened, settings, out, existing):
+        asked.append((settings, out, existing))
         yield Progress(0, 1, "Exporting")
-        if out.name == "taken" and existing is Existing.REFUSE:
+        if out.name == "late" and existing is Existing.REFUSE:
             raise SaveConflictError(f"{out} is not empty: choose a new folder")
-        mask = ExportedMask("A_1", 432.0, (InputFile("A_1.nii.gz", "sha"),))
+        mask = ExportedMask("A_1", 432.0, (InputFile("A_1.nii.gz", "sha"),), "amber")
         failures = (CaseFailure("B_1", "grid mismatch"),) if out.name == "partly" else ()
-        return ExportSummary(out, (mask,), failures)
+        problems = ("A_1.nii.gz: changed",) if out.name == "rotten" else ()
+        return ExportSummary(out, (mask,), failures, problems)
 
-    dock = MamamiaDock(viewer, replace(world.services(), export_masks=export_masks))
+    def look(folder):
+        state = STATES.get(folder.name, TargetState.FREE)
+        return ExportTarget(folder, state, f"the folder is {state.value}")
+
+    fakes = replace(world.services(), export_bundle=export_bundle, look_at_target=look)
+    dock = MamamiaDock(viewer, fakes)
     qtbot.addWidget(dock)
     dock.show()
     dock.open_data_set(Path("data"))
     qtbot.waitUntil(lambda: dock.session.opened is not None)
     dock.show_page("Export")
     return dock
+
+
+@pytest.fixture
+def page(exporting):
+    return exporting.export_page
+
+
+def tick(page, *rows):
+    """Tick exactly these rows of the list of masks."""
+    for k in range(page.sets.count()):
+        state = Qt.CheckState.Checked if k in rows else Qt.CheckState.Unchecked
+        page.sets.item(k).setCheckState(state)
+
+
+def go_to(qtbot, page, folder):
+    """Type a folder and wait until its state is known."""
+    page.out.clear()
+    qtbot.keyClicks(page.out, str(folder))
+    qtbot.waitUntil(lambda: page._target is not None and page._target.folder == folder)
 
 
 def test_without_masks_the_page_says_what_to_do_first(qtbot, dock):
@@ -48,48 +84,161 @@ def test_without_masks_the_page_says_what_to_do_first(qtbot, dock):
     assert "predict or edit" in dock.export_page.missing.text()
 
 
-def test_the_masks_of_the_workspace_are_offered_readers_first(exporting):
-    sets = exporting.export_page.sets
-    assert [sets.itemText(k) for k in range(sets.count())] == [
+def test_the_masks_of_the_workspace_are_offered_readers_first(page):
+    assert [page.sets.item(k).text() for k in range(page.sets.count())] == [
         "refined by Ana (1)",
         "prediction kinetic (1)",
     ]
-    assert exporting.export_page.out.text().endswith("refined-Ana")
-    assert "SHA-256" in exporting.export_page.what.text()
+    assert [chosen.title for chosen in page.chosen()] == ["refined by Ana"]
+    assert page.out.text().endswith("refined-Ana")
+    assert "1 mask(s) as ID.nii.gz" in page.what.text()
+    assert "SHA-256" in page.what.text()
 
 
-def test_an_export_says_verified_and_offers_the_folder(qtbot, exporting, asked, tmp_path):
-    exporting.export_page.sets.setCurrentIndex(1)
-    exporting.export_page.out.setText(str(tmp_path / "out"))
-    exporting.export_page.start.click()
-    qtbot.waitUntil(lambda: "verified" in exporting.export_page.result.text())
-    masks, out, existing = asked[0]
-    assert masks.parts[-2:] == ("predictions", "kinetic")
+def test_an_export_says_verified_and_offers_the_folder(qtbot, exporting, page, asked, tmp_path):
+    tick(page, 1)
+    go_to(qtbot, page, tmp_path / "out")
+    page.start.click()
+    qtbot.waitUntil(lambda: "verified" in page.result.text())
+    settings, out, existing = asked[0]
+    assert [m.folder.parts[-2:] for m in settings.masks] == [("predictions", "kinetic")]
     assert (out, existing) == (tmp_path / "out", Existing.REFUSE)
-    assert exporting.export_page.open_folder.isVisible()
-    assert exporting.export_page.start.isEnabled()
+    assert "0 green, 1 amber, 0 red" in page.result.text()
+    assert page.open_folder.isVisible()
+    assert page.start.isEnabled()
 
 
-def test_a_folder_that_is_taken_is_refused_until_replacing_is_ticked(qtbot, exporting, tmp_path):
-    exporting.export_page.out.setText(str(tmp_path / "taken"))
-    exporting.export_page.start.click()
+def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):
+    tick(page, 0, 1)
+    options = page.options
+    options.formats[ExportFormat.CHALLENGE].click()
+    options.profile.setCurrentIndex(2)
+    options.with_images.click()
+    options.fuse.setCurrentIndex(1)
+    assert "masks/NAME/ID.nii.gz" in page.what.text()
+    assert "harmonised/: the same turned to RAS" in page.what.text()
+    assert "majority of the 2 chosen" in page.what.text()
+    go_to(qtbot, page, tmp_path / "out")
+    page.start.click()
+    qtbot.waitUntil(lambda: bool(asked))
+    settings = asked[0][0]
+    assert settings.formats == (ExportFormat.NIFTI, ExportFormat.CHALLENGE)
+    assert settings.profile is OrientationProfile.RAS
+    assert settings.with_images
+    assert settings.fuse is FuseRule.MAJORITY
+    assert len(settings.masks) == 2
+
+
+def test_an_earlier_export_is_replaced_only_when_ticked(qtbot, page, asked, tmp_path):
+    go_to(qtbot, page, tmp_path / "taken")
+    assert "an earlier export" in page.target.text()
+    assert page.replace.isVisible()
+    assert not page.start.isEnabled()
+    page.replace.click()
+    page.start.click()
+    qtbot.waitUntil(lambda: bool(asked))
+    assert asked[0][2] is Existing.OVERWRITE
+
+
+@pytest.mark.parametrize("name", ["locked", "file"])
+def test_a_folder_that_cannot_be_used_blocks_the_button(qtbot, page, tmp_path, name):
+    go_to(qtbot, page, tmp_path / name)
+    assert not page.start.isEnabled()
+    assert not page.replace.isVisible()
+    assert STATES[name].value in page.target.text()
+
+
+def test_a_folder_that_was_taken_meanwhile_is_an_error_that_is_shown(
+    qtbot, exporting, page, tmp_path
+):
+    go_to(qtbot, page, tmp_path / "late")
+    page.start.click()
     qtbot.waitUntil(lambda: "is not empty" in exporting.header.message.text())
-    assert "nothing was exported" in exporting.export_page.result.text()
-    exporting.export_page.replace.setChecked(True)
-    exporting.export_page.start.click()
-    qtbot.waitUntil(lambda: "verified" in exporting.export_page.result.text())
+    assert "Nothing was exported" in page.result.text()
+    assert page.start.isEnabled()
 
 
-def test_masks_that_failed_are_named(qtbot, exporting, tmp_path):
-    exporting.export_page.out.setText(str(tmp_path / "partly"))
-    exporting.export_page.start.click()
-    qtbot.waitUntil(lambda: "grid mismatch" in exporting.export_page.result.text())
+def test_masks_that_failed_are_named(qtbot, exporting, page, tmp_path):
+    go_to(qtbot, page, tmp_path / "partly")
+    page.start.click()
+    qtbot.waitUntil(lambda: "grid mismatch" in page.result.text())
     assert "1 mask(s) were not exported" in exporting.header.message.text()
 
 
-def test_a_cancelled_export_says_what_is_left(exporting, tmp_path):
-    exporting.export_page.out.setText(str(tmp_path / "out"))
-    exporting.export_page.start.click()
+def test_a_bundle_that_is_not_sound_is_said_loudly(qtbot, exporting, page, tmp_path):
+    go_to(qtbot, page, tmp_path / "rotten")
+    page.start.click()
+    qtbot.waitUntil(lambda: "NOT sound" in page.result.text())
+    assert "not sound" in exporting.header.message.text()
+
+
+def test_a_cancelled_export_says_what_is_left(qtbot, exporting, page, tmp_path):
+    go_to(qtbot, page, tmp_path / "out")
+    page.start.click()
     exporting.header.cancel.click()
-    assert "stopped" in exporting.export_page.result.text()
-    assert exporting.export_page.start.isEnabled()
+    assert "no manifest" in page.result.text()
+    assert page.start.isEnabled()
+
+
+def test_dicom_seg_of_nifti_cases_asks_for_the_study(qtbot, page, asked, tmp_path):
+    page.options.formats[ExportFormat.DICOM_SEG].click()
+    assert "choose their study" in page.target.text()
+    assert not page.start.isEnabled()
+    page.options.study.setText(str(tmp_path))
+    go_to(qtbot, page, tmp_path / "out")
+    page.start.click()
+    qtbot.waitUntil(lambda: bool(asked))
+    assert asked[0][0].study == tmp_path
+
+
+def test_dicom_cases_need_no_study(qtbot):
+    options = ExportOptions()
+    qtbot.addWidget(options)
+    options.show_kind(is_dicom=True)
+    options.formats[ExportFormat.DICOM_SEG].click()
+    assert options.wish().problem == ""
+
+
+def test_nothing_chosen_is_said(page):
+    tick(page)
+    assert "Choose the masks" in page.target.text()
+    assert not page.start.isEnabled()
+    tick(page, 0)
+    page.options.formats[ExportFormat.NIFTI].click()
+    assert "Choose a format" in page.target.text()
+    assert not page.start.isEnabled()
+
+
+def test_every_control_has_a_name_and_a_tooltip(page):
+    options = page.options
+    for widget in (
+        page.sets, page.out, page.replace, page.start, page.open_folder, page.target, page.what,
+        *options.formats.values(), options.profile, options.with_images, options.fuse,
+        options.maker, options.study,
+    ):  # fmt: skip
+        assert widget.objectName().startswith("export_")
+        assert widget.toolTip()
+
+
+# -------------------------------------------------------------------------- the folder's state
+
+
+def test_the_state_of_a_folder_is_told_before_anything_is_written(tmp_path):
+    (tmp_path / "note.txt").write_text("x")
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / "manifest.json").write_text("{}")
+    expected = {
+        tmp_path / "new" / "deeper": TargetState.FREE,
+        tmp_path: TargetState.TAKEN,
+        bundle: TargetState.BUNDLE,
+        tmp_path / "note.txt": TargetState.NO_FOLDER,
+        tmp_path / "note.txt" / "below": TargetState.NO_FOLDER,
+    }
+    assert {path: look_at_target(path).state for path in expected} == expected
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_read_only_folder_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert look_at_target(tmp_path).state is TargetState.READ_ONLY

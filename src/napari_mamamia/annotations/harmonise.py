@@ -1,7 +1,6 @@
 """Masks from several sources -> one orientation and one set of labels; nothing is resampled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -10,9 +9,10 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 
-__all__ = ["LabelRule", "OrientationProfile", "harmonised", "map_labels"]
+__all__ = ["LabelRule", "OrientationProfile", "harmonised", "map_labels", "target_names"]
 
 
 class OrientationProfile(StrEnum):
@@ -22,23 +22,6 @@ class OrientationProfile(StrEnum):
     LAS_PSR = "las-psr"
     RAS = "ras"
     LPS = "lps"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelRule:
-    """One value of a source and what becomes of it.
-
-    `source` is the value in the file, `target` the value written (0: left out), `name` what it is,
-    such as ``"tumour"``.
-    """
-
-    source: float
-    target: int
-    name: str
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.target <= 255:
-            raise ValueError(f"a label value must be 0 to 255, got {self.target}")
 
 
 def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
@@ -97,6 +80,17 @@ def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.u
             "that leaves it out"
         )
     return out
+
+
+def target_names(rules: Sequence[LabelRule]) -> tuple[tuple[int, str], ...]:
+    """Return the labels that rules lead to, as (value, name), by value; 0 is left out.
+
+    Examples
+    --------
+    >>> target_names([LabelRule(3, 1, "tumour"), LabelRule(9, 0, ""), LabelRule(4, 1, "tumour")])
+    ((1, 'tumour'),)
+    """
+    return tuple(sorted({rule.target: rule.name for rule in rules if rule.target}.items()))
 
 
 def _first_repeated(values: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
 """What is unusual about a case and its mask: red, amber or green, each with the reason."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
@@ -16,7 +16,15 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["Check", "Finding", "Light", "check_mask", "check_phases", "worst_light"]
+__all__ = [
+    "Check",
+    "Finding",
+    "Light",
+    "check_grids",
+    "check_mask",
+    "check_phases",
+    "worst_light",
+]
 
 
 class Light(StrEnum):
@@ -30,6 +38,7 @@ class Light(StrEnum):
 class Check(StrEnum):
     """What was looked at."""
 
+    GEOMETRY = "geometry"
     VALUES = "values"
     DUPLICATES = "duplicate phases"
     EMPTY = "empty"
@@ -51,6 +60,7 @@ _ORDER: Final = (Light.GREEN, Light.AMBER, Light.RED)
 _SMALL_MM3: Final = 10.0  # this project's choice: about 10 voxels of 1 mm
 _OUTSIDE_SHARE: Final = 0.10  # this project's choice: a thin rim of skin is usual
 _BODY_GRID_MM: Final = 4.0
+_ROUNDING_MM: Final = 1e-4  # float32 holds 500 mm to 3e-5 mm
 _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
 
 
@@ -63,6 +73,27 @@ def worst_light(findings: tuple[Finding, ...]) -> Light:
     'amber'
     """
     return max((f.light for f in findings), key=_ORDER.index, default=Light.GREEN)
+
+
+def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
+    """Return where the phases of a case do not lie on the grid of phase 0.
+
+    Red: another shape, or corners farther apart than `SAME_PLACE_VOXELS` of the smallest spacing.
+    Amber: affines that differ by less than that, but by more than float32 rounding (1e-4 mm at a
+    corner), which other software may show.
+    """
+    found = []
+    for k, grid in enumerate(grids[1:], start=1):
+        if grid.shape != grids[0].shape:
+            text = f"phase {k} has shape {grid.shape} (z, y, x), phase 0 has {grids[0].shape}"
+            found.append(Finding(Light.RED, Check.GEOMETRY, text))
+            continue
+        apart_mm = grids[0].farthest_corner_mm(grid)
+        if apart_mm > _ROUNDING_MM:
+            light = Light.AMBER if grid.is_same_place(grids[0]) else Light.RED
+            text = f"phase {k} lies up to {apart_mm:.3g} mm from phase 0 (other affine)"
+            found.append(Finding(light, Check.GEOMETRY, text))
+    return tuple(found)
 
 
 def check_phases(case: Case) -> Job[tuple[Finding, ...]]:

@@ -1,46 +1,85 @@
-"""Export: masks under one naming, with the input's exact geometry, checked after writing."""
+"""Export: masks as a bundle that others can trust, every file read back and listed by SHA-256."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.core.case import LabelMap, Mask
-from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.grid import require_same_grid
+from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.provenance import InputFile, Maker, Provenance, now_utc, software_version
+from napari_mamamia.core.provenance import InputFile, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.layout import find_masks
-from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.provenance import read_provenance, sidecar_path, write_provenance
+from napari_mamamia.io.bundle import (
+    MANIFEST_NAME,
+    BundleFile,
+    CaseEntry,
+    Manifest,
+    describe_file,
+    write_manifest,
+)
+from napari_mamamia.io.patient_info import TIMES_FILE
 from napari_mamamia.io.sources import DataSet
 from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import read_labels, read_phase_header, write_mask
 from napari_mamamia.services.batch import for_each_case
+from napari_mamamia.services.data_set import OpenDataSet
+from napari_mamamia.services.export_case import CasePlan, DoneCase, export_case
+from napari_mamamia.services.export_formats import (
+    finish_formats,
+    n_channels,
+    require_formats,
+)
+from napari_mamamia.services.export_harmonised import HARMONISED
+from napari_mamamia.services.export_plan import (
+    ExportFormat,
+    ExportSettings,
+    MaskFolder,
+    chosen_cases,
+    find_all_masks,
+    label_names,
+    parameters_of,
+    require_names,
+    require_own_folder,
+)
+from napari_mamamia.services.export_quality import (
+    write_quality,
+)
+from napari_mamamia.services.export_seg import require_seg
+from napari_mamamia.services.export_tables import copy_tables
 from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.verify import verify_bundle
 
-__all__ = ["ExportSummary", "ExportedMask", "export_masks"]
+__all__ = ["ExportSummary", "ExportedMask", "export_bundle", "export_masks"]
 
-MANIFEST = "manifest.json"
+_RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedMask:
-    """One mask that was written, read back and found equal; `files` with their SHA-256."""
+    """One case that was written, read back and found equal; `files` with their SHA-256.
+
+    `volume_mm3` is that of the first set's mask; `light` the quality, "" where it was not checked.
+    """
 
     case_id: str
     volume_mm3: float
     files: tuple[InputFile, ...]
+    light: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What an export wrote; every file in it was read back before it counted as saved."""
+    """What an export wrote; every file in it was read back before it counted as saved.
+
+    `problems` is what the verification of the whole bundle found, empty for a sound one; `notes`
+    are plain sentences, such as that a reader has no mask of a case.
+    """
 
     out: Path
     exported: tuple[ExportedMask, ...]
     failures: tuple[CaseFailure, ...]
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def export_masks(
@@ -52,96 +91,157 @@ def export_masks(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> Job[ExportSummary]:
-    """Return a job that writes ``out/ID.nii.gz``, ``out/ID.json`` and ``out/manifest.json``.
+    """Return a job that writes ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
 
-    Each mask of the folder `masks` must lie on its case's grid; it is written as uint8 (0 and 1)
-    with the geometry fields of the case's own header. A mask with several labels is refused unless
-    `label` chooses one. One mask's failure does not stop the others.
+    The plain form of `export_bundle`: one folder of masks, as NIfTI on the native grid, without
+    tables.
+    """
+    settings = ExportSettings((MaskFolder(masks),), label=label, case_ids=tuple(case_ids))
+    return (yield from _export(data_set, None, settings, out, existing))
+
+
+def export_bundle(
+    opened: OpenDataSet,
+    settings: ExportSettings,
+    out: Path,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ExportSummary]:
+    """Return a job that writes masks, images if wanted, tables and reports to the folder `out`.
+
+    ============================  ================================================================
+    ``ID.nii.gz``, ``ID.json``    masks on the native grid with the image's own geometry fields,
+                                  and provenance; of several sets in ``masks/SET/``
+    ``harmonised/``               the same on the harmonised grid, in the MAMA-MIA layout
+    ``dicom_seg/``                ``[SET/]ID.dcm``
+    ``challenge/``                ``pred_segmentations/ID.nii.gz`` and ``submission.zip``
+    ``nnunet/DatasetNNN_Name/``   raw training layout
+    ``bids/``                     derivatives
+    ``tables/``                   score and kinetics tables of the workspace
+    ``quality.csv``, ``.html``    what is unusual about each case and mask
+    ``manifest.json``             every file with SHA-256, and what each mask must be
+    ============================  ================================================================
+
+    Each mask must lie on its case's grid; nothing is resampled. One case's failure does not stop
+    the others, and leaves no file of that case. The finished bundle is verified.
 
     Raises
     ------
     FormatError
-        If `masks` is missing or holds no mask.
+        If a folder of masks is missing or holds no mask.
     CaseError
-        If a case of `case_ids` has no mask there.
+        If names of mask sets collide, a case of ``settings.case_ids`` has no mask, a layout cannot
+        hold what is asked for, or `out` holds the data set or the masks themselves.
     SaveConflictError
         If `out` holds other results.
+    SaveError
+        If the manifest or a table cannot be written.
     """
-    known = {case_key(files.case_id): files.case_id for files in data_set.cases}
-    found = {known.get(case_key(name), name): path for name, path in find_masks(masks).items()}
-    if not found:
-        raise FormatError(f"{masks} holds no mask: expected files such as ID.nii.gz")
-    chosen = list(case_ids) or list(found)
-    for case_id in chosen:
-        if case_id not in found:
-            raise CaseError(f"no mask of case {case_id!r} in {masks}: check the spelling")
-    parameters = (("data_set", data_set.name), ("masks", masks.name), ("label", label))
-    claim_folder(out, "export", parameters, existing)
-    replacing = existing is not Existing.REFUSE
-
-    def work(case_id: str) -> Job[ExportedMask]:
-        yield Progress(0, 1, "Exporting")
-        grid = read_phase_header(data_set.case(case_id).phases[0]).grid
-        labels = read_labels(found[case_id])
-        require_same_grid(labels.grid, grid, str(found[case_id]), f"case {case_id}")
-        mask = _one_label(replace(labels, grid=grid), label)
-        return _write(case_id, mask, found[case_id], out, replacing)
-
-    batch = yield from for_each_case(chosen, work)
-    write_json(_manifest(data_set, batch.results), out / MANIFEST, overwrite=replacing)
-    return ExportSummary(out, batch.results, batch.failures)
+    return (yield from _export(opened.data_set, opened, settings, out, existing))
 
 
-def _one_label(labels: LabelMap, label: float | None) -> Mask:
-    if label is not None and label not in labels.values:
-        raise CaseError(
-            f"{labels.source} does not hold label {label:g}: it holds {_listed(labels.values)}"
-        )
-    if label is None and len(labels.values) > 1 and labels.crop.dtype.kind in "iu":
-        raise CaseError(
-            f"{labels.source} holds {len(labels.values)} labels ({_listed(labels.values)}): "
-            "choose one with --label"
-        )
-    return labels.mask(label)
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:g}" for value in values[:10]) or "no label"
-
-
-def _write(case_id: str, mask: Mask, source: Path, out: Path, overwrite: bool) -> ExportedMask:
-    target = out / f"{case_id}.nii.gz"
-    write_mask(mask, target, overwrite=overwrite)
-    write_provenance(_provenance(case_id, source), sidecar_path(target), overwrite=overwrite)
-    files = (target, sidecar_path(target))
-    sums = tuple(InputFile(path.name, sha256_of(path)) for path in files)
-    return ExportedMask(case_id, mask.volume_mm3, sums)
-
-
-def _provenance(case_id: str, source: Path) -> Provenance:
-    """Return the mask's history; without a sidecar its file is all we know."""
-    if sidecar_path(source).exists():
-        return read_provenance(sidecar_path(source))
-    return Provenance(
-        case_id=case_id,
-        maker=Maker.UNKNOWN,
-        name=source.parent.name,
-        inputs=(InputFile(source.name, sha256_of(source)),),
-        note="no provenance was found beside this mask",
+def _export(
+    data_set: DataSet,
+    opened: OpenDataSet | None,
+    settings: ExportSettings,
+    out: Path,
+    existing: Existing,
+) -> Job[ExportSummary]:
+    plan = _planned(data_set, opened, settings, out, existing is not Existing.REFUSE)
+    claim_folder(out, "export", parameters_of(data_set, settings), existing)
+    with suppress(FileNotFoundError):
+        (out / MANIFEST_NAME).unlink()  # of an earlier export: until the end there is none
+    batch = yield from for_each_case(plan.cases, lambda case_id: export_case(plan, case_id))
+    yield Progress(0, 1, "Writing the manifest")
+    notes = tuple(note for done in batch.results for note in done.notes)
+    manifest = _manifest(plan, opened, batch.results, notes)
+    write_manifest(manifest, out)
+    verified = yield from verify_bundle(out)
+    return ExportSummary(
+        out,
+        tuple(_summarised(done.entry) for done in batch.results),
+        batch.failures,
+        verified.problems,
+        notes,
     )
 
 
-def _manifest(data_set: DataSet, exported: Sequence[ExportedMask]) -> dict[str, object]:
-    return {
-        "software": software_version(),
-        "created": now_utc(),
-        "data_set": data_set.name,
-        "cases": [
-            {
-                "case_id": item.case_id,
-                "volume_mm3": item.volume_mm3,
-                "files": [{"name": file.name, "sha256": file.sha256} for file in item.files],
-            }
-            for item in exported
-        ],
-    }
+def _planned(
+    data_set: DataSet,
+    opened: OpenDataSet | None,
+    settings: ExportSettings,
+    out: Path,
+    replacing: bool,
+) -> CasePlan:
+    if not settings.formats:
+        raise CaseError("an export needs a format, got none: choose nifti")
+    names = require_names(settings)
+    sets = find_all_masks(data_set, settings)
+    require_own_folder(data_set, sets, out)
+    cases = chosen_cases(settings, sets)
+    require_formats(data_set, settings, names, cases)
+    if ExportFormat.DICOM_SEG in settings.formats:
+        require_seg(settings)
+    wanted = ExportFormat.NNUNET in settings.formats
+    channels = n_channels(data_set, settings, cases) if wanted else 0
+    return CasePlan(data_set, opened, settings, names, sets, cases, channels, out, replacing)
+
+
+def _manifest(
+    plan: CasePlan, opened: OpenDataSet | None, done: Sequence[DoneCase], notes: tuple[str, ...]
+) -> Manifest:
+    settings, out = plan.settings, plan.out
+    entries = tuple(item.entry for item in done)
+    of_cases = [file for entry in entries for file in entry.files]
+    files: list[BundleFile] = [describe_file(out, out / _RUN_FILE, "other")]
+    qualities = [item.quality for item in done if item.quality is not None]
+    if qualities:
+        for path in write_quality(qualities, out, overwrite=plan.replacing):
+            files.append(describe_file(out, path, "quality"))
+    files += finish_formats(
+        out,
+        plan.data_set,
+        settings,
+        plan.names,
+        of_cases,
+        plan.channels,
+        overwrite=plan.replacing,
+    )
+    files += _times(plan, done)
+    if opened is not None:
+        files += copy_tables(opened.workspace, out, overwrite=plan.replacing)
+    return Manifest(
+        software=software_version(),
+        created=now_utc(),
+        data_set=plan.data_set.name,
+        profile=settings.profile.value,
+        formats=tuple(wanted.value for wanted in settings.formats),
+        masks=plan.names,
+        labels=label_names(settings),
+        cases=entries,
+        files=tuple(files),
+        notes=notes,
+    )
+
+
+def _times(plan: CasePlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
+    """Write ``times.json`` beside images that were exported, for the cases whose times are known.
+
+    The images of a bundle open as a data set of their own, which has no clinical table.
+    """
+    settings = plan.settings
+    known = [
+        {"case_id": item.entry.case_id, "times_s": item.times_s}
+        for item in done
+        if item.times_s and None not in item.times_s
+    ]
+    if not known or not settings.with_images or ExportFormat.NIFTI not in settings.formats:
+        return ()
+    turned = settings.profile is not OrientationProfile.AS_IS
+    path = (plan.out / HARMONISED if turned else plan.out) / TIMES_FILE
+    write_json(known, path, overwrite=plan.replacing)
+    return (describe_file(plan.out, path, "other"),)
+
+
+def _summarised(entry: CaseEntry) -> ExportedMask:
+    files = tuple(InputFile(file.name, file.sha256) for file in entry.files)
+    return ExportedMask(entry.case_id, entry.volume_mm3, files, entry.quality)

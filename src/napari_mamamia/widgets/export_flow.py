@@ -1,14 +1,21 @@
 """Page Export at work: the workspace's masks, written and verified."""
 
+from pathlib import Path
+
 from qtpy.QtCore import QObject
 
 from napari_mamamia.core.progress import Job
+from napari_mamamia.io.sources import LayoutKind
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.export import ExportSummary
+from napari_mamamia.services.export_plan import ExportSettings, MaskFolder
+from napari_mamamia.services.export_target import ExportTarget
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.widgets.editing import Editing
-from napari_mamamia.widgets.export_page import ExportPage, ExportRequest, MaskSet
-from napari_mamamia.widgets.jobs import JobRunner
+from napari_mamamia.widgets.export_page import ExportPage
+from napari_mamamia.widgets.export_text import summary_text
+from napari_mamamia.widgets.export_wish import ExportRequest, MaskSet
+from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.opening import Opening
 from napari_mamamia.widgets.service_record import Services
@@ -39,6 +46,7 @@ class ExportFlow(QObject):
         self._notifier = notifier
         self._rows: dict[str, CaseRow] = {}
         page.export_wanted.connect(self._save_then_export)
+        page.target_asked.connect(self._look_at)
         opening.listed.connect(self._take_rows)
         session.row_changed.connect(self._take_row)
         self._show_sets()
@@ -59,7 +67,18 @@ class ExportFlow(QObject):
         if opened and not sets:
             missing = "There is nothing to export yet: predict or edit a case first."
         self._page.need(missing)
-        self._page.show_sets(sets)
+        is_dicom = opened is not None and opened.data_set.kind is LayoutKind.DICOM
+        self._page.show_sets(sets, is_dicom=is_dicom)
+
+    def _look_at(self, folder: Path) -> None:
+        def done(outcome: Outcome[ExportTarget]) -> None:
+            if isinstance(outcome, Finished):
+                self._page.show_target(outcome.result)
+
+        def make_job() -> Job[ExportTarget]:
+            return job_of(self._services.look_at_target, folder)
+
+        self._jobs.start("export target", "Looking at the folder", make_job, done, shown=False)
 
     def _save_then_export(self, wanted: ExportRequest) -> None:
         self._editing.save_if_needed(lambda saved: self._export(wanted) if saved else None)
@@ -69,34 +88,52 @@ class ExportFlow(QObject):
         if opened is None:
             return
         existing = Existing.OVERWRITE if wanted.replace else Existing.REFUSE
+        settings = _settings(wanted)
 
         def make_job() -> Job[ExportSummary]:
-            return self._services.export_masks(
-                opened.data_set, wanted.masks, wanted.out, existing=existing
-            )
+            return self._services.export_bundle(opened, settings, wanted.out, existing)
 
         def done(outcome: Outcome[ExportSummary]) -> None:
             self._page.set_running(False)
             if isinstance(outcome, Finished):
                 self._show_summary(outcome.result)
             elif isinstance(outcome, Failed):
-                self._page.show_result("nothing was exported: see the message above", None)
+                self._page.show_result(
+                    "Nothing was exported: see the message above.", None, "error"
+                )
                 self._notifier.fail("Export", outcome.error)
             else:
-                self._page.show_result("stopped: what was written so far is complete", wanted.out)
+                text = "Stopped: finished cases are there, but there is no manifest. Export again."
+                self._page.show_result(text, wanted.out, "warning")
+            self._page.look_again()
 
         self._page.set_running(True)
         self._page.show_result("exporting…", None)
         self._jobs.start("export", "Exporting", make_job, done)
 
     def _show_summary(self, summary: ExportSummary) -> None:
-        lines = [f"{len(summary.exported)} mask(s) verified in {summary.out}"]
-        lines += [f"{failure.case_id}: {failure.reason}" for failure in summary.failures]
-        self._page.show_result("\n".join(lines), summary.out)
+        text, level = summary_text(summary)
+        self._page.show_result(text, summary.out, level)
         if summary.failures:
             self._notifier.warn_loudly(
                 f"{len(summary.failures)} mask(s) were not exported: see the page Export"
             )
+        if summary.problems:
+            self._notifier.warn_loudly("The exported bundle is not sound: see the page Export")
+
+
+def _settings(wanted: ExportRequest) -> ExportSettings:
+    wish = wanted.wish
+    return ExportSettings(
+        masks=tuple(MaskFolder(chosen.folder) for chosen in wanted.sets),
+        formats=wish.formats,
+        profile=wish.profile,
+        with_images=wish.with_images,
+        fuse=wish.fuse,
+        study=wish.study,
+        segment_maker=wish.segment_maker,
+        n_channels=wish.n_channels,
+    )
 
 
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
@@ -120,5 +157,10 @@ def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
             count,
             workspace.exports / f"{role}-{name}",
         )
-        for (role, name), count in sorted(counts.items(), reverse=True)
+        for (role, name), count in sorted(counts.items(), key=_readers_first)
     ]
+
+
+def _readers_first(item: tuple[tuple[str, str], int]) -> tuple[bool, str]:
+    (role, name), _ = item
+    return role != "refined", name.casefold()

@@ -1,0 +1,195 @@
+"""One mask from several readers': the majority's, or STAPLE's estimate of the truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.progress import Job, Progress
+
+__all__ = ["Staple", "TieRule", "majority_vote", "staple"]
+
+_MOST_READERS: Final = 16
+_MOST_STEPS: Final = 1000
+_STEADY: Final = 1e-10
+_START: Final = 0.99999
+_STEPS_PER_SIGN: Final = 100
+
+
+class TieRule(StrEnum):
+    """What a voxel becomes for which two labels have equally many votes.
+
+    ``background`` gives 0; ``foreground`` the smallest tied label that is not 0; ``first`` the tied
+    label of the reader named first.
+    """
+
+    BACKGROUND = "background"
+    FOREGROUND = "foreground"
+    FIRST = "first"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Staple:
+    """What STAPLE estimated.
+
+    `mask` is bool, the voxels whose probability is at least 0.5. `sensitivities` and
+    `specificities` are one number, 0 to 1, for each reader; `n_steps` of the EM were taken.
+    """
+
+    mask: NDArray[np.bool_]
+    sensitivities: tuple[float, ...]
+    specificities: tuple[float, ...]
+    n_steps: int
+
+
+def majority_vote(
+    labels: Sequence[NDArray[Any]], tie: TieRule = TieRule.BACKGROUND
+) -> NDArray[np.uint8]:
+    """Return for each voxel the label that most readers gave it; 0 is a vote for background.
+
+    Parameters
+    ----------
+    labels
+        One array of whole numbers 0 to 255 for each reader, all of one shape, in the readers'
+        order.
+    tie
+        What becomes of a tie for the most votes.
+
+    Raises
+    ------
+    CaseError, GridMismatchError
+        If fewer than two readers are given, or shapes differ.
+
+    Examples
+    --------
+    >>> readers = [np.array([[[1, 1, 0]]]), np.array([[[1, 0, 0]]])]
+    >>> majority_vote(readers, TieRule.FOREGROUND)
+    array([[[1, 1, 0]]], dtype=uint8)
+    """
+    box = _joint_box(labels)
+    out = np.zeros(labels[0].shape, np.uint8)
+    parts = [np.asarray(part[box.slices]) for part in labels]
+    values = sorted({0, *(int(v) for part in parts for v in np.unique(part))})
+    votes = np.stack([sum((part == v for part in parts), np.int16(0)) for v in values])
+    most = votes == votes.max(axis=0)
+    winner = np.array(values)[np.argmax(most, axis=0)]
+    tied = most.sum(axis=0) > 1
+    if tied.any():
+        winner[tied] = _broken(tie, values, most[:, tied], [part[tied] for part in parts])
+    out[box.slices] = winner
+    return out
+
+
+def staple(masks: Sequence[NDArray[np.bool_]]) -> Job[Staple]:
+    """Return a job that estimates truth and readers' performance together by EM.
+
+    Voxels that all readers marked alike share one probability, so the EM runs on the at most 2^n
+    patterns of n readers, each with its number of voxels: the same numbers as over the image. The
+    prior is the mean share of marked voxels in the whole volume, so it depends on the field of
+    view, as in ITK's filter. No voxel marked at all: an empty mask, performance nan.
+    Source: Warfield, Zou, Wells, IEEE TMI 23 (2004) 903, eqs. 14, 18, 19; start (p = q = 0.99999)
+    and prior as itk::STAPLEImageFilter, which is the oracle of its test.
+
+    Parameters
+    ----------
+    masks
+        Bool, one for each reader, 2 to 16 of one shape.
+
+    Raises
+    ------
+    CaseError, GridMismatchError
+        If there are fewer than two or more than 16 readers, or shapes differ.
+    """
+    yield Progress(0, 1, "Estimating the truth (STAPLE)")
+    n = len(masks)
+    box = _joint_box(masks)
+    if n > _MOST_READERS:
+        raise CaseError(f"STAPLE takes at most {_MOST_READERS} readers, got {n}: leave some out")
+    if box.is_empty:
+        return Staple(np.zeros(masks[0].shape, np.bool_), (np.nan,) * n, (np.nan,) * n, 0)
+    codes = np.zeros(box.shape, np.uint16)
+    for k, mask in enumerate(masks):
+        codes |= mask[box.slices].astype(np.uint16) << np.uint16(k)
+    counts = np.bincount(codes.ravel(), minlength=1 << n).astype(np.float64)
+    counts[0] += masks[0].size - codes.size
+    marked = ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.bool_)
+    chances, rates, steps = yield from _em(counts, marked)
+    truth = np.zeros(masks[0].shape, np.bool_)
+    truth[box.slices] = (chances >= 0.5)[codes]
+    p, q = rates
+    return Staple(truth, tuple(map(float, p)), tuple(map(float, q)), steps)
+
+
+def _em(
+    counts: NDArray[np.float64], marked: NDArray[np.bool_]
+) -> Job[tuple[NDArray[np.float64], NDArray[np.float64], int]]:
+    """Return the truth's probability of each pattern, (sensitivity, specificity), and the steps."""
+    prior = float((counts @ marked).sum()) / (counts.sum() * marked.shape[1])
+    rates = np.full((2, marked.shape[1]), _START)
+    chances = np.zeros(len(counts))
+    for step in range(1, _MOST_STEPS + 1):
+        if step % _STEPS_PER_SIGN == 0:
+            yield Progress(step, _MOST_STEPS, "Estimating the truth (STAPLE)")
+        p, q = rates
+        true = prior * np.prod(np.where(marked, p, 1 - p), axis=1)
+        false = (1 - prior) * np.prod(np.where(marked, 1 - q, q), axis=1)
+        chances = np.divide(true, true + false, out=np.zeros_like(true), where=true + false > 0)
+        weight, rest = counts * chances, counts * (1 - chances)
+        new = np.stack([_share(weight, marked), _share(rest, ~marked)])
+        moved = float(np.abs(new - rates).max())
+        rates = new
+        if moved < _STEADY:
+            return chances, rates, step
+    return chances, rates, _MOST_STEPS
+
+
+def _share(weight: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return each reader's share of the weight where he said yes; 0 where there is no weight."""
+    total = float(weight.sum())
+    shares: NDArray[np.float64] = (weight @ yes) / total if total else np.zeros(yes.shape[1])
+    return shares
+
+
+def _broken(
+    tie: TieRule, values: list[int], most: NDArray[np.bool_], readers: list[NDArray[Any]]
+) -> NDArray[Any]:
+    """Return the labels of tied voxels; `most` is (value, voxel), `readers` their own labels."""
+    if tie is TieRule.BACKGROUND:
+        return np.zeros(most.shape[1], np.uint8)
+    if tie is TieRule.FOREGROUND:
+        above = most[1:]  # values[0] is 0; a tie of two labels has at least one that is not
+        chosen: NDArray[Any] = np.array(values[1:])[np.argmax(above, axis=0)]
+        return chosen
+    out = np.zeros(most.shape[1], np.uint8)
+    left = np.ones(most.shape[1], np.bool_)
+    places = {value: k for k, value in enumerate(values)}
+    lookup = np.zeros(max(values) + 1, np.intp)
+    lookup[list(places)] = list(places.values())
+    for own in readers:
+        holds = left & most[lookup[own], np.arange(most.shape[1])]
+        out[holds] = own[holds]
+        left &= ~holds
+    return out
+
+
+def _joint_box(labels: Sequence[NDArray[Any]]) -> Box:
+    """Return the block that holds all that any reader marked."""
+    if len(labels) < 2:
+        raise CaseError(
+            f"fusing needs the masks of at least two readers, got {len(labels)}: name a second "
+            "folder of masks"
+        )
+    box = Box.empty()
+    for k, part in enumerate(labels):
+        if part.shape != labels[0].shape:
+            raise GridMismatchError(
+                f"masks that are fused share one grid, but reader {k + 1} has shape {part.shape} "
+                f"(z, y, x), the first {labels[0].shape}: export them on one grid"
+            )
+        box = box.union(Box.around(part))
+    return box

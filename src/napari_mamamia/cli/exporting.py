@@ -1,0 +1,206 @@
+"""`mamamia export` and `mamamia verify`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import (
+    CaseOption,
+    DataSetArgument,
+    LabelOption,
+    OutOption,
+    OverwriteOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+from napari_mamamia.core.errors import CaseError
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.export import ExportSummary
+    from napari_mamamia.services.export_plan import MaskFolder
+
+__all__ = ["export", "verify"]
+
+
+class FormatName(StrEnum):
+    """Names of `services.export_plan.ExportFormat`."""
+
+    NIFTI = "nifti"
+    DICOM_SEG = "dicom-seg"
+    CHALLENGE = "challenge"
+    NNUNET = "nnunet"
+    BIDS = "bids"
+
+
+class HarmoniseName(StrEnum):
+    """Names of `annotations.harmonise.OrientationProfile`."""
+
+    AS_IS = "as-is"
+    LAS_PSR = "las-psr"
+    RAS = "ras"
+    LPS = "lps"
+
+
+class FuseName(StrEnum):
+    """Names of `services.export_plan.FuseRule`."""
+
+    NONE = "none"
+    MAJORITY = "majority"
+    STAPLE = "staple"
+
+
+class TieName(StrEnum):
+    """Names of `annotations.fuse.TieRule`."""
+
+    BACKGROUND = "background"
+    FOREGROUND = "foreground"
+    FIRST = "first"
+
+
+class MadeBy(StrEnum):
+    """Names of `services.export_plan.SegmentMaker`."""
+
+    FROM_PROVENANCE = "from-provenance"
+    MANUAL = "manual"
+    SEMIAUTOMATIC = "semiautomatic"
+    AUTOMATIC = "automatic"
+
+
+MasksOption = Annotated[
+    list[str],
+    typer.Option(
+        "--masks", metavar="[NAME=]DIR", help="Folder of masks ID.nii.gz; repeatable, by name."
+    ),
+]
+FormatOption = Annotated[
+    list[FormatName] | None, typer.Option("--format", help="What to write; repeatable.")
+]
+HarmoniseOption = Annotated[
+    HarmoniseName,
+    typer.Option("--harmonise", help="Orientation to write too (flips and permutations only)."),
+]
+LabelMapOption = Annotated[
+    Path | None, typer.Option("--label-map", metavar="FILE", help="JSON file of label rules.")
+]
+StudyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--study", metavar="DICOM_FOLDER", help="Study that DICOM SEG of NIfTI cases refers to."
+    ),
+]
+
+
+def export(
+    data_set: DataSetArgument,
+    masks: MasksOption,
+    out: OutOption,
+    harmonise: HarmoniseOption = HarmoniseName.AS_IS,
+    formats: FormatOption = None,
+    label_map: LabelMapOption = None,
+    label: LabelOption = None,
+    case: CaseOption = None,
+    with_images: Annotated[
+        bool, typer.Option("--with-images", help="Write the phases too.")
+    ] = False,
+    fuse: Annotated[
+        FuseName, typer.Option("--fuse", help="One more mask from several readers'.")
+    ] = FuseName.NONE,
+    tie: Annotated[
+        TieName, typer.Option("--tie", help="What a tie becomes (majority).")
+    ] = TieName.BACKGROUND,
+    study: StudyOption = None,
+    made_by: Annotated[
+        MadeBy, typer.Option("--made-by", help="How the masks were drawn, for DICOM SEG.")
+    ] = MadeBy.FROM_PROVENANCE,
+    channels: Annotated[
+        int | None, typer.Option("--channels", help="Phases that nnU-Net gets (default: all).")
+    ] = None,
+    dataset_number: Annotated[
+        int, typer.Option("--dataset-number", help="Number of the nnU-Net data set, 1 to 999.")
+    ] = 501,
+    quality: Annotated[
+        bool, typer.Option("--quality/--no-quality", help="Read the images and check them.")
+    ] = True,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
+    from napari_mamamia.annotations.fuse import TieRule
+    from napari_mamamia.annotations.harmonise import OrientationProfile
+    from napari_mamamia.io.label_map import read_label_rules
+    from napari_mamamia.services.export import export_bundle
+    from napari_mamamia.services.export_plan import (
+        ExportFormat,
+        ExportSettings,
+        FuseRule,
+        SegmentMaker,
+    )
+
+    settings = ExportSettings(
+        masks=tuple(map(_mask_folder, masks)),
+        formats=tuple(ExportFormat(name.value) for name in formats or [FormatName.NIFTI]),
+        profile=OrientationProfile(harmonise.value),
+        label=label,
+        rules=() if label_map is None else read_label_rules(label_map),
+        case_ids=tuple(case or ()),
+        with_images=with_images,
+        with_quality=quality,
+        fuse=FuseRule(fuse.value),
+        tie=TieRule(tie.value),
+        study=study,
+        segment_maker=SegmentMaker(made_by.value),
+        dataset_number=dataset_number,
+        n_channels=channels,
+    )
+    existing = existing_policy(False, overwrite)
+    _print_summary(run(export_bundle(open_at(data_set), settings, out, existing)))
+
+
+def verify(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder of an export.")],
+    images: Annotated[
+        Path | None,
+        typer.Option("--images", metavar="DATASET", help="Data set that the masks must lie on."),
+    ] = None,
+) -> None:
+    """Check a bundle: missing, changed and extra files, each mask's place, labels."""
+    from napari_mamamia.services.verify import verify_bundle
+
+    found = run(verify_bundle(bundle, images))
+    for note in found.notes:
+        print(f"note: {note}")
+    for problem in found.problems:
+        print(f"wrong: {problem}")
+    if found.problems:
+        print(f"{len(found.problems)} thing(s) wrong in {bundle}")
+        raise typer.Exit(NOT_EVERY_CASE)
+    print(f"{found.n_files} file(s), {found.n_masks} of them masks: all as the manifest says")
+
+
+def _mask_folder(text: str) -> "MaskFolder":
+    """Return a folder, or NAME=folder; a folder of that very name comes first."""
+    from napari_mamamia.services.export_plan import MaskFolder
+
+    name, equals, folder = text.partition("=")
+    if not equals or Path(text).is_dir():
+        return MaskFolder(Path(text))
+    if not name.strip() or not folder:
+        raise CaseError(f"expected NAME=DIR, got {text!r}: give both a name and a folder")
+    return MaskFolder(Path(folder), name.strip())
+
+
+def _print_summary(summary: "ExportSummary") -> None:
+    print(f"{len(summary.exported)} mask(s) saved and verified in {summary.out}")
+    lights = [item.light for item in summary.exported if item.light]
+    if lights:
+        counts = ", ".join(f"{lights.count(name)} {name}" for name in ("green", "amber", "red"))
+        print(f"Quality: {counts} (quality.html says why)")
+    for note in summary.notes:
+        print(f"note: {note}")
+    for problem in summary.problems:
+        print(f"wrong: {problem}")
+    finish(summary.failures)
+    if summary.problems:
+        raise typer.Exit(NOT_EVERY_CASE)

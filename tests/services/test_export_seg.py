@@ -1,0 +1,181 @@
+"""DICOM SEG in a bundle: of a DICOM case, and of a NIfTI case against its study."""
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.provenance import sidecar_path, write_provenance
+from napari_mamamia.services.export_masks import DrawnMask
+from napari_mamamia.services.export_plan import (
+    ExportFormat,
+    ExportSettings,
+    MaskFolder,
+    SegmentMaker,
+)
+
+pydicom = pytest.importorskip("pydicom")
+pytest.importorskip("highdicom")
+
+from napari_mamamia.core.errors import CaseError  # noqa: E402 - after the skips
+from napari_mamamia.core.grid import Grid  # noqa: E402
+from napari_mamamia.core.progress import run_job  # noqa: E402
+from napari_mamamia.io.dicom_seg import read_segmentation  # noqa: E402
+from napari_mamamia.io.layout import find_data_set  # noqa: E402
+from napari_mamamia.io.volumes import read_phase_header, write_volume  # noqa: E402
+from napari_mamamia.services.data_set import open_data_set  # noqa: E402
+from napari_mamamia.services.export import export_bundle  # noqa: E402
+from napari_mamamia.services.export_seg import segment_meaning  # noqa: E402
+
+SHAPE = (4, 8, 6)
+
+
+def write_study(folder):
+    """Write two MR series of one study, 90 s apart, on one oblique stack."""
+    row, down = np.array([0.8, 0.6, 0]), np.array([-0.6, 0.8, 0])
+    for series in range(2):
+        for k in range(SHAPE[0]):
+            image = pydicom.Dataset()
+            image.file_meta = pydicom.dataset.FileMetaDataset()
+            image.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+            image.SOPClassUID = "1.2.840.10008.5.1.4.1.1.4"
+            image.SOPInstanceUID = f"2.25.5{series}{k}"
+            image.StudyInstanceUID, image.FrameOfReferenceUID = "2.25.7", "2.25.6"
+            image.SeriesInstanceUID = f"2.25.8{series}"
+            image.PatientID, image.PatientName, image.PatientSex = "T", "T", ""
+            image.PatientBirthDate, image.AccessionNumber, image.StudyID = "", "", ""
+            image.StudyDate, image.StudyTime, image.ReferringPhysicianName = "", "", ""
+            image.Modality, image.SeriesNumber, image.InstanceNumber = "MR", series + 1, k + 1
+            image.ImageType = ["ORIGINAL", "PRIMARY", "M"]
+            image.AcquisitionDate = "20200101"
+            image.AcquisitionTime = ("120000", "120130")[series]
+            image.SamplesPerPixel, image.PhotometricInterpretation = 1, "MONOCHROME2"
+            image.Rows, image.Columns = SHAPE[1:]
+            image.BitsAllocated = image.BitsStored = 16
+            image.HighBit, image.PixelRepresentation = 15, 0
+            image.PixelSpacing, image.SliceThickness = [0.75, 0.5], 2.0
+            image.ImageOrientationPatient = [*row, *down]
+            image.ImagePositionPatient = [3.0, -4.0, 2.0 * k]
+            image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
+            image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
+            values = np.random.default_rng(series).integers(1, 50, SHAPE[1:], dtype=np.uint16)
+            image.PixelData = (values + 20 * series).astype(np.uint16).tobytes()
+            folder.mkdir(parents=True, exist_ok=True)
+            name = folder / f"{series}_{k}.dcm"
+            pydicom.dcmwrite(name, image, enforce_file_format=True)
+    return folder
+
+
+@pytest.fixture
+def study(tmp_path):
+    return write_study(tmp_path / "CASE_1")
+
+
+@pytest.fixture
+def grid(study):
+    return read_phase_header(find_data_set(study).cases[0].phases[0]).grid
+
+
+@pytest.fixture
+def labels():
+    made = np.zeros(SHAPE, np.uint8)
+    made[1:3, 2:6, 1:4] = 1
+    return made
+
+
+def save_mask(folder, labels, grid, maker=Maker.MODEL, **fields):
+    path = folder / "CASE_1.nii.gz"
+    write_volume(labels, grid, path)
+    write_provenance(Provenance("CASE_1", maker, "kinetic", **fields), sidecar_path(path))
+    return folder
+
+
+def export(data_set, out, masks, **settings):
+    opened = run_job(open_data_set(data_set, out.parent / "workspace"))
+    wanted = ExportSettings((MaskFolder(masks),), formats=(ExportFormat.DICOM_SEG,), **settings)
+    return run_job(export_bundle(opened, wanted, out))
+
+
+def test_a_dicom_case_is_exported_on_its_first_series_after_contrast(study, grid, labels, tmp_path):
+    masks = save_mask(tmp_path / "masks", labels, grid)
+    summary = export(study, tmp_path / "out", masks)
+    assert (summary.failures, summary.problems) == ((), ())
+    found = read_segmentation(tmp_path / "out/dicom_seg/CASE_1.dcm")
+    assert found.source_series == "2.25.81"
+    (segment,) = found.segments
+    assert (segment.label, segment.algorithm, segment.algorithm_name) == (
+        "tumour",
+        "AUTOMATIC",
+        "kinetic",
+    )
+    np.testing.assert_array_equal(found.on_grid(segment, grid), labels > 0)
+
+
+def test_a_nifti_case_is_exported_against_its_study(study, grid, labels, tmp_path):
+    # the same images as NIfTI whose rows run the other way, as dcm2niix writes them
+    flipped = grid.affine.copy()
+    flipped[:3, 3] += flipped[:3, 1] * (SHAPE[1] - 1)
+    flipped[:3, 1] *= -1
+    nifti = Grid(SHAPE, flipped)
+    data_set = tmp_path / "data"
+    for k in range(2):
+        array = np.full(SHAPE, 5 + k, np.int16)
+        write_volume(array, nifti, data_set / f"images/CASE_1/CASE_1_000{k}.nii.gz")
+    masks = save_mask(tmp_path / "masks", labels[:, ::-1], nifti)
+    summary = export(data_set, tmp_path / "out", masks, study=study)
+    assert (summary.failures, summary.problems) == ((), ())
+    found = read_segmentation(tmp_path / "out/dicom_seg/CASE_1.dcm")
+    np.testing.assert_array_equal(found.on_grid(found.segments[0], grid), labels > 0)
+
+
+def test_a_study_of_another_place_is_refused(study, grid, labels, tmp_path):
+    moved = grid.affine.copy()
+    moved[2, 3] += 3
+    data_set = tmp_path / "data"
+    path = data_set / "images/CASE_1/CASE_1_0000.nii.gz"
+    write_volume(np.ones(SHAPE, np.int16), Grid(SHAPE, moved), path)
+    masks = save_mask(tmp_path / "masks", labels, Grid(SHAPE, moved))
+    summary = export(data_set, tmp_path / "out", masks, study=study)
+    assert "lie up to 3.00 mm apart" in summary.failures[0].reason
+
+
+def test_without_provenance_one_has_to_say_how_a_mask_was_made(study, grid, labels, tmp_path):
+    masks = save_mask(tmp_path / "masks", labels, grid)
+    (masks / "CASE_1.json").unlink()
+    refused = export(study, tmp_path / "one", masks)
+    assert "--made-by manual" in refused.failures[0].reason
+    made = export(study, tmp_path / "two", masks, segment_maker=SegmentMaker.MANUAL)
+    assert made.failures == ()
+    found = read_segmentation(tmp_path / "two/dicom_seg/CASE_1.dcm")
+    assert found.segments[0].algorithm == "MANUAL"
+
+
+@pytest.mark.parametrize(
+    ("maker", "started_from", "tools", "expected"),
+    [
+        (Maker.MODEL, "", "", "AUTOMATIC"),
+        (Maker.READER, "empty", "sphere", "MANUAL"),
+        (Maker.READER, "prediction kinetic", "sphere", "SEMIAUTOMATIC"),
+        (Maker.READER, "empty", "smartpaint, sphere", "SEMIAUTOMATIC"),
+        (Maker.REFERENCE, "", "", "MANUAL"),
+    ],
+)
+def test_the_provenance_says_how_a_mask_was_made(maker, started_from, tools, expected):
+    made = Provenance("A", maker, "Ana", started_from=started_from, parameters=(("tools", tools),))
+    mask = DrawnMask("Ana", np.zeros((1, 1, 1), np.uint8), Grid((1, 1, 1), np.eye(4)), made, True)
+    assert segment_meaning(mask, SegmentMaker.FROM_PROVENANCE).algorithm == expected
+
+
+def test_a_maker_that_nobody_knows_is_not_guessed():
+    made = Provenance("A", Maker.UNKNOWN, "x")
+    mask = DrawnMask("x", np.zeros((1, 1, 1), np.uint8), Grid((1, 1, 1), np.eye(4)), made, True)
+    with pytest.raises(CaseError, match="--made-by"):
+        segment_meaning(mask, SegmentMaker.FROM_PROVENANCE)
+
+
+def test_the_nifti_of_a_dicom_case_lies_at_the_same_place(study, grid, labels, tmp_path):
+    masks = save_mask(tmp_path / "masks", labels, grid)
+    opened = run_job(open_data_set(study, tmp_path / "workspace"))
+    run_job(export_bundle(opened, ExportSettings((MaskFolder(masks),)), tmp_path / "out"))
+    image = nib.load(tmp_path / "out/CASE_1.nii.gz")
+    np.testing.assert_allclose(image.affine, grid.affine, atol=1e-5)
