@@ -1,0 +1,175 @@
+"""`mamamia run-submission` and `mamamia check-computer`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import (
+    CaseOption,
+    DataSetArgument,
+    OutOption,
+    OverwriteOption,
+    ResumeOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+
+if TYPE_CHECKING:
+    from napari_mamamia.segmentation.external_limits import RunLimits
+    from napari_mamamia.services.run_submission import SubmissionSummary
+    from napari_mamamia.services.submission_settings import SubmissionSettings
+
+__all__ = ["check_computer", "run_submission"]
+
+_GIGABYTE = 10**9
+
+
+class TaskName(StrEnum):
+    """Names of `segmentation.external.Task`."""
+
+    SEGMENTATION = "segmentation"
+    CLASSIFICATION = "classification"
+    BOTH = "both"
+
+
+class IsolationName(StrEnum):
+    """Names of `segmentation.external_isolation.IsolationKind`, and the choice of the best."""
+
+    AUTO = "auto"
+    BUBBLEWRAP = "bubblewrap"
+    DOCKER = "docker"
+    PODMAN = "podman"
+    NONE = "none"
+
+
+def run_submission(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Submission: a folder with model.py.")
+    ],
+    data_set: DataSetArgument,
+    out: OutOption,
+    express: Annotated[
+        int, typer.Option("--express", min=0, help="Cases to run first; one failure stops.")
+    ] = 3,
+    express_limit: Annotated[
+        float | None,
+        typer.Option("--express-limit", metavar="SECONDS", help="Time for each of those."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="SECONDS", help="Time for a case.")
+    ] = 300.0,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option("--memory-limit", metavar="GB", help="Memory (default: 3/4 of all)."),
+    ] = None,
+    task: Annotated[TaskName, typer.Option("--task", help="What is asked for.")] = TaskName.BOTH,
+    case: CaseOption = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="All cases in one process, as the challenge.")
+    ] = False,
+    isolation: Annotated[
+        IsolationName, typer.Option("--isolation", help="What keeps it in.")
+    ] = IsolationName.AUTO,
+    consent: Annotated[
+        bool,
+        typer.Option(
+            "--consent-no-isolation",
+            help="Run it even where nothing keeps it in: it can then do whatever you can.",
+        ),
+    ] = False,
+    python: Annotated[
+        Path | None, typer.Option("--python", help="Python that has what the submission needs.")
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option("--image", help="Container image, for docker and podman.")
+    ] = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
+    from napari_mamamia.segmentation.external import Task
+    from napari_mamamia.segmentation.external_isolation import CHALLENGE_IMAGE, IsolationKind
+    from napari_mamamia.services import run_submission as service
+    from napari_mamamia.services.submission_settings import SubmissionSettings
+
+    settings = SubmissionSettings(
+        task=Task(task.value),
+        express=express,
+        express_seconds=express_limit,
+        limits=_limits(time_limit, memory_limit),
+        together=together,
+        isolation=None if isolation is IsolationName.AUTO else IsolationKind(isolation.value),
+        consent=consent,
+        image=image or CHALLENGE_IMAGE,
+        python=python,
+    )
+    existing = existing_policy(resume, overwrite)
+    opened = open_at(data_set)
+    job = service.run_submission(opened, folder, out, settings, case or (), existing)
+    _print(run(job), out, settings)
+
+
+def _limits(seconds: float, gigabytes: float | None) -> "RunLimits":
+    from napari_mamamia.segmentation.external_limits import RunLimits
+
+    try:
+        return RunLimits(seconds, 0 if gigabytes is None else int(gigabytes * _GIGABYTE) or -1)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _print(done: "SubmissionSummary", out: Path, settings: "SubmissionSettings") -> None:
+    submission = done.submission
+    size = f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB"
+    print(f"submission  {submission.name} ({size})\nsha256      {submission.sha256}")
+    print(f"licence     {submission.licence_line}\nisolation   {done.isolation.text}")
+    if submission.programs:
+        names = ", ".join(submission.programs[:5])
+        print(f"programs    {len(submission.programs)} file(s) may run programs: {names}")
+    _print_cases(done)
+    for note in done.notes:
+        print(f"note: {note}")
+    if done.skipped:
+        print(f"{len(done.skipped)} case(s) were there already")
+    if settings.task.wants_masks:
+        print(f"{len(done.saved)} mask(s) checked and saved in {out / 'pred_segmentations'}")
+    if settings.task.wants_responses:
+        print(f"{len(done.responses)} response(s) checked and saved in {out / 'predictions.csv'}")
+    if done.stopped:
+        print(done.stopped)
+    finish(done.failures)
+
+
+def _print_cases(done: "SubmissionSummary") -> None:
+    responses = {response.case_id: response for response in done.responses}
+    for saved in done.saved:
+        answer = responses.get(saved.case_id)
+        pcr = f"  pcr {answer.pcr} ({answer.score:.3f})" if answer else ""
+        print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s{pcr}")
+        for note in saved.notes:
+            print(f"    {note}")
+
+
+def check_computer(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Text file for the log.")
+    ] = None,
+    case: Annotated[
+        Path | None, typer.Option("--case", metavar="PATH", help="A case of your own to try.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Check this computer: hardware, extras, isolation, and models whose result is known."""
+    from napari_mamamia.services import check_computer as service
+
+    checked = run(service.check_computer(case))
+    text = service.check_text(checked)
+    print(text, end="")
+    if out is not None:
+        service.save_check(checked, out, overwrite=overwrite)
+        print(f"Log without names and patient data: {out}")
+    if not checked.all_ok:
+        raise typer.Exit(NOT_EVERY_CASE)

@@ -1,0 +1,96 @@
+"""What comes out of the room: prints, which are kept in part, and events, which are judged."""
+
+import json
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Final
+
+from napari_mamamia.segmentation.external import printable
+from napari_mamamia.segmentation.external_limits import Ending, RunLimits
+
+__all__ = ["EventPipe", "LogPipe", "verdict"]
+
+_EVENT_BYTES: Final = 64 * 1024
+_MOST_EVENTS: Final = 1000
+_BLOCK: Final = 64 * 1024
+_GIGABYTE: Final = 10**9
+
+
+class LogPipe(threading.Thread):
+    """Reads what the submission prints, keeps the first part in a file and counts the rest."""
+
+    def __init__(self, stream: IO[bytes], path: Path, most: int) -> None:
+        super().__init__(daemon=True)
+        self._stream, self._path, self._left = stream, path, most
+        self.dropped_bytes = 0
+
+    def run(self) -> None:
+        """Read until the stream ends."""
+        with suppress(OSError, ValueError), self._path.open("ab") as file:
+            while block := os.read(self._stream.fileno(), _BLOCK):
+                kept = block[: self._left]
+                file.write(kept)
+                file.flush()
+                self._left -= len(kept)
+                self.dropped_bytes += len(block) - len(kept)
+
+
+class EventPipe(threading.Thread):
+    """Reads the runner's events; the newest one of each kind counts, nonsense is passed over."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._stream = stream
+        self.found: dict[str, dict[str, Any]] = {}
+        self._count = 0
+
+    def run(self) -> None:
+        """Read until the stream ends."""
+        with suppress(OSError, ValueError):
+            while line := self._stream.readline(_EVENT_BYTES):
+                self._count += 1
+                if self._count <= _MOST_EVENTS:
+                    self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        with suppress(ValueError, RecursionError):
+            event = json.loads(line)
+            if isinstance(event, dict) and isinstance(event.get("event"), str):
+                self.found[event["event"]] = event
+
+    def text(self, kind: str, key: str) -> str:
+        """Return one value of an event as one line of text, "" if there is none."""
+        return printable(str(self.found.get(kind, {}).get(key, "")))
+
+
+def verdict(
+    ending: Ending | None, events: EventPipe, code: int | None, limits: RunLimits, n_patients: int
+) -> tuple[Ending, str]:
+    """Return how it ended and the reason in three parts."""
+    cases = "a case" if n_patients == 1 else f"{n_patients} cases"
+    texts = {
+        Ending.TIME: f"expected {cases} within the time limit of {limits.seconds:g} s, but it "
+        "took longer: allow more time (--time-limit) or make the model faster",
+        Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
+        "it took more: allow more (--memory-limit) or make the model smaller",
+        Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
+        "look at its log",
+        Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
+        "it wrote more: look at its log",
+    }
+    if ending is not None:
+        return ending, texts[ending]
+    if "failed" in events.found:
+        step, error = events.text("failed", "step"), events.text("failed", "error")
+        return Ending.FAILED, (
+            f"expected {step} of the submission to work, but it raised {error}: its log has the "
+            "whole text"
+        )
+    if "finished" in events.found and code == 0:
+        return Ending.FINISHED, ""
+    return Ending.DIED, (
+        f"expected the submission to finish, but its process ended before (exit code {code}): its "
+        "log may say why; a killed process (137) often lacked memory"
+    )

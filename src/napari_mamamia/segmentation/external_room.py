@@ -1,0 +1,209 @@
+"""Laying out the closed room: where Python, the submission, the images and the output lie in it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation import external_runner
+from napari_mamamia.segmentation.external import INGESTED, Submission, Task
+
+__all__ = ["Interpreter", "Patient", "environment", "find_interpreter", "lay_out"]
+
+_RUNNER: Final = "/app/runner.py"
+_DATA: Final = "/app/input_data"
+_OUTPUT: Final = "/app/output"
+_ASK: Final = "import json, sys; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))"
+_ASK_SECONDS: Final = 60.0
+_PASSED_ON: Final = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A case as a submission gets it.
+
+    `phases` are single-volume ``.nii.gz`` files in order of time; `info` is JSON text with the
+    facts that the challenge gives, "" for none.
+    """
+
+    case_id: str
+    phases: tuple[Path, ...]
+    info: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python and the folders it needs; `program` is its path, also in the room."""
+
+    program: str
+    folders: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What lies where: `readable` as in `external_isolation.Room`, and the runner's order as JSON.
+
+    `command` runs the runner. `output` is where the submission writes, seen from outside.
+    """
+
+    readable: tuple[tuple[Path, str], ...]
+    output: tuple[Path, str]
+    command: tuple[str, ...]
+    order: str
+
+
+def find_interpreter(python: Path | None = None) -> Interpreter:
+    """Return the Python at a path, asked for its folders; without a path, the one that runs this.
+
+    Raises
+    ------
+    ModelError
+        If it does not answer, or one of its folders is the user's home or holds it.
+    """
+    program = str(python or sys.executable)
+    try:
+        answer = subprocess.run(
+            [program, "-I", "-c", _ASK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_ASK_SECONDS,
+            check=True,
+        )
+        executable, prefix, base = json.loads(answer.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise ModelError(
+            f"{program} should be a Python that starts, but it does not ({error}): give the "
+            "python of the environment that the submission needs"
+        ) from error
+    links = Path(executable).resolve().parent.parent  # what a virtual environment's python leads to
+    folders = tuple(
+        folder
+        for folder in dict.fromkeys((Path(prefix), Path(base), links))
+        if not folder.is_relative_to("/usr")
+    )
+    home = Path.home().resolve()
+    for folder in folders:
+        if home.is_relative_to(folder.resolve()):
+            raise ModelError(
+                f"the Python {program} lives in {folder}, which holds your own files, so it cannot "
+                "be shown to a submission: make a virtual environment for it (python -m venv)"
+            )
+    return Interpreter(executable, folders)
+
+
+def environment(home: str) -> dict[str, str]:
+    """Return the few variables that a submission gets; nothing of the user's own."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {
+        **passed,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": home,
+        "TMPDIR": home,
+        "USER": "runner",
+        "LOGNAME": "runner",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "agg",
+    }
+
+
+def lay_out(
+    submission: Submission,
+    patients: Sequence[Patient],
+    task: Task,
+    work: Path,
+    python: Interpreter | None,
+    *,
+    closed: bool,
+) -> Layout:
+    """Return what a room for these patients needs; makes folders in `work`, which is empty.
+
+    Parameters
+    ----------
+    python
+        None takes the container's own ``python``.
+    closed
+        Whether there is a room. If not, the images are copied, so that no submission can reach the
+        data set by the paths it gets, and it sees itself where it lies.
+    """
+    output = work / "output"
+    output.mkdir(parents=True)
+    if closed:
+        # a container may run under another number of the user
+        readable = tuple(_readable(submission, patients, work, python))
+        paths = [[_phase_path(_DATA, p, k) for k in range(len(p.phases))] for p in patients]
+        roots = (INGESTED, _OUTPUT, _RUNNER)
+    else:
+        readable = ()
+        paths = [list(_copied(patient, work / "input_data")) for patient in patients]
+        roots = (str(submission.folder), str(output), external_runner.__file__)
+    program = python.program if python else "python"
+    order = _order(submission, patients, paths, task, roots[0], roots[1])
+    command = (program, "-I", "-B", "-u", roots[2])
+    return Layout(readable, (output, _OUTPUT), command, order)
+
+
+def _order(
+    submission: Submission,
+    patients: Sequence[Patient],
+    paths: Sequence[Sequence[str]],
+    task: Task,
+    root: str,
+    output: str,
+) -> str:
+    """Return the order for the runner; see `external_runner.main`."""
+    above, _, folder = root.rpartition("/")
+    cases: list[dict[str, Any]] = [
+        {"id": p.case_id, "phases": own, "info": json.loads(p.info) if p.info else None}
+        for p, own in zip(patients, paths, strict=True)
+    ]
+    content = {
+        "import_paths": [above, root] if submission.is_package else [root, above],
+        "module": f"{folder}.model" if submission.is_package else "model",
+        "output": output,
+        "task": task.value,
+        "patients": cases,
+    }
+    return json.dumps(content)
+
+
+def _readable(
+    submission: Submission, patients: Sequence[Patient], work: Path, python: Interpreter | None
+) -> Iterator[tuple[Path, str]]:
+    """Yield what is laid into the room, with places to lay it on where they lie in each other."""
+    for folder in python.folders if python else ():
+        yield folder, str(folder)
+    yield Path(external_runner.__file__), _RUNNER
+    places = work / "ingested_program"
+    places.mkdir()
+    entries = tuple(submission.entries())
+    for entry in entries:
+        place = places / entry.name
+        place.mkdir() if entry.is_dir() else place.touch()
+    for name in submission.layouts:
+        (places / name).mkdir(exist_ok=True)
+    yield places, INGESTED
+    for entry in entries:
+        yield entry.resolve(), f"{INGESTED}/{entry.name}"
+    for name in submission.layouts:
+        yield submission.folder, f"{INGESTED}/{name}"
+    for patient in patients:
+        for index, phase in enumerate(patient.phases):
+            yield phase.resolve(), _phase_path(_DATA, patient, index)
+
+
+def _phase_path(root: str, patient: Patient, index: int) -> str:
+    return f"{root}/images/{patient.case_id}/{patient.case_id}_{index:04d}.nii.gz"
+
+
+def _copied(patient: Patient, folder: Path) -> Iterator[str]:
+    for index, phase in enumerate(patient.phases):
+        target = Path(_phase_path(str(folder), patient, index))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(phase, target)
+        yield str(target)

@@ -1,0 +1,191 @@
+"""The program inside the closed room: it loads a submission and calls it as the challenge does.
+
+It is run by its path in the submission's own Python, which may have nothing of this software: only
+the standard library is used, and nothing of napari_mamamia is imported.
+
+In: one JSON line on the standard input says what to do; the input's end says that nobody waits any
+more, and everything ends. Out: events as JSON lines on the standard output, which the submission
+does not get; what it prints goes to the error stream.
+Source of the contract: the MAMA-MIA challenge's sample submission.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+__all__ = ["RestrictedDataset", "main"]
+
+_BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
+_EXIT_FAILED: Final = 1
+_EXIT_ALONE: Final = 3
+_KEPT_TEXT: Final = 2000
+
+
+class RestrictedDataset:
+    """What a submission may know of the cases: ids, paths of the phases, the challenge's facts."""
+
+    def __init__(self, patients: Sequence[Mapping[str, Any]]) -> None:
+        self._patients = {str(patient["id"]): patient for patient in patients}
+
+    def get_patient_id_list(self) -> list[str]:
+        """Return the ids of the cases."""
+        return list(self._patients)
+
+    def get_dce_mri_path_list(self, patient_id: str) -> list[str]:
+        """Return the phases' files in order of time, the one before contrast first."""
+        return list(self._patients[patient_id]["phases"])
+
+    def read_json_file(self, patient_id: str) -> dict[str, Any] | None:
+        """Return the case's facts, None where the data set has none."""
+        info = self._patients[patient_id]["info"]
+        return None if info is None else json.loads(json.dumps(info))
+
+
+def main() -> None:
+    """Do what the order on the standard input says, and leave nothing running."""
+    order = json.loads(sys.stdin.buffer.readline())
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8", closefd=True)
+    os.dup2(2, 1)  # what a submission prints must not get between the events
+    _set_limits(order)
+    if not hasattr(os, "fork"):
+        threading.Thread(target=_end_when_alone, daemon=True).start()
+        sys.exit(_work(order, events))
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os._exit(_work(order, events))
+    events.close()
+    threading.Thread(target=_end_when_alone, daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _end_children()
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _work(order: Mapping[str, Any], events: TextIO) -> int:
+    """Run the submission in this process; return 0 if it did all that was asked."""
+    started = time.monotonic()
+
+    def say(**event: object) -> None:
+        with suppress(OSError, ValueError):
+            events.write(json.dumps({**event, "seconds": time.monotonic() - started}) + "\n")
+            events.flush()
+
+    step = "importing model.py"
+    try:
+        sys.path[:0] = order["import_paths"]
+        model_class = importlib.import_module(order["module"]).Model
+        step = "Model(dataset)"
+        model = model_class(RestrictedDataset(order["patients"]))
+        say(event="loaded")
+        for step, call in _calls(model, order["task"]):
+            say(event="calling", step=step)
+            _keep(call(order["output"]), step, Path(order["output"]))
+    except BaseException as error:  # noqa: BLE001 - whatever a submission raises is an event
+        traceback.print_exc()
+        text = f"{type(error).__name__}: {error}"[:_KEPT_TEXT]
+        say(event="failed", step=step, error=text)
+        return _EXIT_FAILED
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+    say(event="finished")
+    return 0
+
+
+def _calls(model: Any, task: str) -> list[tuple[str, Any]]:
+    """Return what is called in which order; the method for both tasks replaces the two others."""
+    both = "predict_segmentation_and_classification"
+    if hasattr(model, both):
+        return [(both, getattr(model, both))]
+    names = []
+    if task != "classification" or hasattr(model, "predict_segmentation"):
+        names.append("predict_segmentation")
+    if task != "segmentation":
+        names.append("predict_classification")
+    for name in names:
+        if not hasattr(model, name):
+            raise AttributeError(f"class Model has no method {name}")
+    return [(name, getattr(model, name)) for name in names]
+
+
+def _keep(returned: object, step: str, output: Path) -> None:
+    """Write the table that was returned as predictions.csv: submissions only return it."""
+    if step == "predict_segmentation":
+        return
+    if step == "predict_segmentation_and_classification":
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            kind = type(returned).__name__
+            raise TypeError(f"{step} should return (folder, DataFrame), but returned {kind}")
+        returned = returned[1]
+    if not hasattr(returned, "to_csv"):
+        kind = type(returned).__name__
+        raise TypeError(f"{step} should return a pandas DataFrame, but returned {kind}")
+    returned.to_csv(output / "predictions.csv", index=False)
+
+
+def _set_limits(order: Mapping[str, Any]) -> None:
+    """Limit file size and number of processes; ask the system to end this one first."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    wanted = (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, order["file_bytes"]),
+        (resource.RLIMIT_NPROC, order["processes"]),
+    )
+    for what, most in wanted:
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(what)[1]
+            allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (allowed, allowed))
+
+
+def _end_when_alone() -> None:
+    """End everything when the standard input ends: whoever asked is gone."""
+    while os.read(0, 4096):
+        pass
+    if hasattr(os, "fork"):
+        _end_children()
+    os._exit(_EXIT_ALONE)
+
+
+def _end_children() -> None:
+    """Kill the children until there are none; orphans of theirs become ours and follow."""
+    while True:
+        for pid in _children():
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    found = []
+    own = str(os.getpid())
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError):
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if fields[1] == own and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+if __name__ == "__main__":
+    main()

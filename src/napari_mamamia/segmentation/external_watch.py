@@ -1,0 +1,117 @@
+"""What a process and all that it started use, and how to end them. Linux only: read from /proc."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["TreeUse", "can_watch", "end_tree", "is_alive", "own_threads", "tree_of", "tree_use"]
+
+_PROC: Final = Path("/proc")
+_ROUNDS: Final = 50  # each stops what was started during the last; a fork bomb could go on for ever
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUse:
+    """A process with its descendants: their number, and the sum of their resident memory.
+
+    Memory that several of them share counts for each, so the sum is an upper bound.
+    """
+
+    processes: int
+    resident_bytes: int
+
+
+def can_watch() -> bool:
+    """Whether this system tells what other processes use."""
+    return sys.platform == "linux" and (_PROC / "self" / "statm").exists()
+
+
+def tree_use(pid: int) -> TreeUse:
+    """Return what a process and its descendants use now; nothing if it is gone.
+
+    Source: proc(5), statm: the second number is resident memory in pages.
+    """
+    page = os.sysconf("SC_PAGE_SIZE")
+    tree = tree_of(pid)
+    resident = 0
+    for member in tree:
+        with suppress(OSError, IndexError, ValueError):
+            resident += int((_PROC / str(member) / "statm").read_text().split()[1]) * page
+    return TreeUse(len(tree), resident)
+
+
+def own_threads() -> int:
+    """Return how many threads this user runs now, 0 where nothing tells it.
+
+    A limit on processes counts all of the user's on older kernels. Source: getrlimit(2),
+    RLIMIT_NPROC.
+    """
+    if not can_watch():
+        return 0
+    own, count = os.getuid(), 0
+    for entry in _PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            if entry.stat().st_uid == own:
+                count += sum(1 for _ in (entry / "task").iterdir())
+    return count
+
+
+def end_tree(pid: int) -> None:
+    """Kill a process and its descendants, those that are started meanwhile too.
+
+    Each is stopped before any is killed, so that none is orphaned out of sight.
+    """
+    seen: set[int] = set()
+    for _ in range(_ROUNDS):
+        found = set(tree_of(pid)) - seen
+        if not found:
+            break
+        for member in found:
+            with suppress(OSError):
+                os.kill(member, signal.SIGSTOP)
+        seen |= found
+    for member in seen - {pid}:
+        with suppress(OSError):
+            os.kill(member, signal.SIGKILL)
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    with suppress(OSError, IndexError):
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+        return text.rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def tree_of(pid: int) -> tuple[int, ...]:
+    """Return the process and its descendants that still run; nothing if it is gone."""
+    children: dict[int, list[int]] = {}
+    alive = set()
+    for member, parent in _parents():
+        alive.add(member)
+        children.setdefault(parent, []).append(member)
+    found, waiting = [], [pid] if pid in alive else []
+    while waiting:
+        member = waiting.pop()
+        found.append(member)
+        waiting.extend(children.get(member, ()))
+    return tuple(found)
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Yield (process, parent) of all processes but those that ended. Source: proc(5), stat."""
+    for entry in os.scandir(_PROC):
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError, IndexError, ValueError):
+            text = Path(entry.path, "stat").read_text(errors="replace")
+            state, parent = text.rpartition(")")[2].split()[:2]
+            if state != "Z":
+                yield int(entry.name), int(parent)
