@@ -19,7 +19,7 @@ demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict,
 	$(if $(DISPLAYED),$(BIN)/mamamia view demo/dataset,@echo "No display here: the window was not opened.")
 
 test: $(VENV)/test.done ## run every test, the real window under Xvfb included
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
 check: lint types contracts test ## linters, types, import contracts and tests
 

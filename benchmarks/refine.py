@@ -12,7 +12,7 @@ same gestures:
 
 sphere        plain sphere of 1.3 times the depth
 threshold     sphere of 1.6 times the depth, voxels within 2.5 noise units of the disc's median
-airbrush      the airbrush of ../shared/facts/smartpaint.md, A2, delta scale 2, sensitivity 5,
+airbrush      the brush of github.com/FredrikNysjo/ichseg, delta scale 2, sensitivity 5,
               120 frames a stroke, image scaled to the crop's 1st and 99th percentile
 random walker scikit-image, beta 130, on the three features in noise units; seeds of all strokes
 fast marching SimpleITK, fronts from the seeds of both kinds, speed 1 / (1 + (slope / noise)^2)

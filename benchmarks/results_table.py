@@ -20,9 +20,8 @@ from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
 from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
 from napari_mamamia.services.case_facets import (
     case_table,
-    with_failures,
-    with_tags,
 )
+from napari_mamamia.services.case_findings import with_failures, with_tags
 from napari_mamamia.services.score import cohort_numbers
 from napari_mamamia.services.score_looks import CaseLook
 from napari_mamamia.services.score_settings import ScoreSettings

@@ -38,10 +38,11 @@ def peak_mb() -> float:
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
 
 
-def score_and_look(inputs, settings) -> Peak:
-    from napari_mamamia.services.score_cases import score_files
+def score_and_measure(inputs, settings) -> Peak:
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.services.score_cases import score_and_look
 
-    score_files(inputs, settings)
+    run_job(score_and_look(inputs, settings))
     return Peak(inputs.case_id, peak_mb())
 
 
@@ -64,7 +65,7 @@ def run_there(name: str, paths: list[Path]) -> tuple[float, float]:
     from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
     from napari_mamamia.services.score_cases import CaseSettings
     from score_memory import Peak as PeakThere
-    from score_memory import score_and_look as look  # not __main__: workers must find it
+    from score_memory import score_and_measure as look  # not __main__: workers must find it
 
     workers, limit_s = PLACES[name]
     cases = [CaseInputs(f"CASE_{number}", tuple(paths)) for number in range(N_CASES)]

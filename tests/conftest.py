@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 
@@ -34,7 +35,34 @@ def own_preferences(tmp_path_factory, monkeypatch):
     """Keep the user's own preferences out of tests and tests out of them."""
     folder = tmp_path_factory.mktemp("preferences")
     monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(folder))
+    monkeypatch.setenv("MAMAMIA_MODELS_DIR", str(folder / "models"))
+    monkeypatch.setenv("MAMAMIA_CACHE_DIR", str(folder / "cache"))
     return folder
+
+
+@pytest.fixture
+def quick_figures(monkeypatch):
+    """Put a dot in the place of each figure of a report: for tests of numbers.
+
+    Matplotlib takes 2 s for the figures of one run. They are looked at in test_report, test_kill,
+    test_batch_score and the window's tests.
+    """
+    from napari_mamamia.core.progress import Progress
+    from napari_mamamia.scoring.drawing import Drawn
+    from napari_mamamia.services import score_report
+
+    def draw(drawing):
+        yield Progress(0, 1, "Drawing")
+        return Drawn(DOT, "<svg/>" if drawing.has_svg else "")
+
+    monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))
+
+
+DOT = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63"
+    "64f8cf500f0003860180e2b1d7b10000000049454e44ae426082"
+)
+"""A PNG file of one pixel."""
 
 
 # A small data set made with nibabel, not with our own writer: three cases of a body with one blob

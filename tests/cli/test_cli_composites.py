@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 @pytest.fixture
 def folders(tmp_path):

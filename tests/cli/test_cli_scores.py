@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def mamamia(*arguments):
     """Run `mamamia` in a process of its own."""

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.progress import run_job
 from napari_mamamia.scoring.strata import (
+    column_groups_job,
     group_by_column,
     group_by_cuts,
     group_by_diameter,
@@ -76,3 +78,14 @@ def test_volumes_that_are_all_unknown_leave_every_case_unassigned():
 def test_diameters_are_cut_at_20_and_50_mm():
     grouping = group_by_diameter("ABCD", np.array([20.0, 20.1, 50.0, 50.1]))
     assert grouping.codes.tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("cells", [[None, None], [f"name {k}" for k in range(41)]])
+def test_a_column_that_makes_no_groups_gives_none_where_the_other_form_raises(cells):
+    ids = [f"C_{k}" for k in range(len(cells))]
+    cohort = Cohort(
+        tuple(CaseRecord(i, other={"site": c}) for i, c in zip(ids, cells, strict=True))
+    )
+    assert run_job(column_groups_job(ids, cohort, "site")) is None
+    with pytest.raises(ValueError, match="site"):
+        group_by_column(ids, cohort, "site")

@@ -8,9 +8,15 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.sources import CaseFiles, PhaseSource
+from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.metrics.lesions import LesionCounts
 from napari_mamamia.scoring.profiles import OFFICIAL_CODE
+from napari_mamamia.services import score_cases as score_cases_module
 from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_work import FilePrint, Place
+from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.score_cases import score_cases
 
 GROSS_S = 10.0  # cancelling takes well under 2 s; a busy machine may stall in between
@@ -154,7 +160,7 @@ def hundred_pairs(tmp_path):
 def test_of_a_hundred_pairs_with_three_broken_files_97_are_scored(hundred_pairs):
     batch = run_job(score_cases(hundred_pairs))
     assert len(batch.results) == 97
-    assert {row.dsc for row in batch.results} == {0.5}  # 2 of 2 layers, one shared
+    assert {one.score.dsc for one in batch.results} == {0.5}  # 2 of 2 layers, one shared
     assert [failure.case_id for failure in batch.failures] == ["C_010", "C_020", "C_030"]
     for failure in batch.failures:
         assert f"{failure.case_id}.nii.gz" in failure.reason
@@ -162,10 +168,74 @@ def test_of_a_hundred_pairs_with_three_broken_files_97_are_scored(hundred_pairs)
 
 def test_profile_and_label_reach_the_score(hundred_pairs):
     pair = {"C_000": hundred_pairs["C_000"]}
-    assert run_job(score_cases(pair, OFFICIAL_CODE)).results[0].profile == (OFFICIAL_CODE.name)
-    assert np.isnan(run_job(score_cases(pair, label=2.0)).results[0].dsc)
+    assert run_job(score_cases(pair, OFFICIAL_CODE)).results[0].score.profile == OFFICIAL_CODE.name
+    assert np.isnan(run_job(score_cases(pair, label=2.0)).results[0].score.dsc)
 
 
 def test_a_missing_prediction_is_scored_by_its_profile(hundred_pairs):
     pair = {"C_000": (hundred_pairs["C_000"][0], None)}
-    assert run_job(score_cases(pair)).results[0].status == "prediction_missing"
+    assert run_job(score_cases(pair)).results[0].score.status == "prediction_missing"
+
+
+# ------------------------------------------------------------------ why a case failed
+
+
+@pytest.fixture
+def one_pair(hundred_pairs):
+    """Return one case whose prediction lacks half of the reference."""
+    return {"C_000": hundred_pairs["C_000"]}
+
+
+def test_each_mask_is_read_once_for_score_and_kind_of_failure(one_pair, monkeypatch):
+    read = []
+
+    def reading(path):
+        read.append(path.name)
+        return read_labels(path)
+
+    monkeypatch.setattr(score_cases_module, "read_labels", reading)
+    found = run_job(score_cases(one_pair)).results[0]
+    assert read == ["reference.nii.gz", "C_000.nii.gz"]
+    assert found.look.lesions == LesionCounts(found=1, missed=0, false=0)
+
+
+def test_kinds_of_failure_come_back_from_an_earlier_run_and_from_a_worker(one_pair, tmp_path):
+    store = tmp_path / "results.jsonl"
+    first = run_job(score_cases(one_pair, store=store))
+    again = run_job(score_cases(one_pair, store=store, existing=Existing.RESUME))
+    assert again.n_reused == 1
+    there = run_job(score_cases(one_pair, place=Place(time_limit_s=60.0)))
+    assert first.results[0].look.failures  # both masks touch the border of so small an image
+    assert repr(again.results) == repr(there.results) == repr(first.results)
+
+
+def test_a_case_without_a_reference_has_a_score_and_no_look(one_pair):
+    pair = {"C_000": (None, one_pair["C_000"][1])}
+    found = run_job(score_cases(pair)).results[0]
+    assert (found.score.status, found.look) == ("reference_missing", None)
+
+
+def test_images_that_cannot_be_read_cost_no_score(one_pair, tmp_path):
+    gone = tuple(PhaseSource((tmp_path / f"phase_{k}.nii.gz",)) for k in range(2))
+    images = {case_key("C_000"): CaseFiles("C_000", gone)}
+    found = run_job(score_cases(one_pair, images=images)).results[0]
+    assert found.score.dsc == 0.5
+    assert "phase_0.nii.gz" in found.look.no_images
+
+
+def test_other_images_make_the_case_anew(one_pair, tmp_path):
+    phases = []
+    for k in range(2):
+        phases.append(tmp_path / f"phase_{k}.nii.gz")
+        shape = nib.load(one_pair["C_000"][0]).shape
+        image = np.random.default_rng(k).integers(0, 99, shape).astype(np.int16)
+        nib.save(nib.Nifti1Image(image, np.eye(4)), phases[-1])
+    images = {case_key("C_000"): CaseFiles("C_000", tuple(PhaseSource((path,)) for path in phases))}
+    store = tmp_path / "results.jsonl"
+    run_job(score_cases(one_pair, images=images, store=store))
+    same = run_job(score_cases(one_pair, images=images, store=store, existing=Existing.RESUME))
+    assert same.n_reused == 1
+    nib.save(nib.Nifti1Image(image + 1, np.eye(4)), phases[1])
+    new = run_job(score_cases(one_pair, images=images, store=store, existing=Existing.RESUME))
+    assert new.n_reused == 0
+    assert new.results[0].look.no_images == ""

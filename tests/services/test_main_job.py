@@ -18,10 +18,10 @@ from napari_mamamia.services.open_case import load_case
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.predict import (
     predict_case,
-    predict_data_set,
     save_prediction,
     segmenter_named,
 )
+from napari_mamamia.services.predict_cases import predict_data_set
 from napari_mamamia.services.refine import find_refined, save_refined
 from napari_mamamia.services.score import score_folders
 
@@ -109,6 +109,7 @@ def test_cancelling_a_prediction_run_leaves_no_half_file(opened, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "A_1.json",
         "A_1.nii.gz",
+        "case_results.jsonl",
         "run.json",
     ]
 

@@ -18,6 +18,8 @@ from napari_mamamia.services.score_models import PredictionFolder, prediction_fo
 from napari_mamamia.services.score_settings import ScoreSettings
 from napari_mamamia.services.score_table import score_table
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 AFFINE = np.diag([2.0, 1.0, 1.0, 1.0])  # 2 mm along x
 
 

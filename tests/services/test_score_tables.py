@@ -13,6 +13,8 @@ from napari_mamamia.services.score_pcr import score_pcr
 from napari_mamamia.services.score_settings import ScoreSettings
 from napari_mamamia.services.score_table import score_table
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 CLINICAL_ROWS = """patient_id,age,menopause,breast_density,pcr
 A,35,pre,b,1
 B,40,peri,c,0

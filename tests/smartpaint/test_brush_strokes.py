@@ -265,3 +265,29 @@ def test_a_stroke_deposits_the_largest_dose_of_its_dabs():
         np.maximum(largest, dose(dab, brush, images, SPACING, whole), out=largest)
     expected = 1 - (1 - START_OUTSIDE) * np.exp(-largest)
     np.testing.assert_allclose(stroke(start(), images, brush, corners), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("end_mm", [0.0, 0.3, 4.9, 5.0, 7.3])
+def test_a_stroke_ends_where_the_pointer_was_last(end_mm):
+    path = StrokePath(Brush(radius_mm=8.0), SPACING)  # a dab each millimetre
+    dabs = [*path.press((10, 20, 20)), *path.drag((10, 20 + end_mm / 0.7, 20)), *path.release()]
+    assert dist(in_mm(dabs[-1].centre), in_mm((10, 20 + end_mm / 0.7, 20))) < 1e-5
+    assert len(dabs) == 1 + int(np.ceil(end_mm - 1e-6))
+    assert path.release() == ()
+
+
+def test_the_last_dab_of_the_smoothing_brush_has_its_share_of_a_step():
+    brush = Brush(tool=Tool.SMOOTH, radius_mm=8.0)
+    path = StrokePath(brush, SPACING)
+    whole = path.press((10, 20, 20)) and path.drag((10, 20 + 1.0 / 0.7, 20))[0].amount
+    path.drag((10, 20 + 1.25 / 0.7, 20))
+    (last,) = path.release()
+    assert last.amount == pytest.approx(0.25 * whole)
+
+
+def test_a_pointer_that_jumps_by_more_than_a_metre_is_left_out_and_counted():
+    path = StrokePath(Brush(radius_mm=4.0), SPACING)
+    path.press((10, 20, 20))
+    assert path.drag((1e9, 20, 20)) == ()
+    assert (path.too_far, path.length_mm) == (1, 0.0)
+    assert path.drag((10, 20, 30))[-1].centre[2] > 29

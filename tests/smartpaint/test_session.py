@@ -349,3 +349,22 @@ def test_start_labels_stay_what_the_session_began_with():
     paint(edited, ERASER, (2, 5, 5))
     assert edited.start_labels.values == (2.0,)
     assert edited.start_labels.box == Box((1, 4, 4), (3, 6, 6))
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0), (2, 7, 3), (4, 10, 10)])
+def test_one_voxel_painted_from_outside_is_noticed_wherever_it_lies(place):
+    # 5 x 11 x 11 is no multiple of the eight bytes that are compared at a time
+    labels = np.zeros((5, 11, 11), np.uint8)
+    session = EditingSession("A", Grid((5, 11, 11), np.eye(4)), labels, None)
+    assert session.notice_external() is None
+    labels[place] = 1
+    assert session.notice_external().difference.changed_voxels == 1
+    assert session.notice_external() is None
+
+
+def test_a_jump_of_the_pointer_is_written_into_its_stroke():
+    labels = np.zeros((5, 11, 11), np.uint8)
+    session = EditingSession("A", Grid((5, 11, 11), np.eye(4)), labels, None)
+    session.press((2.0, 5.0, 5.0), Brush(tool=Tool.SPHERE, radius_mm=2.0))
+    session.drag((2.0, 5.0, 5e7))
+    assert dict(session.release().edit.parameters) == {"places left out": 1}

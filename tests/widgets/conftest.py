@@ -268,9 +268,14 @@ class World:
             yield Progress(step, 5, "Growing")
         return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), ("a note",))
 
+    def grow_from_box(self, images, grid, box, settings=None):
+        self.calls.append(("grow_from_box", box))
+        return (yield from self.grow(images, grid, ()))
+
     def services(self):
         return Services(
             grow=self.grow,
+            grow_from_box=self.grow_from_box,
             open_data_set=self.open_data_set,
             case_rows=lambda opened: tuple(self.row(case_id) for case_id in self.case_ids),
             case_row=lambda opened, case_id: self.row(case_id),

@@ -44,6 +44,8 @@ class FakeScoring:
         return {k: (reference / f"{k}.nii.gz", prediction / f"{k}.nii.gz") for k in self.ids}
 
     ids = ("A_1", "A_2", "b_1")
+    looks = ()
+    images = None
 
     def score_folders(self, reference, prediction, out, settings, *, name, place, existing):
         self.asked.append((reference, prediction, out, settings, place, existing))
@@ -82,7 +84,7 @@ class FakeScoring:
         model = ModelScores(
             name, "clinical", 3, 2, rows, failures, None, None, None, Resampling(0, 1)
         )
-        return ScoreSummary(model, out)
+        return ScoreSummary(model, out, self.looks)
 
     def _comparison(self, names):
         parts = [ModelScore(name, NUMBERS[name][0], NUMBERS[name][1]) for name in names]
@@ -489,11 +491,24 @@ def test_a_run_waits_for_the_one_before_to_close_its_files(qtbot, panel, scoring
 # -------------------------------------------------------------------- results, tags
 
 
-def test_kinds_of_failure_come_into_the_table_after_the_run(qtbot, panel):
-    run(qtbot, panel)
+def failure_kinds(panel):
     rows = panel.results.cases.rows
-    qtbot.waitUntil(lambda: rows.table.knows_failures)
-    assert [rows.index(row, 8).data() for row in range(3)] == ["", "fragmented", ""]
+    return [rows.index(row, 8).data() for row in range(3)]
+
+
+def test_kinds_of_failure_stand_in_the_table_when_the_run_ends(qtbot, panel, scoring):
+    panel.session.opened = None  # no images: nothing is looked for after the run
+    scoring.looks = (CaseLook("A_2", (Failure(FailureKind.FRAGMENTED, "in 4 parts"),), None),)
+    run(qtbot, panel)
+    assert failure_kinds(panel) == ["", "fragmented", ""]
+    assert scoring.images is None
+
+
+def test_low_contrast_comes_in_from_the_images_of_the_open_data_set(qtbot, panel, scoring, world):
+    run(qtbot, panel)
+    qtbot.waitUntil(lambda: panel.results.cases.rows.table.knows_failures)
+    assert failure_kinds(panel) == ["", "fragmented, low contrast", ""]
+    assert scoring.images == list(world.case_ids)
 
 
 def test_a_tag_of_a_row_lands_in_the_table_and_on_page_score(qtbot, panel, scoring):

@@ -9,6 +9,7 @@ from qtpy.QtWidgets import (
     QTabBar,
 )
 
+from napari_mamamia.widgets.dock import PAGES
 from napari_mamamia.widgets.layers import Role
 
 CONTROLS = (
@@ -50,7 +51,7 @@ def test_no_two_controls_have_one_name(dock):
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("page", ["Cases", "Predict", "Refine", "Score", "Batch scoring", "Export"])
+@pytest.mark.parametrize("page", PAGES)
 def test_each_page_has_at_most_one_primary_button(opened, page):
     opened.show_page(page)
     opened.resize(360, 800)
@@ -62,7 +63,7 @@ def test_each_page_has_at_most_one_primary_button(opened, page):
     assert len(primary) <= 1
 
 
-@pytest.mark.parametrize("page", ["Cases", "Predict", "Refine", "Score", "Batch scoring", "Export"])
+@pytest.mark.parametrize("page", PAGES)
 def test_no_text_is_cut_off_at_the_width_of_the_dock(qtbot, opened, page):
     opened.show_page(page)
     opened.resize(opened.minimumWidth(), 800)

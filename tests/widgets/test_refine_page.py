@@ -7,7 +7,9 @@ from math import isnan
 import numpy as np
 import pytest
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Extent, Features
+from napari_mamamia.segmentation.segmenter import BoxPrompt
 from napari_mamamia.services.refine_numbers import MaskNumbers
 from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.layers import Role
@@ -220,6 +222,55 @@ def test_growing_is_one_step_from_the_outlined_slices(qtbot, opened, world):
     # 4 x 4 x 6 grown; of the outlines' 2 x 4 x 4 voxels, columns 8 and 9 lie outside of it
     assert live.labels.sum() == 96 + 2 * 4 * 2
     assert "a note" in opened.header.message.text()
+
+
+def begin(qtbot, dock):
+    dock.show_page("Refine")
+    click(dock, "refine_from_nothing")
+    qtbot.waitUntil(lambda: dock.measure.images is not None)
+
+
+def test_growing_in_a_box_asks_for_the_box_and_puts_the_tool_down(qtbot, opened, world):
+    begin(qtbot, opened)
+    opened.painting.set_tool(PaintTool.SPHERE)
+    click(opened, "refine_grow_box")
+    assert opened.grow_box.is_waiting
+    assert opened.painting.state.tool is PaintTool.NONE
+    given = BoxPrompt(Box((1, 6, 8), (6, 14, 18)))
+    opened.grow_box.given.emit(given)
+    qtbot.waitUntil(lambda: not opened.growing.is_busy, timeout=20_000)
+    live = opened.editing.live
+    assert live.steps[0].name == "grow (in a box)"
+    assert ("grow_from_box", given.box) in world.calls
+    # the fake grows 4 x 4 x 6 voxels
+    assert live.labels.sum() == 96
+
+
+def test_taking_a_tool_gives_up_the_box(qtbot, opened, viewer):
+    begin(qtbot, opened)
+    click(opened, "refine_grow_box")
+    opened.painting.set_tool(PaintTool.SPHERE)
+    assert not opened.grow_box.is_waiting
+    assert not viewer.scene.camera.mouse_pan
+    assert not opened.findChild(object, "refine_grow_box").isChecked()
+
+
+def test_a_candidate_of_page_predict_grows_into_a_mask_made_for_it(qtbot, opened):
+    opened.show_page("Predict")
+    click(opened, "predict_start")
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
+    click(opened, "predict_grow")
+    assert opened.page == "Refine"
+    qtbot.waitUntil(lambda: opened.editing.live is not None and opened.editing.live.position == 1)
+    live = opened.editing.live
+    assert live.steps[0].name == "grow (from the prediction)"
+    # the image is flat there: every voxel of the candidate stays (grow_from_mask keeps its inside)
+    assert live.labels.any()
+
+
+def test_without_a_prediction_there_is_none_to_grow(qtbot, opened):
+    begin(qtbot, opened)
+    assert not opened.findChild(object, "refine_grow_prediction").isEnabled()
 
 
 def test_a_mask_that_was_changed_meanwhile_is_not_grown_over(qtbot, refining):

@@ -12,9 +12,8 @@ from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.results import ModelScores, Resampling
 from napari_mamamia.services.case_facets import (
     case_table,
-    with_failures,
-    with_tags,
 )
+from napari_mamamia.services.case_findings import with_failures, with_tags
 from napari_mamamia.services.score_looks import CaseLook
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.results_panel import ResultsPanel

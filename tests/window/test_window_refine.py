@@ -178,7 +178,7 @@ def test_the_cursor_is_a_circle_and_says_what_a_press_does(qtbot, window, refini
     qtbot.waitUntil(lambda: not refining.marks.is_empty, timeout=5000)
     text = native.findChild(QWidget, "brush_text")
     assert text.isVisible()
-    assert text.text() == "+ 3-D"
+    assert text.text().startswith("+ 3-D ±")
     assert window.cursor.style == "circle"
     # in world units, mm: the circle of what is painted, a little less than the brush's radius
     assert 0.8 * 12 < window.cursor.size < 12

@@ -5,16 +5,23 @@ import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from napari_mamamia.cli import scoring
+from napari_mamamia.cli import (
+    exporting,
+    importing,
+    kinetics,
+    pacs,
+    predicting,
+    replay,
+    scoring,
+    submissions,
+)
+from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
-    CaseOption,
     DataSetArgument,
-    LabelOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -30,9 +37,6 @@ from napari_mamamia.cli.printing import (
 )
 from napari_mamamia.core.errors import MamamiaError, MissingExtraError
 from napari_mamamia.core.provenance import software_version
-
-if TYPE_CHECKING:
-    from napari_mamamia.services.data_set import OpenDataSet
 
 __all__ = ["app", "main"]
 
@@ -82,7 +86,7 @@ def cases(
     """List the cases of a data set, what each has and what is wrong."""
     from napari_mamamia.services.data_set import case_rows
 
-    opened = _open(data_set)
+    opened = open_at(data_set)
     rows = case_rows(opened)
     if as_csv:
         print_case_csv(rows)
@@ -92,63 +96,19 @@ def cases(
         raise typer.Exit(NOT_EVERY_CASE)
 
 
-@app.command()
-def predict(
-    data_set: DataSetArgument,
-    out: OutOption,
-    model: Annotated[
-        str, typer.Option("--model", help="Model; 'kinetic' needs no weights.")
-    ] = "kinetic",
-    case: CaseOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
-) -> None:
-    """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case."""
-    from napari_mamamia.services.predict import predict_data_set, segmenter_named
-
-    segmenter = segmenter_named(model)
-    opened = _open(data_set)
-    existing = existing_policy(resume, overwrite)
-    summary = run(predict_data_set(opened, segmenter, out, case or (), existing))
-    for saved in summary.saved:
-        print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s")
-        for note in saved.notes:
-            print(f"    {note}")
-    if summary.skipped:
-        print(f"{len(summary.skipped)} case(s) were there already")
-    print(f"{len(summary.saved)} prediction(s) saved in {out} ({segmenter.note})")
-    finish(summary.failures)
-
-
+app.command()(predicting.predict)
+app.add_typer(predicting.models, name="models")
 app.command()(scoring.score)
 app.command("score-table")(scoring.score_table)
 app.command("score-pcr")(scoring.score_pcr)
-
-
-@app.command()
-def export(
-    data_set: DataSetArgument,
-    masks: Annotated[Path, typer.Option("--masks", help="Folder of masks ID.nii.gz.")],
-    out: OutOption,
-    case: CaseOption = None,
-    label: LabelOption = None,
-    overwrite: OverwriteOption = False,
-) -> None:
-    """Write masks with the input's exact geometry, provenance and checksums."""
-    from napari_mamamia.services.export import export_masks
-
-    opened = _open(data_set)
-    job = export_masks(
-        opened.data_set,
-        masks,
-        out,
-        label=label,
-        case_ids=case or (),
-        existing=existing_policy(False, overwrite),
-    )
-    summary = run(job)
-    print(f"{len(summary.exported)} mask(s) saved and verified in {out}")
-    finish(summary.failures)
+app.command()(replay.replay)
+app.command("run-submission")(submissions.run_submission)
+app.command("check-computer")(submissions.check_computer)
+app.command("import")(importing.import_)
+app.add_typer(pacs.app, name="pacs")
+app.command()(exporting.export)
+app.command()(exporting.verify)
+app.command()(kinetics.kinetics)
 
 
 @app.command()
@@ -172,12 +132,3 @@ def view(
 def _fail(message: str, code: int) -> NoReturn:
     print(message, file=sys.stderr)
     sys.exit(code)
-
-
-def _open(path: Path) -> "OpenDataSet":
-    from napari_mamamia.services.data_set import open_data_set
-
-    opened = run(open_data_set(path))
-    for warning in opened.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    return opened

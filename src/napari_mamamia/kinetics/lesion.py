@@ -18,6 +18,7 @@ from napari_mamamia.kinetics.curve_types import (
     initial_rise,
 )
 from napari_mamamia.kinetics.curves import region_curve
+from napari_mamamia.kinetics.map_formulas import ANGIO_FROM_PERCENT
 from napari_mamamia.kinetics.maps import peak_enhancement, percent_enhancement
 from napari_mamamia.kinetics.timing import PhaseChoice
 
@@ -27,7 +28,6 @@ LEAST_CLUSTER: Final = 3
 """A curve type counts as the worst only where so many voxels of it touch (26 neighbours): single
 voxels are noise. Source: this project's choice, no published one was found."""
 
-_ANGIO_FROM: Final = 50.0  # percent: floor of the colour overlay of CAD systems, Partridge 2014
 _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
 _PATCH: Final = 3
 _COURSES: Final = (DelayedCourse.PERSISTENT, DelayedCourse.PLATEAU, DelayedCourse.WASHOUT)
@@ -119,7 +119,7 @@ def lesion_kinetics(
     rise = percent_enhancement(part, choice.early)
     curve = region_curve(part, inside)
     with np.errstate(invalid="ignore"):
-        angio = inside & (rise >= _ANGIO_FROM)
+        angio = inside & (rise >= ANGIO_FROM_PERCENT)
     courses = _courses(part, choice, thresholds)
     volumes = [np.count_nonzero(angio & (courses == kind)) * voxel_volume_mm3 for kind in _COURSES]
     defined = choice.late is not None

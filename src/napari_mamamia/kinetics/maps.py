@@ -1,35 +1,38 @@
-"""Contrast maps of a case: subtraction, PE, SER, peak PE.
+"""Contrast maps of a case: subtraction, PE, SER, peak PE, wash-in and wash-out, curve type.
 
 Every function takes the phases as ``(phase, ...)``, usually ``(phase, z, y, x)``, in the file's
 integer type or in floating point, and returns float32 of one phase's shape. The work is done in
-blocks along the first spatial axis, so that extra memory is a few megabytes beside the result.
-Where a map is undefined the value is NaN, never 0.
+blocks, so that extra memory is a few megabytes beside the result. Where a map is undefined the
+value is NaN, never 0.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress, run_job
-from napari_mamamia.kinetics.timing import PhaseChoice
+from napari_mamamia.core.progress import Job
+from napari_mamamia.kinetics import map_formulas
+from napari_mamamia.kinetics.curve_types import CurveThresholds
+from napari_mamamia.kinetics.map_blocks import MapRecipe
+from napari_mamamia.kinetics.timing import PhaseChoice, known_times
 
 __all__ = [
     "KineticMap",
+    "curve_types",
     "map_job",
+    "map_recipe",
     "peak_enhancement",
     "percent_enhancement",
     "signal_enhancement_ratio",
     "subtraction",
+    "subtraction_job",
+    "wash_in_slope",
+    "wash_out_slope",
 ]
-
-_BLOCK_VOXELS: Final = 1 << 19
-
-Block = NDArray[np.float32]
-_Formula = Callable[[NDArray[Any]], Block]
 
 
 class KineticMap(StrEnum):
@@ -39,6 +42,9 @@ class KineticMap(StrEnum):
     PERCENT_ENHANCEMENT = "percent enhancement"
     SIGNAL_ENHANCEMENT_RATIO = "signal enhancement ratio"
     PEAK_ENHANCEMENT = "peak enhancement"
+    WASH_IN_SLOPE = "wash-in slope"
+    WASH_OUT_SLOPE = "wash-out slope"
+    CURVE_TYPE = "curve type"
 
 
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
@@ -49,7 +55,12 @@ def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[n
     >>> subtraction(np.array([[300], [100]], dtype=np.uint16), later=1)
     array([-200.], dtype=float32)
     """
-    return run_job(_whole(signal, _subtraction(later, earlier), (later, earlier), ""))
+    return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).compute(signal)
+
+
+def subtraction_job(signal: NDArray[Any], later: int, earlier: int = 0) -> Job[NDArray[np.float32]]:
+    """Return a job that computes `subtraction` of a whole volume; progress counts planes."""
+    return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).job(signal)
 
 
 def percent_enhancement(
@@ -84,7 +95,7 @@ def percent_enhancement(
     >>> percent_enhancement(np.array([[100, 50, 0], [150, 40, 9]]), phase=1)
     array([ 50., -20.,  nan], dtype=float32)
     """
-    return run_job(_whole(signal, _percent(phase, eps), (0, phase), ""))
+    return MapRecipe(map_formulas.percent(phase, eps), (0, phase)).compute(signal)
 
 
 def signal_enhancement_ratio(
@@ -112,7 +123,8 @@ def signal_enhancement_ratio(
     >>> signal_enhancement_ratio(np.array([[100, 100], [220, 220], [200, 90]]), early=1, late=2)
     array([1.2, nan], dtype=float32)
     """
-    return run_job(_whole(signal, _ratio(early, late, eps), (0, early, late), ""))
+    formula = map_formulas.ratio(early, late, eps)
+    return MapRecipe(formula, (0, early, late)).compute(signal)
 
 
 def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.float32]:
@@ -125,122 +137,153 @@ def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.fl
     >>> peak_enhancement(np.array([[100], [150], [180], [120]]))
     array([80.], dtype=float32)
     """
-    return run_job(_whole(signal, _peak(eps), (0, 1), ""))
+    return MapRecipe(map_formulas.peak(eps), (0, 1)).compute(signal)
+
+
+def wash_in_slope(
+    signal: NDArray[Any], times_s: Sequence[float | None], *, eps: float = 0.0
+) -> NDArray[np.float32]:
+    """Return the wash-in slope PE_max / (t_max - t_0), in % per second.
+
+    PE_max is the largest PE, t_max the time of its (first) phase, t_0 the start of phase 0.
+
+    Source: OSIPI CAPLEX Q.CD1.011, WIS = (f_max - f_BL) / TTP, with PE as the data. TTP counts
+    from the bolus' arrival, which few phases cannot tell: here it counts from phase 0, so that the
+    slope is too small, by the same time for every voxel of a case.
+
+    Raises
+    ------
+    CaseError
+        If the times cannot be used, with the reason.
+
+    Examples
+    --------
+    >>> wash_in_slope(np.array([[100], [150], [180]]), (0.0, 60.0, 120.0)).round(3)
+    array([0.667], dtype=float32)
+    """
+    formula = map_formulas.wash_in_slope(_required(times_s, "wash-in slope"), eps)
+    return MapRecipe(formula, tuple(range(len(times_s)))).compute(signal)
+
+
+def wash_out_slope(
+    signal: NDArray[Any], times_s: Sequence[float | None], *, eps: float = 0.0
+) -> NDArray[np.float32]:
+    """Return the wash-out slope (PE_max - PE_last) / (t_max - t_last), in % per minute.
+
+    0 or negative: how fast the enhancement falls from its peak to the last phase. NaN where the
+    last phase is the highest.
+
+    Source: OSIPI CAPLEX Q.CD1.012, WOS, with PE as the data.
+
+    Raises
+    ------
+    CaseError
+        If the times cannot be used, with the reason.
+
+    Examples
+    --------
+    >>> wash_out_slope(np.array([[100, 100], [180, 120], [150, 150]]), (0.0, 60.0, 120.0))
+    array([-30.,  nan], dtype=float32)
+    """
+    formula = map_formulas.wash_out_slope(_required(times_s, "wash-out slope"), eps)
+    return MapRecipe(formula, tuple(range(len(times_s)))).compute(signal)
+
+
+def curve_types(
+    signal: NDArray[Any],
+    initial: int,
+    delayed: int,
+    thresholds: CurveThresholds | None = None,
+    *,
+    eps: float = 0.0,
+) -> NDArray[np.uint8]:
+    """Return the `DelayedCourse` of every voxel that enhances, uint8.
+
+    0 where the initial PE is below 50 % or a value is undefined; 1 persistent, 2 plateau,
+    3 washout, as `curve_types.delayed_course` says.
+    """
+    formula = map_formulas.curve_type(initial, delayed, thresholds or CurveThresholds(), eps)
+    return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
 
 
 def map_job(
-    signal: NDArray[Any], kind: KineticMap, choice: PhaseChoice, *, eps: float = 0.0
-) -> Job[NDArray[np.float32]]:
+    signal: NDArray[Any],
+    kind: KineticMap,
+    choice: PhaseChoice,
+    *,
+    times_s: Sequence[float | None] = (),
+    eps: float = 0.0,
+) -> Job[NDArray[Any]]:
     """Return a job that computes one map of a whole volume; progress counts planes.
 
     Parameters
     ----------
     signal
         ``(phase, z, y, x)``, any real type.
+    kind, choice, times_s, eps
+        As in `map_recipe`.
+
+    Raises
+    ------
+    CaseError
+        As `map_recipe`.
+    """
+    return map_recipe(kind, choice, times_s=times_s, eps=eps).job(signal)
+
+
+def map_recipe(
+    kind: KineticMap,
+    choice: PhaseChoice,
+    *,
+    times_s: Sequence[float | None] = (),
+    thresholds: CurveThresholds | None = None,
+    eps: float = 0.0,
+) -> MapRecipe:
+    """Return how a map is computed, for a whole volume or any part of it.
+
+    Parameters
+    ----------
     kind
-        Which map. The subtraction is early minus phase 0.
+        Which map. The subtraction is early minus phase 0. The curve type is uint8, the rest is
+        float32.
     choice
-        The early and late phases, see `choose_phases`.
+        The early and late phases, see `choose_phases`; for the curve type the initial and delayed
+        ones, see `choose_curve_phases`.
+    times_s
+        One time for each phase; the slopes need them.
     eps
         As in `percent_enhancement`.
 
     Raises
     ------
     CaseError
-        If the map needs a phase that `choice` leaves undefined, with its reason.
+        If the map needs a phase or times that are undefined, with the reason.
     """
-    if kind is KineticMap.PEAK_ENHANCEMENT:
-        return _whole(signal, _peak(eps), (0, 1), f"Computing {kind}")
-    early, late = choice.early, choice.late
-    if kind is KineticMap.SIGNAL_ENHANCEMENT_RATIO:
-        if late is None:
-            raise CaseError(f"SER needs a late phase, but {choice.reason}: choose another map")
-        return _whole(signal, _ratio(early, late, eps), (0, early, late), f"Computing {kind}")
-    formula = _percent(early, eps)
+    text, early, late = f"Computing {kind}", choice.early, choice.late
     if kind is KineticMap.SUBTRACTION:
-        formula = _subtraction(early, 0)
-    return _whole(signal, formula, (0, early), f"Computing {kind}")
+        return MapRecipe(map_formulas.difference(early, 0), (0, early), text)
+    if kind is KineticMap.PERCENT_ENHANCEMENT:
+        return MapRecipe(map_formulas.percent(early, eps), (0, early), text)
+    if kind is KineticMap.PEAK_ENHANCEMENT:
+        return MapRecipe(map_formulas.peak(eps), (0, 1), text)
+    if kind in (KineticMap.WASH_IN_SLOPE, KineticMap.WASH_OUT_SLOPE):
+        times = _required(times_s, kind)
+        is_in = kind is KineticMap.WASH_IN_SLOPE
+        slope = map_formulas.wash_in_slope if is_in else map_formulas.wash_out_slope
+        return MapRecipe(slope(times, eps), tuple(range(len(times))), text)
+    name = "SER" if kind is KineticMap.SIGNAL_ENHANCEMENT_RATIO else "The curve type"
+    if late is None:
+        raise CaseError(f"{name} needs a late phase, but {choice.reason}: choose another map")
+    if kind is KineticMap.SIGNAL_ENHANCEMENT_RATIO:
+        return MapRecipe(map_formulas.ratio(early, late, eps), (0, early, late), text)
+    limits = thresholds or CurveThresholds()
+    formula = map_formulas.curve_type(early, late, limits, eps)
+    return MapRecipe(formula, (0, early, late), text, np.uint8)
 
 
-def _subtraction(later: int, earlier: int) -> _Formula:
-    def formula(block: NDArray[Any]) -> Block:
-        return _float(block[later]) - _float(block[earlier])
-
-    return formula
-
-
-def _percent(phase: int, eps: float) -> _Formula:
-    def formula(block: NDArray[Any]) -> Block:
-        pre = _float(block[0])
-        return _quotient(_float(block[phase]) - pre, pre, pre > eps, np.float32(100.0))
-
-    return formula
-
-
-def _ratio(early: int, late: int, eps: float) -> _Formula:
-    def formula(block: NDArray[Any]) -> Block:
-        pre = _float(block[0])
-        fall = _float(block[late]) - pre
-        defined = (pre > eps) & (fall > eps)
-        return _quotient(_float(block[early]) - pre, fall, defined, np.float32(1.0))
-
-    return formula
-
-
-def _peak(eps: float) -> _Formula:
-    def formula(block: NDArray[Any]) -> Block:
-        pre = _float(block[0])
-        rise = _float(block[1])
-        for phase in block[2:]:
-            np.maximum(rise, _float(phase), out=rise)
-        rise -= pre
-        return _quotient(rise, pre, pre > eps, np.float32(100.0))
-
-    return formula
-
-
-def _float(values: NDArray[Any]) -> Block:
-    """Return a float32 copy in which every value that is not finite is NaN."""
-    out = values.astype(np.float32)
-    if np.issubdtype(values.dtype, np.floating):
-        out[~np.isfinite(out)] = np.nan
-    return out
-
-
-def _quotient(over: Block, under: Block, defined: NDArray[np.bool_], factor: np.float32) -> Block:
-    out = np.full_like(over, np.nan)
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.divide(over, under, out=out, where=defined)
-        out *= factor
-    out[~np.isfinite(out)] = np.nan
-    return out
-
-
-def _whole(
-    signal: NDArray[Any], formula: _Formula, needed: tuple[int, ...], text: str
-) -> Job[NDArray[np.float32]]:
-    """Check the phases at once, and return the job that fills one map block by block."""
-    if signal.ndim < 2 or not all(0 <= phase < signal.shape[0] for phase in needed):
-        raise CaseError(
-            f"this map needs phases {sorted(set(needed))} of a (phase, ...) array, got shape "
-            f"{signal.shape}: choose phases that the case has"
-        )
-    return _fill(signal, formula, text)
-
-
-def _fill(signal: NDArray[Any], formula: _Formula, text: str) -> Job[NDArray[np.float32]]:
-    out = np.empty(signal.shape[1:], dtype=np.float32)
-    total = signal.shape[1]
-    yield Progress(0, total, text)
-    for start, stop in _blocks(signal.shape[1:]):
-        with np.errstate(invalid="ignore", over="ignore"):
-            out[start:stop] = formula(signal[:, start:stop])
-        yield Progress(stop, total, text)
-    return out
-
-
-def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    per_plane = max(int(np.prod(shape[1:])), 1)
-    step = max(_BLOCK_VOXELS // per_plane, 1)
-    for start in range(0, shape[0], step):
-        yield start, min(start + step, shape[0])
+def _required(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
+    times, why = known_times(times_s)
+    if times is None or len(times) < 2:
+        why = why or "there is no post-contrast phase"
+        raise CaseError(f"the {name} needs acquisition times, but {why}: type the times in")
+    return times

@@ -4,13 +4,13 @@ FTV was made to follow treatment. By design it leaves out a tumour's necrotic co
 vessels and whatever else enhances inside its box, so that it is no outline of the tumour.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
@@ -40,7 +40,6 @@ Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults of its window."""
 _PARTIAL_FROM: Final = 0.9  # Arasu 2011: plateau and washout
 _WASHOUT_ABOVE: Final = 1.3  # Arasu 2011
 _PERCENTILE: Final = 95.0  # UCSF: the 95th percentile, not the maximum
-_NEIGHBOURS: Final = ndimage.generate_binary_structure(3, 3).astype(np.uint8)
 _MM3_IN_CC: Final = 1000.0
 
 
@@ -93,7 +92,8 @@ class FtvImages:
 
     `pre` is float32 in the signal's unit, `enhancement` PE of the early phase in percent, `ser` no
     unit; all have the shape of `box` (z, y, x). `region` says which voxels count: inside one of
-    the boxes and in none that is omitted.
+    the boxes and in none that is omitted. `bright_signal` is the 95th percentile of `pre` over
+    it, nan if no voxel is known.
     """
 
     box: Box
@@ -101,6 +101,7 @@ class FtvImages:
     enhancement: NDArray[np.float32]
     ser: NDArray[np.float32]
     region: NDArray[np.bool_]
+    bright_signal: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,9 @@ class FunctionalTumourVolume:
         Hylton et al. 2011.
     without_ser
         Voxels that passed every other rule but have no SER (the late signal is not above phase 0).
+    too_dark
+        Voxels that enhance enough but are too dark before contrast: noise in suppressed fat, or the
+        tumour itself where fat is not suppressed and sets the 95th percentile.
     """
 
     settings: FtvSettings
@@ -139,6 +143,7 @@ class FunctionalTumourVolume:
     washout_cc: float
     bins: tuple[SerBin, ...]
     without_ser: int
+    too_dark: int
 
 
 def prepare_ftv(
@@ -164,7 +169,7 @@ def prepare_ftv(
         If there is no box, all of the region is omitted, or there is no late phase.
     """
     if choice.late is None:
-        raise CaseError(f"FTV needs a late phase for SER, but {choice.reason}: choose another map")
+        raise CaseError(f"FTV needs a late phase for SER, but {choice.reason}: FTV is unknown here")
     box = _around(boxes)
     region = np.zeros(box.shape, np.bool_)
     for inside in boxes:
@@ -177,12 +182,15 @@ def prepare_ftv(
             "tumour"
         )
     part = signal[:, *box.slices]
+    pre = part[0].astype(np.float32)
+    known = pre[region & np.isfinite(pre)]
     return FtvImages(
         box,
-        part[0].astype(np.float32),
+        pre,
         percent_enhancement(part, choice.early),
         signal_enhancement_ratio(part, choice.early, choice.late),
         region,
+        float(np.percentile(known, _PERCENTILE)) if known.size else math.nan,
     )
 
 
@@ -199,11 +207,11 @@ def functional_tumour_volume(
     writes into omitted boxes; here only voxels of the region enter it.
     """
     limits = settings or FtvSettings()
-    known = images.pre[images.region & np.isfinite(images.pre)]
-    threshold = limits.background * float(np.percentile(known, _PERCENTILE)) if known.size else 0.0
+    threshold = limits.background * images.bright_signal
     with np.errstate(invalid="ignore"):
         bright = images.region & (images.pre >= threshold)
-        passed = bright & (images.enhancement >= limits.enhancement)
+        enhancing = images.region & (images.enhancement >= limits.enhancement)
+        passed = bright & enhancing
         together = passed & (_neighbours(passed) >= limits.neighbours)
         mask = together & (images.ser >= limits.ser)
         without = int(np.count_nonzero(together & np.isnan(images.ser)))
@@ -219,14 +227,24 @@ def functional_tumour_volume(
         washout_cc=int(np.count_nonzero(ser > _WASHOUT_ABOVE)) * cc,
         bins=_bins(ser, cc),
         without_ser=without,
+        too_dark=int(np.count_nonzero(enhancing) - np.count_nonzero(passed)),
     )
 
 
 def _neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return how many of each voxel's 26 neighbours passed; none lie outside the array."""
-    counts: NDArray[np.uint8] = ndimage.convolve(
-        passed.astype(np.uint8), _NEIGHBOURS, mode="constant", cval=0
-    )
+    """Return how many of each voxel's 26 neighbours passed; none lie outside the array.
+
+    Three sums of three along the axes, which is exact in uint8 (27 at most) and some twenty times
+    quicker than a convolution.
+    """
+    counts = passed.astype(np.uint8)
+    for axis in range(3):
+        one = np.moveaxis(counts, axis, 0)
+        summed = counts.copy()
+        into = np.moveaxis(summed, axis, 0)
+        into[1:] += one[:-1]
+        into[:-1] += one[1:]
+        counts = summed
     counts -= passed
     return counts
 

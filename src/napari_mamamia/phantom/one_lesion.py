@@ -106,7 +106,8 @@ def coarse_outline(
     """Return a reader's hasty outline of one plane: the true contour moved by a smooth error.
 
     The error has a standard deviation of `error_mm` along the contour's normal and is smooth over
-    4 mm; the largest part stays. Source of the protocol: ../shared/facts/smartpaint.md, B2.
+    4 mm; the largest part stays. Source of the protocol:
+    docs/methods.md, Growth to 3-D.
     """
     inside = distance_transform_edt(truth_plane, sampling=spacing_mm)
     outside = distance_transform_edt(~truth_plane, sampling=spacing_mm)

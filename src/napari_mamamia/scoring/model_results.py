@@ -100,8 +100,10 @@ def segmentation_result(
     """
     ids = scores.case_ids
     groupings = (yield from group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    yield Progress(0, 1, "Scoring the groups")
     found = score_groups(scores, groupings, rules)
     weight = found.weight_of_fairness
+    yield Progress(0, 1, "Scoring the groups")
     intervals: tuple[Interval, ...] = ()
     if ids and resampling.n_resamples:
         n, seed = resampling.n_resamples, resampling.seed

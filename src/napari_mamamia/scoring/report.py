@@ -21,18 +21,19 @@ from napari_mamamia.scoring.report_figures import (
     figures_of_cohort,
     figures_of_model,
 )
+from napari_mamamia.scoring.report_groups import (
+    group_tables,
+    slice_table,
+    stratum_table,
+)
+from napari_mamamia.scoring.report_models import comparison_tables, composite_tables
 from napari_mamamia.scoring.report_profile import profile_points
 from napari_mamamia.scoring.report_response import odds_tables, response_table
 from napari_mamamia.scoring.report_tables import (
-    comparison_tables,
-    composite_tables,
     cost_table,
     excluded_table,
     failure_table,
-    group_tables,
     numbers_table,
-    slice_table,
-    stratum_table,
 )
 from napari_mamamia.scoring.report_text import ReportTable
 from napari_mamamia.scoring.results import Stratum

@@ -1,13 +1,13 @@
 """The tables of a response (pCR) report."""
 
 from napari_mamamia.scoring.classification import VariableOdds
+from napari_mamamia.scoring.report_groups import unassigned_lists
 from napari_mamamia.scoring.report_tables import (
     INTERVAL_COLUMNS,
     Named,
     interval_notes,
     interval_rows,
     interval_warnings,
-    unassigned_lists,
 )
 from napari_mamamia.scoring.report_text import (
     Column,

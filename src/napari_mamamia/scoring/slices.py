@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Job, Progress, paced
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.groups import Grouping
 from napari_mamamia.scoring.resampling import row_blocks
@@ -201,7 +201,7 @@ def _slices(
         conditions += [_conditions(chosen, int(code)) for code in kept]
         sizes.append(counts[kept])
     yield Progress(0, 1, _SEARCHING)
-    return _joined(columns, sizes, conditions, n)
+    return (yield from _joined(columns, sizes, conditions, n))
 
 
 def _members(
@@ -220,12 +220,22 @@ def _joined(
     sizes: Sequence[NDArray[np.intp]],
     conditions: Sequence[tuple[tuple[str, str], ...]],
     n: int,
-) -> _Found:
-    nothing = np.zeros(0, dtype=np.intp)
-    column, size = np.concatenate([nothing, *columns]), np.concatenate([nothing, *sizes])
+) -> Job[_Found]:
+    size = np.concatenate([np.zeros(0, dtype=np.intp), *sizes])
     ends = np.concatenate([[0], np.cumsum(size)])
-    shape = (len(conditions), n)
-    members = sparse.csr_array((np.ones(column.size), column, ends), shape=shape)
+    small = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64  # of one kind: no copies
+    column = np.empty(ends[-1], dtype=small)
+    filled = 0
+    for own in paced(columns):
+        if own is None:
+            yield Progress(0, 1, _SEARCHING)
+            continue
+        column[filled : filled + own.size] = own
+        filled += own.size
+    yield Progress(0, 1, _SEARCHING)
+    ones = np.ones(column.size)
+    yield Progress(0, 1, _SEARCHING)
+    members = sparse.csr_array((ones, column, ends.astype(small)), shape=(len(conditions), n))
     return _Found(members, size.astype(np.float64), tuple(conditions))
 
 

@@ -21,7 +21,7 @@ from napari_mamamia.segmentation.nnunet_settings import EngineResult, EngineSett
 from napari_mamamia.segmentation.postprocess import BreastArea, Change, apply_steps
 from napari_mamamia.segmentation.prompts import clicked_voxel
 from napari_mamamia.segmentation.recipe import Recipe
-from napari_mamamia.segmentation.recipe_input import labels_on_case, model_input
+from napari_mamamia.segmentation.recipe_input import ModelInput, labels_on_case, model_input
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click, Prediction, Prompt
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.weights import ModelCard
@@ -68,6 +68,8 @@ class NnUNetSegmenter:
         `notes` say so.
     runner
         What runs the network; None loads the engine in this process.
+    breast
+        Where the breast is, if it is known already; None looks for it where the recipe asks.
     """
 
     card: ModelCard
@@ -75,6 +77,7 @@ class NnUNetSegmenter:
     recipe: Recipe = field(default_factory=Recipe)
     time_limit_s: float | None = None
     runner: Runner | None = None
+    breast: BreastArea | None = None
 
     @property
     def name(self) -> str:
@@ -132,6 +135,9 @@ class NnUNetSegmenter:
             parameters=tuple(self._parameters(result, changes)),
             seconds=time.perf_counter() - started,
             notes=(*notes, *made.notes, *_notes(result, changes, bool(candidates))),
+            device=_device(result),
+            peak_memory_bytes=result.peak_memory_bytes,
+            probability=_on_case(result, made, case.grid),
         )
 
     def close(self) -> None:
@@ -155,8 +161,8 @@ class NnUNetSegmenter:
         self, case: Case, box: Box | None
     ) -> Job[tuple[BreastArea | None, tuple[str, ...]]]:
         """Return where the breast is, if the recipe asks: the box given, else found in phase 0."""
-        if not self.recipe.needs_breast:
-            return None, ()
+        if self.breast is not None or not self.recipe.needs_breast:
+            return self.breast, ()
         if box is not None:
             return BreastArea(box), ()
         case.require_phases(1)
@@ -189,6 +195,18 @@ class NnUNetSegmenter:
         yield "time_limit_s", self.time_limit_s
         for change in changes:
             yield f"post: {change.kind.value}", change.text
+
+
+def _device(result: EngineResult) -> str:
+    ran = result.ran
+    return f"{ran.device} ({ran.threads} threads)" if ran.device == "cpu" else ran.device
+
+
+def _on_case(result: EngineResult, made: ModelInput, grid: Grid) -> NDArray[np.float16] | None:
+    if result.probability is None:
+        return None
+    probability: NDArray[np.float16] = labels_on_case(result.probability, made, grid)
+    return probability
 
 
 def _notes(result: EngineResult, changes: Sequence[Change], found: bool) -> Iterator[str]:
@@ -245,7 +263,7 @@ def _candidates(mask: NDArray[np.bool_], case: Case, prompt: Prompt | None) -> I
             crop=labels[where] == label,
             volume_mm3=volume,
             score=volume,
-            reasons=(f"{volume / 1000:.2f} ml",),
+            reasons=(f"{100 * sizes[label] / sizes.sum():.0f} % of what the model marked",),
         )
 
 

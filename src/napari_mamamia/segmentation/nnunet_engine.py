@@ -76,7 +76,11 @@ class Engine:
         """Mirrored copies, as sets of axes of a batch; none where mirroring is off."""
         if not self.settings.mirroring:
             return ()
-        return flips_of(self.checkpoints[0][1].mirror_axes)
+        axes = tuple(self.checkpoints[0][1].mirror_axes)
+        most = self.settings.most_copies
+        if most is not None:
+            axes = axes[len(axes) - min(most.bit_length() - 1, len(axes)) :]
+        return flips_of(axes)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
         """Return what a case on `grid` would cost, as if it held no empty border."""
@@ -125,6 +129,16 @@ class Engine:
         """
         with threads_set(self.settings.threads) as threads:
             return (yield from self._predict(arrays, grid, region, deadline, threads))
+
+    def run_one_tile(self) -> None:
+        """Run the first fold's network once on an empty tile, to measure how long it takes."""
+        fold, checkpoint = self.checkpoints[0]
+        with threads_set(self.settings.threads):
+            tile = torch.zeros(
+                (1, self.plans.inputs, *self.plans.configuration.patch), device=self.device
+            )
+            output = self._forward(fold, checkpoint)(tile)
+            output.flatten()[:1].cpu()  # a graphics card answers before it is done
 
     def close(self) -> None:
         """Let go of the networks, and give a graphics card its memory back."""

@@ -39,6 +39,9 @@ class EngineSettings:
         Whether a trainer that nnU-Net does not have is taken to build the plans' own network.
     keep_probability
         Whether the foreground's probability map is returned too.
+    most_copies
+        No more mirrored copies than that, the tile itself counted: of the checkpoint's axes the
+        last ones are kept. None takes all; nnU-Net's own.
 
     Raises
     ------
@@ -56,10 +59,15 @@ class EngineSettings:
     checkpoint: str = ""
     accept_trainer: bool = False
     keep_probability: bool = False
+    most_copies: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1:
             raise ModelError(f"the step must lie above 0 and up to 1, got {self.step}: use 0.5")
+        if self.most_copies is not None and self.most_copies < 1:
+            raise ModelError(
+                f"there must be at least 1 copy of a tile, got {self.most_copies}: use 1 or more"
+            )
         if self.threads is not None and self.threads < 1:
             raise ModelError(f"threads must be at least 1, got {self.threads}: use 1 or more")
         for name, value, known in (
@@ -133,9 +141,11 @@ class EngineResult:
     """Labels on the case's grid, ``(z, y, x)`` uint8 (uint16 from 255 labels on).
 
     `probability` is float16 ``(z, y, x)``, 0 to 1: that a voxel is not background; None unless it
-    was asked for.
+    was asked for. `peak_memory_bytes` is the highest resident memory of the process that ran it,
+    None where it is this one.
     """
 
     labels: NDArray[Any]
     ran: Ran
     probability: NDArray[np.float16] | None = None
+    peak_memory_bytes: int | None = None

@@ -19,7 +19,15 @@ from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.segmentation.postprocess import BreastArea
 from napari_mamamia.segmentation.recipe import Normalise, Recipe, RegionKind, Scope
 
-__all__ = ["ModelInput", "channel_names", "labels_on_case", "model_input", "phase_order_warning"]
+__all__ = [
+    "ModelInput",
+    "channel_names",
+    "input_grid",
+    "labels_on_case",
+    "model_input",
+    "phase_order_warning",
+    "phases_needed",
+]
 
 _LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
 _SLAB: Final = 8
@@ -90,7 +98,7 @@ def model_input(
         If recipe and model do not fit each other, or the breast is missing.
     """
     names = channel_names(recipe, channels)
-    case.require_phases(_phases_needed(names, recipe))
+    case.require_phases(phases_needed(names, recipe))
     arrays = []
     for place, name in enumerate(names):
         yield Progress(place, len(names), f"Channel {place}: {name}")
@@ -118,6 +126,26 @@ def model_input(
         grid = fine
     warning = phase_order_warning(case)
     return ModelInput(tuple(arrays), grid, box, region, (warning,) if warning else ())
+
+
+def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[Grid, Box | None]:
+    """Return the grid that a model gets of a case, and the box of it that it looks at.
+
+    `model_input` gives the same; without `breast` the whole volume is meant.
+    """
+    box, region = Box.whole(grid.shape), None
+    if breast is not None and recipe.region is not RegionKind.WHOLE:
+        reach = [round(recipe.margin_mm / s) for s in grid.spacing_mm]
+        around = breast.grown(reach, grid.shape)
+        if recipe.region is RegionKind.CROP:
+            box = around
+        else:
+            region = around
+    found = _part_of(grid, box)
+    if recipe.spacing_mm is None:
+        return found, region
+    fine = _respaced(found, recipe.spacing_mm)
+    return fine, None if region is None else _box_on(region, found, fine)
 
 
 def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArray[Any]:
@@ -158,7 +186,8 @@ def phase_order_warning(case: Case) -> str:
     )
 
 
-def _phases_needed(names: Sequence[str], recipe: Recipe) -> int:
+def phases_needed(names: Sequence[str], recipe: Recipe) -> int:
+    """Return how many phases a case must have for channels of these expressions."""
     needed = 1 if recipe.normalise is None else 2
     for name in names:
         for number in re.findall(r"p(\d+)", name):
@@ -180,7 +209,8 @@ def _channel(case: Case, name: str, whole_numbers: bool) -> Job[NDArray[Any]]:
     """Return one channel ``(z, y, x)``; where PE or SER are undefined it is 0."""
     if name == "ser":
         choice = choose_phases(case.times_s)
-        ratio = yield from map_job(case.signal, KineticMap.SIGNAL_ENHANCEMENT_RATIO, choice)
+        kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
+        ratio: NDArray[np.float32] = yield from map_job(case.signal, kind_of_map, choice)
         return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)
     if name.startswith("pe"):
         phase = _phase(case, name[3:-1]) if "(" in name else 1

@@ -52,7 +52,9 @@ class Prediction:
     """A segmenter's answer for one case.
 
     `mask` is the best candidate's, on the case's own grid, and may be empty. `candidates` are
-    ranked from 1. `parameters` go into the provenance; `notes` are shown to the user.
+    ranked from 1. `parameters` go into the provenance; `notes` are shown to the user. `device` says
+    what computed; `peak_memory_bytes` is that of the process which did, None where it is this one.
+    `probability` is float16 ``(z, y, x)``, 0 to 1, None unless the model was asked for it.
     """
 
     case_id: str
@@ -61,6 +63,9 @@ class Prediction:
     parameters: tuple[tuple[str, Setting], ...] = ()
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    device: str = "cpu"
+    peak_memory_bytes: int | None = None
+    probability: NDArray[np.float16] | None = None
 
 
 class Segmenter(Protocol):

@@ -191,10 +191,23 @@ def _outcomes(
         yield from _in_child(cases, work, place.time_limit_s)
     elif here is not None:
         for inputs in cases:
-            yield (yield from attempt_job(replace(work, function=_first_of(here)), inputs))
+            steps = attempt_job(replace(work, function=_first_of(here)), inputs)
+            yield (yield from _named(steps, inputs.case_id))
     else:
         for inputs in cases:
             yield (yield from _in_steps(attempt_job(work, inputs)))
+
+
+def _named(job: Job[T], case_id: str) -> Job[T]:
+    """Return `job` with the case's id before what it says."""
+    with closing(job):
+        while True:
+            try:
+                progress = next(job)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            yield Progress(progress.done, progress.total, f"{case_id}: {progress.text}")
 
 
 def _first_of(here: Callable[[CaseInputs], Job[T]]) -> Callable[[CaseInputs, Any], Job[T]]:
@@ -242,8 +255,7 @@ def _progress(n_done: int, n_cases: int, n_failed: int) -> Progress:
 
 def _within_case(n_done: int, n_cases: int, inner: Progress) -> Progress:
     done = n_done * _STEPS_PER_CASE + int(inner.fraction * (_STEPS_PER_CASE - 1))
-    text = f"case {n_done + 1} of {n_cases}: {inner.text}"
-    return Progress(done, n_cases * _STEPS_PER_CASE, text)
+    return Progress(done, n_cases * _STEPS_PER_CASE, inner.text)
 
 
 def _nothing() -> Job[dict[str, T]]:

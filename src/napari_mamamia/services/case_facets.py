@@ -1,6 +1,5 @@
 """What scored cases can be looked through by: status, size, group, kind of failure, own tags."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.scoring.failure_kinds import FailureKind
 from napari_mamamia.scoring.group_rules import rules_of
 from napari_mamamia.scoring.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.report_text import variable_label
@@ -31,11 +29,9 @@ from napari_mamamia.services.case_table import (
     facet_of,
     in_chunks,
     numbers_of,
-    ranks_of_texts,
+    text_key,
     worst_first,
 )
-from napari_mamamia.services.case_tags import KNOWN_TAGS
-from napari_mamamia.services.score_looks import CaseLook
 
 __all__ = [
     "DIAMETER",
@@ -45,8 +41,6 @@ __all__ = [
     "STATUS",
     "TAG",
     "case_table",
-    "with_failures",
-    "with_tags",
 ]
 
 STATUS: Final = "status"
@@ -69,7 +63,6 @@ _GROUPING: Final = "Grouping the cases"
 _NO_GROUP: Final = "in no group"
 _SIZES: Final = "small, moderate and large by the 20th and 80th percentile of reference volume"
 _COMPARED: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY, ScoreStatus.PREDICTION_MISSING)
-_MOST_TAGS: Final = 60
 
 Pairs = Mapping[str, tuple[Path | None, Path | None]]
 """By case id the reference and the prediction."""
@@ -97,9 +90,9 @@ def case_table(model: ModelScores, pairs: Pairs) -> Job[CaseTable]:
     columns = []
     for name in _NUMBERS:
         columns.append(SortKey(name, (yield from numbers_of(rows, name))))
-    ids = yield from _text_key("case", [row.case_id.lower() for row in rows])
-    status = yield from _text_key("status", [STATUS_TEXTS[row.status] for row in rows])
-    reason = yield from _text_key("reason", [(r.reason or r.warning).lower() for r in rows])
+    ids = yield from text_key("case", [row.case_id.lower() for row in rows])
+    status = yield from text_key("status", [STATUS_TEXTS[row.status] for row in rows])
+    reason = yield from text_key("reason", [(r.reason or r.warning).lower() for r in rows])
     yield Progress(0, 1, "Sorting the cases")
     facets = yield from _facets(model, rows, columns[_NUMBERS.index("volume_reference_mm3")].values)
     nothing: tuple[tuple[str, ...], ...] = ((),) * len(rows)
@@ -115,41 +108,6 @@ def case_table(model: ModelScores, pairs: Pairs) -> Job[CaseTable]:
         failures=((),) * len(rows),
         tags=nothing,
     )
-
-
-def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> Job[CaseTable]:
-    """Return a job that gives the table with the kinds of failure of the cases looked at."""
-    by_id = {one.case_id: one.failures for one in found}
-    known = zip(table.rows, table.failures, strict=True)
-    failures = tuple(by_id.get(row.case_id, before) for row, before in known)
-    kinds = tuple(kind.value for kind in FailureKind)
-    named = tuple(tuple(one.kind.value for one in several) for several in failures)
-    table = yield from _with_several(
-        replace(table, failures=failures, knows_failures=True), FAILURE, "failure", kinds, named
-    )
-    return table
-
-
-def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> Job[CaseTable]:
-    """Return a job that gives the table with everyone's tags; known ones come first.
-
-    Letter case does not part case ids.
-    """
-    by_key: dict[str, dict[str, str]] = {}
-    for tag in tags:
-        by_key.setdefault(case_key(tag.case_id), {})[tag.tag.casefold()] = tag.tag
-    order = {tag: place for place, tag in enumerate(KNOWN_TAGS)}
-
-    def listed(key: str) -> tuple[str, ...]:
-        own = by_key.get(key, {}).values()
-        return tuple(sorted(own, key=lambda tag: (order.get(tag, len(order)), tag.casefold())))
-
-    named = tuple(listed(key) if key in by_key else () for key in table.keys)
-    counted = Counter(tag for own in named for tag in own)
-    free = [tag for tag, _ in counted.most_common(_MOST_TAGS) if tag not in KNOWN_TAGS]
-    values = (*KNOWN_TAGS, *sorted(free))
-    table = yield from _with_several(replace(table, tags=named), TAG, "own tag", values, named)
-    return table
 
 
 # ------------------------------------------------------------------------- inner
@@ -227,35 +185,6 @@ def _facet(name: str, title: str, grouping: Grouping) -> Facet:
 
 def _bits(codes: NDArray[np.intp]) -> NDArray[np.uint64]:
     return np.uint64(1) << codes.astype(np.uint64)
-
-
-def _with_several(
-    table: CaseTable,
-    name: str,
-    title: str,
-    values: Sequence[str],
-    named: Sequence[Sequence[str]],
-) -> Job[CaseTable]:
-    """Return a job that puts a property with several values for each row into the table."""
-    places = {value: place for place, value in enumerate(values)}
-    bits = np.zeros(len(named), dtype=np.uint64)
-    texts = list(table.plain_texts)
-
-    def fill(start: int, stop: int) -> None:
-        for row in range(start, stop):
-            bits[row] = sum(1 << places[value] for value in named[row] if value in places)
-            further = [one.kind.value for one in table.failures[row]] + list(table.tags[row])
-            if further:
-                texts[row] = f"{texts[row]} {' '.join(further).lower()}"
-
-    yield from in_chunks(len(named), fill, "Sorting the cases")
-    key = yield from _text_key(name, [", ".join(own).lower() for own in named])
-    facet = facet_of(name, title, tuple(values), bits)
-    return replace(table.with_part(facet, key), texts=tuple(texts))
-
-
-def _text_key(name: str, texts: Sequence[str]) -> Job[SortKey]:
-    return SortKey(name, (yield from ranks_of_texts(texts)))
 
 
 def _without_folders(row: CaseScore, files: Iterable[Path | None]) -> CaseScore:

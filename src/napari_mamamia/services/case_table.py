@@ -28,6 +28,7 @@ __all__ = [
     "numbers_of",
     "ranks_of_texts",
     "select_cases",
+    "text_key",
     "worst_first",
 ]
 
@@ -215,6 +216,11 @@ def ranks_of_texts(texts: Sequence[str]) -> Job[NDArray[np.float64]]:
     ranks = np.unique(array, return_inverse=True)[1].astype(np.float64)
     ranks[array == ""] = np.nan
     return ranks
+
+
+def text_key(name: str, texts: Sequence[str]) -> Job[SortKey]:
+    """Return a job for what a column of texts is sorted by; empty texts come last."""
+    return SortKey(name, (yield from ranks_of_texts(texts)))
 
 
 def worst_first(

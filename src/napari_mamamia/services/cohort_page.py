@@ -9,11 +9,8 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.scoring.bootstrap import Interval
-from napari_mamamia.scoring.report_tables import (
-    group_tables,
-    numbers_table,
-    stratum_table,
-)
+from napari_mamamia.scoring.report_groups import group_tables, stratum_table
+from napari_mamamia.scoring.report_tables import numbers_table
 from napari_mamamia.scoring.report_text import (
     Column,
     ReportTable,

@@ -10,7 +10,8 @@ from napari_mamamia.phantom import write_data_set
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_masks
 from napari_mamamia.services.output_folder import Existing, claim_folder
-from napari_mamamia.services.predict import predict_data_set, segmenter_named
+from napari_mamamia.services.predict import segmenter_named
+from napari_mamamia.services.predict_cases import predict_data_set
 from napari_mamamia.services.score import score_folders
 from napari_mamamia.services.score_settings import ScoreSettings
 

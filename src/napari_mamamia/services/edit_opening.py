@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import InputFile
@@ -72,7 +72,7 @@ class Opening:
         mask = self.workspace.refined(self.reader, self.case.case_id)
         path = journal_path(mask)
         size = path.stat().st_size if path.exists() else 0
-        self.journal = Journal(path)
+        self.journal = self._lock(path)
         self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
         if self.saved is not None:
             self.on_disk = as_labels(load_mask(mask, self.case))
@@ -80,6 +80,17 @@ class Opening:
         self.prints = yield from phase_prints(self.case)
         if size:
             yield from self._read_journal(path, size)
+
+    def _lock(self, path: Path) -> Journal:
+        """Return the journal, which is this window's alone from now on."""
+        try:
+            return Journal(path)
+        except SaveConflictError as error:
+            raise SaveConflictError(
+                f"expected to be the only window that edits {self.reader}'s mask of "
+                f"{self.case.case_id}, but another one has it open: close the case there, or read "
+                "under another name"
+            ) from error
 
     def _read_provenance(self, sidecar: Path) -> None:
         """Take over what the saved mask's provenance says of its making, if it is there."""

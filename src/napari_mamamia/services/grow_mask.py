@@ -10,10 +10,20 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
 from napari_mamamia.services.outlines import outlined_slices
+from napari_mamamia.smartpaint.features import FeatureImages
 from napari_mamamia.smartpaint.grow import Grown, Outline
+from napari_mamamia.smartpaint.grow_prompts import grow_from_mask
 
-__all__ = ["GROW_STEP", "GrownBefore", "merge_grown", "seed_planes", "seeds_of"]
+__all__ = [
+    "GROW_STEP",
+    "GrownBefore",
+    "grow_from_labels",
+    "merge_grown",
+    "seed_planes",
+    "seeds_of",
+]
 
 GROW_STEP = "grow"
 
@@ -45,6 +55,20 @@ def seeds_of(
         if mask.any():
             found.append(Outline(axis, index, mask))
     return tuple(found)
+
+
+def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Job[Grown]:
+    """Return a job that grows whatever is labelled, such as a kinetic candidate, to its edge.
+
+    `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_from_mask` for the rest.
+
+    Raises
+    ------
+    CaseError
+        If nothing is labelled.
+    """
+    box = Box.around(labels)
+    return (yield from grow_from_mask(images, grid, box, labels[box.slices] != 0))
 
 
 def merge_grown(

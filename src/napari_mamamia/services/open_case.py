@@ -90,6 +90,8 @@ def load_mask(path: Path, case: Case) -> LabelMap:
 
 def _is_series(files: CaseFiles) -> bool:
     """Whether all phases lie in one 4-D file, which is best read in one pass."""
+    if any(source.frames for source in files.phases):
+        return False
     return len(files.phases) > 1 and len({source.files for source in files.phases}) == 1
 
 

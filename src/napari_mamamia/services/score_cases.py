@@ -20,7 +20,13 @@ from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.score_looks import LOOKED_AT, CaseLook, look_at_case
 
-__all__ = ["CaseSettings", "ScoredCase", "score_and_look", "score_cases", "score_files"]
+__all__ = [
+    "CaseSettings",
+    "ScoredCase",
+    "score_and_look",
+    "score_cases",
+    "score_files",
+]
 
 
 NO_IMAGES: Final[Mapping[str, CaseFiles]] = MappingProxyType({})
@@ -69,9 +75,9 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> Job[ScoredCase
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
     yield Progress(1, 2, "Looking for the kind of failure")
-    masks = reference, prediction
+    masks, images = (reference, prediction), inputs.about
     try:
-        look = yield from look_at_case(inputs.case_id, masks, inputs.about, profile, label)
+        look = yield from look_at_case(inputs.case_id, masks, images, profile, label)
     except MamamiaError:
         return ScoredCase(score)
     return ScoredCase(score, look)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,30 @@ from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.kinetics.maps import KineticMap, map_job
-from napari_mamamia.kinetics.timing import PhaseChoice, TimingBasis
+from napari_mamamia.kinetics.maps import subtraction_job
+from napari_mamamia.scoring.case_score import score_label_maps
+from napari_mamamia.scoring.pair import foreground_volume_mm3
+from napari_mamamia.scoring.profiles import CLINICAL, Profile
 from napari_mamamia.segmentation.segmenter import Candidate, Prediction
 from napari_mamamia.services.open_case import load_mask
 from napari_mamamia.services.refine import SavedMask, find_refined
-from napari_mamamia.services.score import score_pair
 
 __all__ = [
+    "AS_CLINICAL",
     "CaseMasks",
+    "Counting",
     "Difference",
+    "MaskValues",
     "OpenMask",
     "ShownScores",
     "centre_of_largest_part",
     "choose_candidate",
     "display_range",
+    "labels_of",
     "looks_like_mask",
     "middle_voxel",
     "open_masks",
+    "reference_of",
     "score_shown",
     "subtract_phases",
     "uint8_mask",
@@ -48,6 +54,27 @@ _MOST_LABELS: Final = 16
 _DARK_PERCENT: Final = 1.0
 _BRIGHT_PERCENT: Final = 99.7
 """Our choice, by looking: noise stays black, and of fat and vessels few voxels are clipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Which values of the masks on screen count as tumour.
+
+    `profile` and `label` say it of both masks, as in scoring their files. `reference_label` is the
+    one label of the reference that counts, under a profile that lets the user choose; of the mask
+    beside it every label counts then.
+    """
+
+    profile: Profile = CLINICAL
+    label: float | None = None
+    reference_label: float | None = None
+
+
+AS_CLINICAL: Final = Counting()
+"""Every label, under the profile that is the default."""
+
+MaskValues: TypeAlias = LabelMap | NDArray[Any]
+"""A mask's raw values: as read from its file, or the array that is edited, ``(z, y, x)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,20 +104,25 @@ class CaseMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """A later phase minus phase 0: float32 ``(z, y, x)``, signed, and a range for the screen."""
+    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, and a range for the screen."""
 
     phase: int
     array: NDArray[np.float32]
     limits: tuple[float, float]
+    minus: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownScores:
-    """Scores against the reference and volumes in mm3, by role ("prediction", "refined")."""
+    """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
+
+    `profile` is the name of the one that they follow.
+    """
 
     scores: Mapping[str, CaseScore]
     volumes_mm3: Mapping[str, float]
     volume_reference_mm3: float | None
+    profile: str = CLINICAL.name
 
 
 def open_masks(
@@ -173,15 +205,14 @@ def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
     return (int(z), int(y), int(x))
 
 
-def subtract_phases(case: Case, phase: int) -> Job[Difference]:
-    """Return a job that computes `phase` minus phase 0.
+def subtract_phases(case: Case, phase: int, minus: int = 0) -> Job[Difference]:
+    """Return a job that computes `phase` minus `minus`, signed.
 
     The range starts at 0: what does not enhance is black.
     """
-    choice = PhaseChoice(early=phase, late=None, basis=TimingBasis.PHASE_ORDER)
-    array = yield from map_job(case.signal, KineticMap.SUBTRACTION, choice)
+    array = yield from subtraction_job(case.signal, phase, minus)
     _, bright = display_range(array)
-    return Difference(phase, array, (0.0, max(bright, 1.0)))
+    return Difference(phase, array, (0.0, max(bright, 1.0)), minus)
 
 
 def _wanted(
@@ -221,21 +252,44 @@ def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction
 
 
 def score_shown(
-    case: Case, reference: NDArray[np.uint8] | None, shown: Mapping[str, NDArray[np.uint8]]
+    case: Case,
+    reference: MaskValues | None,
+    shown: Mapping[str, MaskValues],
+    counting: Counting = AS_CLINICAL,
 ) -> Job[ShownScores]:
     """Return a job that scores the masks on screen against the reference, each by its role.
 
-    Masks are uint8 ``(z, y, x)``. Without a reference there are volumes only.
+    Masks are raw values; `counting` says which are tumour. The numbers are those that scoring the
+    files gives. Without a reference there are volumes only.
     """
+    profile, label = counting.profile, counting.label
     scores: dict[str, CaseScore] = {}
     volumes: dict[str, float] = {}
     total = len(shown)
-    expert = None if reference is None else Mask(case.grid, reference != 0)
-    for done, (role, buffer) in enumerate(shown.items()):
+    expert = None if reference is None else reference_of(reference, case.grid, counting)
+    for done, (role, values) in enumerate(shown.items()):
         yield Progress(done, total, f"Scoring the {role} mask")
-        mask = Mask(case.grid, buffer != 0)
-        volumes[role] = mask.volume_mm3
+        mask = labels_of(values, case.grid)
+        volumes[role] = foreground_volume_mm3(mask, profile, label)
         if expert is not None:
-            scores[role] = score_pair(case.case_id, expert, mask)
+            scores[role] = score_label_maps(case.case_id, expert, mask, profile, label)
     yield Progress(total, total)
-    return ShownScores(scores, volumes, None if expert is None else expert.volume_mm3)
+    volume = None if expert is None else foreground_volume_mm3(expert, profile, label)
+    return ShownScores(scores, volumes, volume, profile.name)
+
+
+def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
+    """Return raw values as a label map; of an array it is a copy of the block that is not zero."""
+    if isinstance(values, LabelMap):
+        return values
+    box = Box.around(values)
+    return LabelMap(grid, box, values[box.slices].copy())
+
+
+def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:
+    """Return the reference as a label map, of 0 and 1 where one label of it was chosen."""
+    labels = labels_of(values, grid)
+    if counting.reference_label is None:
+        return labels
+    chosen = foreground(labels.crop, counting.reference_label)
+    return LabelMap(labels.grid, labels.box, chosen.astype(np.uint8))

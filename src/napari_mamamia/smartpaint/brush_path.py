@@ -20,6 +20,7 @@ _STEP: Final = 0.125  # distance of dabs in radii; our choice: a sweep ends this
 _SWEEP: Final = 1.5  # a path of so many radii smooths as much as a press; A4, corrections
 _SMALLEST_STEP: Final = 0.25  # in voxels of the finest axis, for brushes below a voxel
 _ROUNDING: Final = 1e-6  # of a step
+_FARTHEST_MM: Final = 1000.0  # our choice: no exam is so long; a pointer there has lost its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,12 @@ class StrokePath:
         self._last: Voxel | None = None
         self._since_dab_mm = 0.0
         self._length_mm = 0.0
+        self._too_far = 0
+
+    @property
+    def too_far(self) -> int:
+        """How many places were left out because they lay a metre or more from the one before."""
+        return self._too_far
 
     @property
     def length_mm(self) -> float:
@@ -141,6 +148,7 @@ class StrokePath:
         """Return the dab of the press, and begin a new path there; none for a place not finite."""
         self._since_dab_mm = self._length_mm = 0.0
         self._last = self._sample = None
+        self._too_far = 0
         if not all(isfinite(place) for place in point):
             return ()
         self._last = point
@@ -152,15 +160,31 @@ class StrokePath:
     def drag(self, point: Voxel) -> tuple[Dab, ...]:
         """Return the dabs between the last place and `point`; often none.
 
-        A drag without a press is one; a place that is not finite is left out.
+        A drag without a press is one. A place that is not finite, or a metre away, is left out.
         """
         if self._last is None:
             return self.press(point)
         if not all(isfinite(place) for place in point):
             return ()
+        if dist(self._in_mm(self._last), self._in_mm(point)) > _FARTHEST_MM:
+            self._too_far += 1
+            return ()
         dabs = tuple(self._between(self._last, point))
         self._last = point
         return dabs
+
+    def release(self) -> tuple[Dab, ...]:
+        """Return the dab where the pointer was last, none where the row of dabs ends there.
+
+        Without it a stroke would stop up to a step before its end. A smoothing brush gives it the
+        share of a step that was walked.
+        """
+        walked_mm, last = self._since_dab_mm, self._last
+        if last is None or walked_mm <= _ROUNDING * self._step_mm:
+            return ()
+        self._since_dab_mm = 0.0
+        share = walked_mm / self._step_mm if self._brush.tool is Tool.SMOOTH else 1.0
+        return (Dab(last, self._amount * share, self._sample, self._spent),)
 
     @property
     def _wants_lock(self) -> bool:

@@ -160,6 +160,7 @@ class EditingSession:
         hand, self._stroke = self._stroke, None
         if hand is None:
             return None
+        hand.finish()
         difference = self.state.record(hand.brush.label, hand.boxes, soft=True)
         return self._record(hand.edit, difference)
 
@@ -176,6 +177,7 @@ class EditingSession:
         hand, self._stroke = self._stroke, None
         if hand is None:
             return None
+        hand.finish()
         difference = self.state.record(hand.brush.label, hand.boxes, soft=True)
         if difference is not None:
             self.state.flip(difference)

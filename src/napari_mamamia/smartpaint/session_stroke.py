@@ -2,17 +2,22 @@
 
 from collections.abc import Iterable
 from math import isfinite
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Tool, Voxel
+from napari_mamamia.core.provenance import Setting
 from napari_mamamia.smartpaint.brush import Dab, StrokePath, dab_box, paint
 from napari_mamamia.smartpaint.features import FeatureImages
 from napari_mamamia.smartpaint.session_state import MaskState, joined
 
-__all__ = ["StrokeInHand", "stroke_name", "turned_by_press"]
+__all__ = ["TOO_FAR", "StrokeInHand", "stroke_name", "turned_by_press"]
+
+TOO_FAR: Final = "places left out"
+"""Parameter of a stroke: how many of its places lay a metre or more from the one before."""
 
 Spacing = tuple[float, float, float]
 
@@ -47,10 +52,13 @@ class StrokeInHand:
     def edit(self) -> Edit:
         """The stroke as the history and the journal keep it; what it changed is not counted."""
         locked = " ".join(map(str, sorted(self._locked)))
+        parameters: list[tuple[str, Setting]] = [("locked", locked)] if locked else []
+        if self._path.too_far:
+            parameters.append((TOO_FAR, self._path.too_far))
         return Edit(
             stroke_name(self.brush),
             Stroke(self.brush, tuple(self._points)),
-            (("locked", locked),) if locked else (),
+            tuple(parameters),
             path_mm=self._path.length_mm,
         )
 
@@ -63,6 +71,10 @@ class StrokeInHand:
         """Paint on to `point`; return the box of voxels whose label changed."""
         self._points.extend(_finite(point))
         return self._paint(self._path.drag(point))
+
+    def finish(self) -> Box:
+        """Paint up to the last place; return the box of voxels whose label changed."""
+        return self._paint(self._path.release())
 
     def _paint(self, dabs: Iterable[Dab]) -> Box:
         state, label, changed = self._state, self.brush.label, Box.empty()

@@ -1,10 +1,11 @@
 """The brush at the mouse: a circle at the radius that really paints, and what a press would do."""
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any, Final
 
 from qtpy.QtCore import QPoint, Qt
-from qtpy.QtWidgets import QLabel
+from qtpy.QtWidgets import QLabel, QWidget
 
 from napari_mamamia.core.edits import Action, Extent
 from napari_mamamia.widgets.colours import MARK_COLOURS
@@ -13,7 +14,7 @@ from napari_mamamia.widgets.napari_adapter import canvas_widget, layer_scrolling
 from napari_mamamia.widgets.refine_state import PaintTool, RefineState
 from napari_mamamia.widgets.scene import Scene
 
-__all__ = ["BrushCursor", "cursor_text", "section_radius_mm"]
+__all__ = ["BrushCursor", "cursor_text", "section_radius_mm", "slices_reached"]
 
 _BESIDE: Final = QPoint(14, 14)
 _NO_CURSOR: Final = "standard"
@@ -30,13 +31,29 @@ def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
     return sqrt(max(radius_mm**2 - distance_mm**2, 0.0))
 
 
-def cursor_text(state: RefineState, *, sphere: bool = False) -> str:
-    """Return what stands beside the circle, such as "+ 3-D".
+def slices_reached(radius_mm: float, spacing_mm: float) -> int:
+    """Return in how many slices on each side of its own a sphere has a section.
+
+    Examples
+    --------
+    >>> slices_reached(5.0, 2.0), slices_reached(1.0, 2.0)
+    (2, 0)
+    """
+    count = 0
+    while section_radius_mm(radius_mm, (count + 1) * spacing_mm) > 0:
+        count += 1
+    return count
+
+
+def cursor_text(state: RefineState, *, sphere: bool = False, slices: int | None = None) -> str:
+    """Return what stands beside the circle, such as "+ 3-D"; with `slices` how deep it reaches.
 
     Examples
     --------
     >>> cursor_text(RefineState(PaintTool.SMARTPAINT), sphere=True)
     '+ 3-D sphere'
+    >>> cursor_text(RefineState(PaintTool.SMARTPAINT), slices=2)
+    '+ 3-D ±2 slices'
     """
     if state.tool is PaintTool.OUTLINE:
         return "outline"
@@ -47,6 +64,8 @@ def cursor_text(state: RefineState, *, sphere: bool = False) -> str:
         sign = "~"
     deep = "3-D" if state.brush.extent is Extent.VOLUME else "2-D"
     plain = " sphere" if sphere or state.tool is PaintTool.SPHERE else ""
+    if slices is not None and state.brush.extent is Extent.VOLUME:
+        plain += f" ±{slices} slice{'s' * (slices != 1)}"
     return f"{sign} {deep}{plain}"
 
 
@@ -61,6 +80,8 @@ class BrushCursor:
         self._layer: Any | None = None
         self._text: QLabel | None = None
         self._scrolling: list[Any] = []
+        self._slices: int | None = None
+        self.canvas_of_view: Callable[[Any], QWidget | None] = canvas_widget
 
     def show(self, layer: Any, state: RefineState, radius_mm: float) -> None:
         """Show the cursor of `state` over the image while `layer` is the chosen one.
@@ -75,6 +96,10 @@ class BrushCursor:
             layer.cursor = "circle"
         else:
             layer.cursor = "cross"
+        grid, axis = self._scene.grid, self._scene.upright_axis
+        self._slices = None
+        if grid is not None and axis is not None:
+            self._slices = slices_reached(radius_mm, grid.spacing_mm[axis])
         self.say(state)
 
     def hide(self) -> None:
@@ -100,7 +125,7 @@ class BrushCursor:
         label = self._label()
         if label is None:
             return
-        text = cursor_text(state, sphere=sphere)
+        text = cursor_text(state, sphere=sphere, slices=self._slices)
         if label.text() != text:
             kind = "erase" if state.brush.action is Action.ERASE else "line"
             label.setStyleSheet(
@@ -110,10 +135,26 @@ class BrushCursor:
             label.adjustSize()
         label.setVisible(bool(text) and self._layer is not None)
 
-    def move(self, pixel: Any) -> None:
-        """Let the text follow the mouse; `pixel` is (x, y) on the canvas."""
+    def move(self, pixel: Any, viewer: Any | None = None) -> None:
+        """Let the text follow the mouse; `pixel` is (x, y) on the canvas of `viewer`."""
         if self._text is not None and self._layer is not None:
-            self._text.move(QPoint(int(pixel[0]), int(pixel[1])) + _BESIDE)
+            canvas = self.canvas_of_view(viewer or self._scene.viewer)
+            if canvas is not None and self._text.parent() is not canvas:
+                self._text.setParent(canvas)
+                self._text.setVisible(bool(self._text.text()))
+            room = self._text.parentWidget()
+            x, y = int(pixel[0]) + _BESIDE.x(), int(pixel[1]) + _BESIDE.y()
+            if room is not None:
+                x = min(x, max(room.width() - self._text.width(), 0))
+                y = min(y, max(room.height() - self._text.height(), 0))
+            self._text.move(QPoint(x, y))
+
+    def come_home(self) -> None:
+        """Leave a view that goes: the text belongs to the main one again."""
+        home = canvas_widget(self._scene.viewer)
+        if self._text is not None and home is not None:
+            self._text.setParent(home)
+            self._text.hide()
 
     def _label(self) -> QLabel | None:
         canvas = canvas_widget(self._scene.viewer)

@@ -6,10 +6,17 @@ from typing import Any, Final
 from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.layers import LayerTag, Role, tag_of
+from napari_mamamia.widgets.layers import LayerTag, Role, find_layer, tag_of
 from napari_mamamia.widgets.scene import Scene
 
-__all__ = ["CanvasText", "WindowLevelDrag", "edge_letters", "phase_text", "plane_text"]
+__all__ = [
+    "CanvasText",
+    "WindowLevelDrag",
+    "bar_length_mm",
+    "edge_letters",
+    "phase_text",
+    "plane_text",
+]
 
 _OPPOSITE: Final = {"R": "L", "L": "R", "A": "P", "P": "A", "S": "I", "I": "S"}
 _PLANES: Final = {"R": "sagittal", "L": "sagittal", "A": "coronal", "P": "coronal"} | {
@@ -21,6 +28,8 @@ _POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right
 _PREFIX: Final = "mamamia_"
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
+_SMALL: Final = 0.8
+_BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _MIDDLE_BUTTON: Final = 3
 _SURROUND: Final = "black"
 _FULL_DRAG_PIXELS: Final = 400.0
@@ -65,9 +74,18 @@ def edge_letters(
 
 
 def phase_text(
-    phase: int, time_s: float | None, *, subtracted: bool, loaded: bool, alone: bool = False
+    phase: int,
+    time_s: float | None,
+    *,
+    subtracted: bool,
+    loaded: bool,
+    alone: bool = False,
+    minus: int = 0,
+    note: str = "",
 ) -> str:
     """Return the line in the corner of the image; `alone` for a case of one phase.
+
+    `minus` is the phase that is subtracted, `note` how the difference is projected.
 
     Examples
     --------
@@ -75,8 +93,12 @@ def phase_text(
     'phase 2 · 147 s'
     >>> phase_text(0, 0.0, subtracted=False, loaded=True)
     'phase 0 · before contrast'
+    >>> phase_text(3, None, subtracted=True, loaded=True, minus=1, note="MIP")
+    'MIP · phase 3 − 1'
     """
-    name = f"phase {phase} − phase 0" if subtracted else f"phase {phase}"
+    name = f"phase {phase} − phase {minus}" if subtracted else f"phase {phase}"
+    if note:
+        return f"{note} · phase {phase} − {minus}"
     if not loaded:
         return f"{name} · still reading"
     if phase == 0 and not subtracted and not alone:
@@ -104,6 +126,18 @@ def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
     return f"{name}, oblique" if grid.is_oblique else name
 
 
+def bar_length_mm(width_mm: float) -> float:
+    """Return the length of a scale bar on an image `width_mm` wide: at most a quarter of it.
+
+    Examples
+    --------
+    >>> bar_length_mm(310.0), bar_length_mm(17.0), bar_length_mm(1.0)
+    (50.0, 2.0, 1.0)
+    """
+    fitting = [length for length in _BARS_MM if length <= width_mm / 4]
+    return fitting[-1] if fitting else _BARS_MM[0]
+
+
 class CanvasText:
     """Keeps letters, phase line and scale bar in step with what is shown.
 
@@ -112,25 +146,33 @@ class CanvasText:
     scene
         The layers that are shown.
     viewer
-        The view to write on; the scene's own where None.
+        The view to write on; the scene's own where None. Another one is smaller, and so is what
+        stands on it.
+    names_phase
+        Whether the phase stands in the corner; else the plane does.
     """
 
-    def __init__(self, scene: Scene, viewer: Any | None = None) -> None:
+    def __init__(
+        self, scene: Scene, viewer: Any | None = None, *, names_phase: bool = True
+    ) -> None:
         self._scene = scene
         self._viewer = scene.viewer if viewer is None else viewer
-        self._names_plane = viewer is not None
+        self._names_plane = not names_phase
+        self._names_phase = names_phase
         self._loaded: frozenset[int] | None = None
+        small = 1.0 if viewer is None else _SMALL
         viewer = self._viewer
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
             viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(
-                position=position, font_size=_LETTER_SIZE
+                position=position, font_size=_LETTER_SIZE * small
             )
-        viewer.canvas.overlays[_PREFIX + "phase"] = TextOverlay(
-            position="top_left", font_size=_TEXT_SIZE
-        )
-        viewer.canvas.overlays[_PREFIX + "plane"] = TextOverlay(
-            position="top_right", font_size=_TEXT_SIZE
-        )
+        at_plane = "top_right" if names_phase else "top_left"
+        for name, corner in (("phase", "top_left"), ("plane", at_plane)):
+            viewer.canvas.overlays[_PREFIX + name] = TextOverlay(
+                position=corner, font_size=_TEXT_SIZE * small
+            )
+        if small < 1:
+            viewer.canvas.overlays["scale_bar"].font_size = _TEXT_SIZE * small
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
             event.connect(self.update)
         viewer.dims.events.ndisplay.connect(self.update)
@@ -148,6 +190,14 @@ class CanvasText:
         """Say whether the plane's name stands on the image; an oblique one is always named."""
         self._names_plane = named
         self.update()
+
+    def follow_zoom(self) -> None:
+        """Keep the scale bar out of the letter at the bottom: napari's would be 150 pixels.
+
+        Called once the view has its canvas: a later listener comes first, and napari's bar, which
+        listens too, does not look at a new length unless the zoom is new as well.
+        """
+        self._viewer.scene.camera.events.zoom.connect(self._fit_bar)
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
         """Say which phases are read; None for all."""
@@ -174,6 +224,12 @@ class CanvasText:
         if (canvas.background_color_override is None) == has_case:
             canvas.background_color_override = wanted
 
+    def _fit_bar(self, _event: object = None) -> None:
+        zoom = float(self._viewer.scene.camera.zoom)
+        if zoom > 0:
+            length = bar_length_mm(float(self._viewer.canvas.size[1]) / zoom)
+            self._viewer.canvas.overlays["scale_bar"].length = length
+
     def _view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
         dims = self._viewer.dims
         displayed = tuple(axis - (dims.ndim - 3) for axis in dims.displayed)
@@ -186,19 +242,28 @@ class CanvasText:
         return plane_text(tag.grid, self._view()[0])
 
     def _phase_line(self) -> str:
-        phase = self._scene.phase_in(self._viewer)
+        phase = self._scene.phase_in(self._viewer) if self._names_phase else None
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
         if phase is None or tag is None:
             return ""
-        difference = self._scene.layer(Role.SUBTRACTION)
+        layers = self._viewer.layers
+        difference = find_layer(layers, Role.PROJECTION) or find_layer(layers, Role.SUBTRACTION)
         shown = None if difference is None else tag_of(difference)
         if shown is not None and shown.phase is not None:
             phase = shown.phase
         time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
         loaded = self._loaded is None or phase in self._loaded
         alone = layer is not None and layer.data.shape[0] == 1
-        return phase_text(phase, time_s, subtracted=shown is not None, loaded=loaded, alone=alone)
+        return phase_text(
+            phase,
+            time_s,
+            subtracted=shown is not None,
+            loaded=loaded,
+            alone=alone,
+            minus=0 if shown is None else shown.minus,
+            note="" if shown is None else shown.note,
+        )
 
 
 def _write(overlay: TextOverlay, text: str) -> None:
@@ -223,7 +288,7 @@ class WindowLevelDrag:
         viewer.mouse_drag_callbacks.append(self._drag)
 
     def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
-        layer = self._scene.layer(Role.SUBTRACTION) or self._scene.layer(Role.PHASE)
+        layer = self._scene.image_on_screen()
         if event.button != _MIDDLE_BUTTON or layer is None:
             return
         low, high = layer.contrast_limits

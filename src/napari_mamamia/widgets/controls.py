@@ -6,11 +6,14 @@ from typing import Any
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QColor, QIcon, QPixmap
 from qtpy.QtWidgets import (
+    QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
+    QSpinBox,
+    QTabWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -38,10 +41,17 @@ _SPACE = 6
 
 
 def named(widget: Any, name: str, tip: str) -> Any:
-    """Give a widget its name and tooltip, and return it."""
+    """Give a widget its name and tooltip, and return it.
+
+    The field inside a spin box and the bar of a tab widget get them as well.
+    """
     widget.setObjectName(name)
     widget.setToolTip(tip)
     widget.setAccessibleName(tip)
+    if isinstance(widget, QSpinBox | QDoubleSpinBox):
+        named(widget.lineEdit(), f"{name}_text", tip)
+    elif isinstance(widget, QTabWidget):
+        named(widget.tabBar(), f"{name}_bar", tip)
     return widget
 
 
@@ -127,7 +137,7 @@ def style_sheet(theme: ThemeColours) -> str:
             font-weight: bold; padding: 5px 12px;
         }}
         QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
-        QTabBar#mamamia_tabs::tab {{ padding: 4px 6px; }}
+        QTabBar#mamamia_tabs::tab {{ padding: 4px 3px; }}
         QToolButton::menu-indicator {{ image: none; }}
         QToolButton[chip="true"] {{ padding: 1px 3px; }}
         QToolButton[chip="true"]:!checked {{ color: {theme.quiet}; }}

@@ -27,7 +27,7 @@ from napari_mamamia.widgets.curve_plot import CurvePlotView
 
 __all__ = ["CurvesTab"]
 
-_WIDE = 430
+_WIDE = 460
 _SWATCH = 12
 
 

@@ -14,6 +14,7 @@ from napari_mamamia.widgets.bottom import BottomDock
 from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag
 from napari_mamamia.widgets.cases_flow import CasesFlow
 from napari_mamamia.widgets.cases_page import CasesPage
+from napari_mamamia.widgets.contrasting import Contrasting
 from napari_mamamia.widgets.controls import named, style_sheet
 from napari_mamamia.widgets.curves_flow import CurvesFlow
 from napari_mamamia.widgets.editing import Editing
@@ -25,7 +26,7 @@ from napari_mamamia.widgets.growing import Growing
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.header_flow import HeaderFlow
 from napari_mamamia.widgets.jobs import JobRunner, job_of
-from napari_mamamia.widgets.keys import bind_keys
+from napari_mamamia.widgets.key_choice import KeyChoice
 from napari_mamamia.widgets.keys_panel import KeysPanel
 from napari_mamamia.widgets.kinetic_case import KineticCase
 from napari_mamamia.widgets.kinetic_map import KineticMapControl
@@ -36,12 +37,12 @@ from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.napari_adapter import bare, focus_canvas, theme_colours
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.opening import Opening
-from napari_mamamia.widgets.own_keys import remapped
 from napari_mamamia.widgets.painting import Painting
 from napari_mamamia.widgets.planes import Planes
 from napari_mamamia.widgets.predict_flow import PredictFlow
 from napari_mamamia.widgets.predict_page import PredictPage
 from napari_mamamia.widgets.predicting import Predicting
+from napari_mamamia.widgets.projecting import Projecting
 from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.protocols import Protocols
 from napari_mamamia.widgets.readers import Readers
@@ -60,6 +61,8 @@ from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session
 from napari_mamamia.widgets.subtracting import Subtracting
 from napari_mamamia.widgets.tagging import Tagging
+from napari_mamamia.widgets.view_flow import ViewFlow
+from napari_mamamia.widgets.view_panel import ViewPanel
 
 __all__ = ["PAGES", "MamamiaDock"]
 
@@ -101,10 +104,10 @@ class MamamiaDock(QWidget):
         self.docks: list[QDockWidget] = []
         self._warned_of_loss = False
         self.services = services or Services()
-        self.keys, self._refused_keys = remapped(self.services.load_preferences().keys)
         self.session = Session(self)
         self.jobs = JobRunner(self)
         self.notifier = Notifier(self)
+        self.keys = KeyChoice(self.viewer, self, self.services, self.notifier, self)
         self.scene = Scene(self.viewer)
         self.canvas_text = CanvasText(self.scene)
         self.window_level = WindowLevelDrag(self.scene)
@@ -141,6 +144,7 @@ class MamamiaDock(QWidget):
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
         all_saved = self.editing.save_now()
         self.jobs.cancel_all()
+        self.predict_flow.close()
         self.planes.close()
         if all_saved or self._warned_of_loss:
             self.editing.close()
@@ -163,9 +167,17 @@ class MamamiaDock(QWidget):
         self.painting = Painting(self.scene, self.editing, self.marks, self.notifier)
         self.planes = Planes(self.session, self.scene, self.canvas_text, self.notifier)
         self.planes.is_free = lambda: self.painting.state.tool is PaintTool.NONE
-        self.planes.tools.append(self.window_level.attach)
-        self._own(self.planes)
+        self.planes.tools += [self.window_level.attach, self.painting.attach]
+        self.planes.farewells.append(self.painting.cursor.come_home)
+        self.painting.cursor.canvas_of_view = self.planes.canvas
+        self.projecting = Projecting(
+            self.session, self.scene, self.planes, self.subtracting, self.canvas_text, *common
+        )
+        self.contrasting = Contrasting(self.scene, *common)
+        self._own(self.planes, self.projecting, self.contrasting)
         self.growing = Growing(self.scene, self.editing, self.painting, *common)
+        self.grow_box = PromptTool(self.scene)
+        self._own(self.grow_box)
         self.measure = RefineMeasure(self.session, self.editing, self.marks, *common)
         self.protocols = Protocols(
             self.scene, self.editing, self.painting, self.services, self.notifier
@@ -176,6 +188,8 @@ class MamamiaDock(QWidget):
 
     def _make_pages(self) -> None:
         self.header = Header()
+        self.view_panel = ViewPanel()
+        self.view_panel.hide()
         self.cases_page = CasesPage()
         self.predict_page = PredictPage()
         self.refine_page = RefinePage()
@@ -186,16 +200,34 @@ class MamamiaDock(QWidget):
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results)
         self.export_page = ExportPage()
-        self.keys_panel = KeysPanel(self.keys)
+        self.keys_panel = KeysPanel(self.keys.keys)
 
     def _make_flows(self) -> None:
         session, services, notifier = self.session, self.services, self.notifier
         opening, editing = self.opening, self.editing
+        self.view_flow = ViewFlow(
+            self.view_panel,
+            session,
+            self.scene,
+            self.planes,
+            self.subtracting,
+            self.projecting,
+            self.contrasting,
+            services,
+        )
+        self._own(self.view_flow)
         self.header_flow = HeaderFlow(self.header, session, self.scene, self.jobs, notifier)
         self.readers = Readers(self.header, session, opening, editing, services, notifier)
         self.cases_flow = CasesFlow(self.cases_page, session, opening, editing, services, notifier)
         self.predict_flow = PredictFlow(
-            self.predict_page, session, self.predicting, self.prompts, services
+            self.predict_page,
+            session,
+            self.scene,
+            self.predicting,
+            self.prompts,
+            self.jobs,
+            services,
+            notifier,
         )
         self.refine_flow = RefineFlow(
             self.refine_page,
@@ -205,11 +237,12 @@ class MamamiaDock(QWidget):
             editing,
             self.painting,
             self.growing,
+            self.grow_box,
             self.measure,
             self.marks,
             self.protocols,
             self.readers,
-            self.keys,
+            self.keys.keys,
             lambda: self.cases_flow.open_neighbour(1),
         )
         self.tagging = Tagging(
@@ -313,6 +346,7 @@ class MamamiaDock(QWidget):
         layout.setContentsMargins(8, 4, 8, 4)
         layout.setSpacing(6)
         layout.addWidget(self.header)
+        layout.addWidget(self.view_panel)
         layout.addWidget(self.tabs)
         layout.addWidget(self.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
@@ -328,15 +362,19 @@ class MamamiaDock(QWidget):
         pages = (self.predict_page, self.refine_page, self.score_page, self.export_page)
         for page in (*pages, self.kinetics_page):
             page.cases_wanted.connect(lambda: self.show_page("Cases"))
+        self.predict_page.grow_wanted.connect(self._grow_candidate)
         self._connect_header()
         self._connect_review()
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
         self.viewer.layers.events.inserted.connect(self._on_layer_inserted)
         self.viewer.layers.events.removed.connect(self._on_layer_removed)
         self.viewer.events.theme.connect(self._dress)
-        bind_keys(self.viewer, self, self._actions(), self.keys)
-        for refused in self._refused_keys:
-            self.notifier.warn(f"Your own keys: {refused}")
+        self.keys.bind(self._actions())
+        self.keys.changed.connect(self.keys_panel.show_keys)
+        self.keys.changed.connect(self.refine_flow.set_keys)
+        self.keys.refused.connect(self.keys_panel.show_refused)
+        self.keys_panel.key_wanted.connect(self.keys.change)
+        self.keys_panel.reset_wanted.connect(self.keys.reset)
 
     def _connect_header(self) -> None:
         header = self.header
@@ -345,6 +383,7 @@ class MamamiaDock(QWidget):
         header.lesion_wanted.connect(self.go_to_lesion)
         header.mask_toggled.connect(self.kinetics_flow.refresh)
         header.keys_wanted.connect(self.toggle_keys)
+        header.view_wanted.connect(self.view_panel.setVisible)
 
     def _connect_review(self) -> None:
         page, reviewing = self.score_page, self.reviewing
@@ -365,28 +404,38 @@ class MamamiaDock(QWidget):
         own: dict[str, Callable[..., object]] = {
             "previous_phase": lambda: self.scene.step_phase(-1),
             "next_phase": lambda: self.scene.step_phase(1),
-            "subtraction": self.subtracting.toggle,
             "kinetic_map": self.kinetic_map.toggle,
             "hide_masks": self.scene.set_masks_hidden,
             "outline": self.scene.toggle_outline,
             "lesion": self.go_to_lesion_or_error,
-            "previous_error": self.reviewing.previous_error,
+            "previous_error": self.go_to_previous_error,
             "next_case": lambda: self.cases_flow.open_neighbour(1),
             "previous_case": lambda: self.cases_flow.open_neighbour(-1),
-            "planes": self.planes.toggle_planes,
-            "two_phases": self.planes.toggle_phases,
             "keys": self.toggle_keys,
         }
-        return own | self.refine_flow.actions()
+        return own | self.view_flow.actions() | self.refine_flow.actions()
 
     # ----------------------------------------------------------------- actions
 
+    def _grow_candidate(self) -> None:
+        self.show_page("Refine")
+        self.refine_flow.grow_prediction()
+
     def go_to_lesion_or_error(self) -> None:
-        """Go to the next error while the agreement is shown, else to the tumour."""
+        """Go to the next error or doubtful place while they are shown, else to the tumour."""
         if self.reviewing.is_on:
             self.reviewing.next_error()
+        elif self.page == "Predict" and self.predict_flow.next_place():
+            return
         else:
             self.go_to_lesion()
+
+    def go_to_previous_error(self) -> None:
+        """Go to the error or doubtful place before; without either show the agreement."""
+        if self.reviewing.is_on or self.page != "Predict" or not self.predict_page.doubt.is_shown:
+            self.reviewing.previous_error()
+        else:
+            self.predict_page.doubt.previous()
 
     def go_to_lesion(self) -> None:
         """Go to the largest part of the visible mask that matters most."""
@@ -399,11 +448,18 @@ class MamamiaDock(QWidget):
             self.notifier.hint("No mask is shown: predict first, or show one in the line above.")
             return
 
+        case = self.session.case
+
         def found(outcome: Outcome[tuple[int, int, int] | None]) -> None:
+            if self.session.case_id != (case.case_id if case else "") or mask is not (
+                self.session.mask(tag.role)
+            ):
+                return
             if isinstance(outcome, Failed):
                 self.notifier.fail("Looking for the tumour", outcome.error)
             elif isinstance(outcome, Finished) and outcome.result is not None:
-                self.scene.go_to(outcome.result)
+                whole = len(self.planes.panes) > 0 and not self.scene.is_zoomed_in
+                self.scene.go_to(outcome.result, centre=not whole)
             elif isinstance(outcome, Finished):
                 self.notifier.hint(f"The {tag.role} mask is empty.")
 
@@ -460,6 +516,9 @@ class MamamiaDock(QWidget):
             self.editing.save_if_needed(lambda _saved: self.session.close_case())
         elif tag.role is Role.SUBTRACTION:
             self.scene.hide_subtraction()
+        elif tag.role is Role.PROJECTION:
+            self.projecting.hide()
+            self.scene.hide_projection()
         elif tag.role is Role.MAP:
             self.kinetic_map.hide()
         elif tag.role is Role.AGREEMENT:

@@ -279,6 +279,7 @@ class Editing(QObject):
 
     def close(self) -> None:
         """Let go of the journal, because the window closes for good."""
+        self.mask.end()
         for opened in (self.open, self._pending):
             if opened is not None:
                 opened.close()

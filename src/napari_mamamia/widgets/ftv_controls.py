@@ -76,7 +76,10 @@ class FtvControls(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addWidget(row(heading("Functional tumour volume"), 1))
+        self.reset = button(
+            "kinetics_ftv_reset", "UCSF", "Sets UCSF's thresholds again", self._reset
+        )
+        layout.addWidget(row(heading("Functional tumour volume"), 1, self.reset))
         layout.addWidget(self.value)
         layout.addWidget(self._make_sliders())
         layout.addWidget(self._make_boxes())
@@ -112,7 +115,7 @@ class FtvControls(QWidget):
         self.bins.setText(f"<table cellspacing='0'>{rows}</table>")
         ranges = ", ".join(f"{name} SER {text.removeprefix('SER ')}" for text, name, _ in _SER)
         self.bins.setToolTip(f"Volume in cc and share in percent of each bin: {ranges}")
-        dark = found.too_dark > sum(part.voxels for part in found.bins)
+        dark = found.too_dark > _FAR_MORE * sum(part.voxels for part in found.bins)
         self.remark.setText(
             f"{found.too_dark} voxels enhance but are too dark before contrast: without fat "
             "suppression FTV is not to be used"
@@ -181,12 +184,9 @@ class FtvControls(QWidget):
             "Then drag over what is no tumour: that box is left out",
             lambda: self.draw_wanted.emit("omit" if self.omit.isChecked() else ""),
         )
-        self.reset = button(
-            "kinetics_ftv_reset", "UCSF", "Sets UCSF's thresholds again", self._reset
-        )
         for made in (self.draw_box, self.omit):
             made.setCheckable(True)
-        return row(self.around, self.draw_box, self.omit, self.reset, 1)
+        return row(self.around, self.draw_box, self.omit, 1)
 
     def _moved(self, which: _Threshold) -> None:
         self._write(which)
@@ -202,6 +202,7 @@ class FtvControls(QWidget):
             self._sliders[one.field].setValue(one.start)
 
 
+_FAR_MORE: Final = 8
 _SER: Final = tuple(SER_COLOURS.values())
 
 

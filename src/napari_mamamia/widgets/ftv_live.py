@@ -49,6 +49,9 @@ class FtvLive(QObject):
         self._omitted: list[Box] = []
         self._drawing = ""
         self._is_wanted = False
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.timeout.connect(self._settle)
         prompts.given.connect(self._take_box)
         prompts.mode_changed.connect(self._follow_mode)
         state.opened.connect(self._forget)
@@ -133,7 +136,7 @@ class FtvLive(QObject):
     def _follow_mode(self, mode: str) -> None:
         """Notice a drag that gave no box; one that does gives it right after the mode ends."""
         if not mode and self._drawing:
-            QTimer.singleShot(0, self, self._settle)
+            self._later.start()
 
     def _settle(self) -> None:
         if self._drawing and not self._prompts.is_waiting:

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
 from qtpy.QtCore import QObject, Signal
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.progress import Job
 from napari_mamamia.services.grow_mask import (
     GROW_STEP,
@@ -28,6 +31,7 @@ __all__ = ["Growing"]
 
 _LANE: Final = "grow"
 _NOTHING: Final = "Outline the tumour on a slice first (key O), or point at it and press R."
+_NO_MASK: Final = "Make your own mask first: page Refine, Start from."
 _NO_IMAGES: Final = "Growing needs all phases: they are still read or measured, try in a moment."
 _MEANWHILE: Final = (
     "The mask was changed while {what} ran, so that its result was left out: start it again."
@@ -75,14 +79,9 @@ class Growing(QObject):
 
         The click is the place under the mouse.
         """
-        live = self._editing.live
-        if live is None:
-            self._notifier.hint("Make your own mask first: page Refine, Start from.")
+        live = self._ready()
+        if live is None or live.images is None:
             return
-        if live.images is None:
-            self._notifier.hint(_NO_IMAGES)
-            return
-        live.release()
         images, place = live.images, self._painting.place
         planes = seed_planes(live.steps, live.position, self._shown_plane())
         seeds = seeds_of(live.labels, live.label, planes)
@@ -97,12 +96,50 @@ class Growing(QObject):
             return
         self._run(live, "Growing", job, lambda grown: self._lay_in(live, name, grown))
 
+    def grow_in_box(self, box: Box) -> None:
+        """Grow what stands out in a box that was drawn around the tumour."""
+        live = self._ready()
+        if live is None or live.images is None:
+            return
+        images = live.images
+        self._run(
+            live,
+            "Growing",
+            lambda: self._services.grow_from_box(images, live.grid, box),
+            lambda grown: self._lay_in(live, f"{GROW_STEP} (in a box)", grown),
+        )
+
+    def grow_mask(self, labels: NDArray[np.uint8]) -> None:
+        """Grow a mask (z, y, x), such as a candidate of the prediction, to the edge it is near."""
+        live = self._ready()
+        if live is None or live.images is None:
+            return
+        images = live.images
+        self._run(
+            live,
+            "Growing",
+            lambda: self._services.grow_from_labels(images, live.grid, labels),
+            lambda grown: self._lay_in(live, f"{GROW_STEP} (from the prediction)", grown),
+        )
+
+    def _ready(self) -> EditingSession | None:
+        """Return the session with the stroke in hand ended, None (and say why) if not ready."""
+        live = self._editing.live
+        if live is None:
+            self._notifier.hint(_NO_MASK)
+            return None
+        if live.images is None:
+            self._notifier.hint(_NO_IMAGES)
+            return None
+        self._editing.mask.release()
+        return live
+
     def use(self, request: MaskToolRequest) -> None:
         """Use a tool for the whole mask."""
         live = self._editing.live
         if live is None:
             return
-        live.release()
+        self._editing.mask.release()
         tool, amount = str(request.tool), request.amount
         planes = outlined_slices(live.steps, live.position)
         labels = live.labels.copy()
@@ -138,7 +175,7 @@ class Growing(QObject):
 
         def ended(outcome: Outcome[Any]) -> None:
             if isinstance(outcome, Finished) and self._editing.live is live:
-                live.release()
+                self._editing.mask.release()
                 if (live.position, live.steps[-1:]) == began:
                     use_result(outcome.result)
                 else:

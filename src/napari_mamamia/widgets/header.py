@@ -55,6 +55,7 @@ class Header(QFrame):
     lesion_wanted = Signal()
     cancel_wanted = Signal()
     keys_wanted = Signal()
+    view_wanted = Signal(bool)
     reader_wanted = Signal()
     reader_given = Signal(str)
     mask_toggled = Signal(object, bool)
@@ -188,7 +189,15 @@ class Header(QFrame):
     def _make_mask_line(self) -> QWidget:
         for chip in self._chips.values():
             chip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        return row(*self._chips.values(), 1)
+        self.view = tool_button(
+            "header_view",
+            "View ▾",
+            "Shows or hides how the image is shown: planes, MIP, contrast, cine",
+            lambda: self.view_wanted.emit(self.view.isChecked()),
+        )
+        self.view.setCheckable(True)
+        self.view.setProperty("framed", True)
+        return row(*self._chips.values(), 1, self.view)
 
     def _make_chip(self, role: Role) -> QToolButton:
         chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)

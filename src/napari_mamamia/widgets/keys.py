@@ -20,6 +20,8 @@ __all__ = [
     "bind_image_keys",
     "bind_keys",
     "bind_mask_keys",
+    "unbind_image_keys",
+    "unbind_keys",
     "unbind_mask_keys",
     "with_key",
 ]
@@ -49,14 +51,22 @@ class Key:
 KEYS: Final = (
     Key("previous_phase", ",", ",", "previous phase"),
     Key("next_phase", ".", ".", "next phase"),
-    Key("subtraction", "D", "D", "subtraction on or off: the phase shown minus phase 0"),
+    Key("subtraction", "D", "D", "subtraction on or off: the phase shown minus another"),
+    Key("projection", "I", "I", "MIP or slab of the enhancement on or off"),
+    Key("cine", "U", "U", "play or stop the phases"),
+    Key("contrast", "Y", "Y", "next range of grey of the image shown"),
     Key("planes", "J", "J", "one plane or three linked planes"),
     Key("two_phases", "Shift-J", "Shift+J", "two phases side by side on or off"),
     Key("kinetic_map", "K", "K", "kinetic map on or off"),
     Key("hide_masks", "H", "H", "hide the masks while held", held=True),
     Key("outline", "Shift-H", "Shift+H", "masks as outlines or filled"),
-    Key("lesion", "G", "G", "go to the tumour; with the agreement shown: to the next error"),
-    Key("previous_error", "Shift-G", "Shift+G", "show the agreement; then: the error before"),
+    Key("lesion", "G", "G", "go to the tumour; to the next error or doubtful place, if shown"),
+    Key(
+        "previous_error",
+        "Shift-G",
+        "Shift+G",
+        "show the agreement; then: the error or doubtful place before",
+    ),
     Key("next_case", "N", "N", "next case"),
     Key("previous_case", "Shift-N", "Shift+N", "previous case"),
     Key("smartpaint", "Q", "Q", "Refine: SmartPaint on or off"),
@@ -90,6 +100,7 @@ MOUSE_LINES: Final = (
     ("Alt + wheel", "Refine: radius"),
     ("Shift + wheel", "Refine: tolerance"),
     ("middle drag", "right wider window, up brighter"),
+    ("click, Shift + move", "several views: move the cross-hair (Ctrl + click while a tool is on)"),
 )
 """What the mouse does, for the panel."""
 
@@ -120,13 +131,14 @@ def with_key(text: str, action: str) -> str:
 
 def bind_keys(
     viewer: Any,
-    window: QWidget,
+    window: QWidget | None,
     actions: Mapping[str, Callable[..., object]],
     keys: Sequence[Key] = KEYS,
 ) -> None:
     """Bind every key of the table on `viewer` or `window`; `actions` by the names of the table.
 
-    Keys that act on the mask only are left to `bind_mask_keys`.
+    Keys that act on the mask only are left to `bind_mask_keys`; without a window its shortcuts are
+    left as they are.
 
     Raises
     ------
@@ -135,6 +147,8 @@ def bind_keys(
     """
     for key in keys:
         action = actions[key.action]
+        if key.by_qt and window is None:
+            continue
         if key.by_qt:
             QShortcut(QKeySequence(key.binding), window).activated.connect(action)
         elif not key.on_mask:
@@ -157,6 +171,20 @@ def bind_image_keys(
     for key in keys:
         if key.on_image:
             layer.bind_key(key.binding, _bound(key, actions[key.action]), overwrite=True)
+
+
+def unbind_keys(viewer: Any, keys: Sequence[Key]) -> None:
+    """Take the keys of the table off a viewer, before others are bound."""
+    for key in keys:
+        if not key.by_qt and not key.on_mask:
+            viewer.bind_key(key.binding, None, overwrite=True)
+
+
+def unbind_image_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
+    """Give the keys of an image layer back to napari."""
+    for key in keys:
+        if key.on_image:
+            layer.bind_key(key.binding, None, overwrite=True)
 
 
 def unbind_mask_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:

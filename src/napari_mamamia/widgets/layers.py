@@ -36,6 +36,7 @@ __all__ = [
     "case_layer",
     "case_of",
     "class_map_layer",
+    "doubt_layer",
     "find_layer",
     "find_layers",
     "label_file_layer",
@@ -67,6 +68,7 @@ class Role(StrEnum):
     SUBTRACTION = "subtraction"
     MAP = "map"
     PROJECTION = "projection"
+    DOUBT = "doubt"
     REFERENCE = "reference"
     PREDICTION = "prediction"
     REFINED = "refined"
@@ -83,7 +85,8 @@ class LayerTag:
     """Says of a layer which case it belongs to and what it shows.
 
     `phase` is the phase of a 3-D layer, None where the layer has all of them or none in
-    particular. `times_s` are the acquisition times of a layer of phases.
+    particular. `times_s` are the acquisition times of a layer of phases. Of a difference, `minus`
+    is the phase that was subtracted, and `note` how it is projected, such as "MIP".
     """
 
     case_id: str
@@ -92,6 +95,8 @@ class LayerTag:
     phase: int | None = None
     provenance: Provenance | None = None
     times_s: tuple[float | None, ...] = ()
+    minus: int = 0
+    note: str = ""
 
 
 def tag_for(
@@ -184,9 +189,11 @@ def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
 def subtraction_layer(
     tag: LayerTag, array: NDArray[Any], contrast_limits: tuple[float, float]
 ) -> LayerTuple:
-    """Return the image layer of a signed ``(z, y, x)`` difference of two phases."""
+    """Return the image layer of a ``(z, y, x)`` difference of two phases, or its projection."""
     frame = tag.grid.display_frame()
-    keywords = _volume_keywords(tag, f"{tag.case_id} phase {tag.phase} - phase 0") | {
+    kind = f"{tag.note} of " if tag.note else ""
+    name = f"{tag.case_id} {kind}phase {tag.phase} - phase {tag.minus}"
+    keywords = _volume_keywords(tag, name) | {
         "contrast_limits": contrast_limits,
         "colormap": "gray",
         "interpolation2d": "linear",
@@ -194,6 +201,20 @@ def subtraction_layer(
         "rgb": False,
     }
     return frame.to_display(array), keywords, "image"
+
+
+def doubt_layer(tag: LayerTag, array: NDArray[Any]) -> LayerTuple:
+    """Return the image layer of an entropy map ``(z, y, x)`` in bits, 0 to 1, over the image."""
+    keywords = _volume_keywords(tag, f"{tag.case_id} doubt [bit]") | {
+        "contrast_limits": (0.0, 1.0),
+        "colormap": "magma",
+        "blending": "additive",
+        "opacity": _MAP_OPACITY,
+        "interpolation2d": "nearest",
+        "multiscale": False,
+        "rgb": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "image"
 
 
 def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:

@@ -19,6 +19,7 @@ from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.services.live_edits import adopt_layer, notice_painting
 from napari_mamamia.smartpaint.session import EditingSession
+from napari_mamamia.smartpaint.session_stroke import TOO_FAR
 from napari_mamamia.widgets.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.napari_adapter import forget_history, has_history
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, outcome_of
@@ -31,6 +32,10 @@ _TURNS_FOR_MS: Final = 20
 _RESIZED: Final = (
     "The layer of your mask had got data of another size or kind: your mask is shown again as it "
     "was, nothing of it is lost. Keep other data in a layer of its own."
+)
+_JUMPED: Final = (
+    "The pointer jumped by more than a metre during this stroke: what lies between was not "
+    "painted. Paint on from there with another stroke."
 )
 _ADOPTED: Final = (
     "The new data of your mask's layer were taken over as one step; Undo takes it back."
@@ -72,6 +77,9 @@ class LiveMask(QObject):
         self.live, self.tag = live, tag
         # A full collection of napari's 300 000 objects stops the window for 200 ms, often in the
         # middle of a stroke: while a mask is edited, what is there already is left out of it.
+        # `end` takes it back, at the latest when the window closes; until then a layer that was
+        # there at the start and is deleted keeps its memory. (Never unfreeze from a destructor or
+        # from `destroyed`: during a collection that ends the program.)
         gc.freeze()
         self.follow()
 
@@ -132,9 +140,14 @@ class LiveMask(QObject):
         self._each(lambda live: live.drag(place))
 
     def release(self) -> None:
-        """End the stroke, which becomes a step."""
-        if self.live is not None and self.live.release() is not None:
-            self._stepped()
+        """End the stroke, which becomes a step; its last dab comes with the release."""
+        step = None if self.live is None else self.live.release()
+        if step is None:
+            return
+        self._scene.redraw_box(Role.REFINED, step.difference.box)
+        if dict(step.edit.parameters).get(TOO_FAR):
+            self._notifier.warn(_JUMPED)
+        self._stepped()
 
     def abandon(self) -> None:
         """Drop the stroke in hand."""

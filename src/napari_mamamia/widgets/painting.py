@@ -70,6 +70,11 @@ class Painting(QObject):
         viewer.mouse_move_callbacks.append(self._move)
         viewer.mouse_wheel_callbacks.append(self._wheel)
 
+    @property
+    def cursor(self) -> BrushCursor:
+        """The brush at the mouse."""
+        return self._cursor
+
     # --------------------------------------------------------------- choosing
 
     @property
@@ -168,7 +173,7 @@ class Painting(QObject):
             self._place = self._scene.place_at(event.position)
             if hand and not self._guarded(lambda: self._go_on(event)):
                 hand = False
-            self._cursor.move(event.pos)
+            self._cursor.move(event.pos, viewer)
             yield
         event.handled = True
         self._is_dragging = False
@@ -229,7 +234,7 @@ class Painting(QObject):
         if shift is not self._with_shift:
             self._with_shift = shift
             self._cursor.say(self.state, sphere=shift)
-        self._cursor.move(event.pos)
+        self._cursor.move(event.pos, viewer)
         if not self._preview.isActive():
             self._preview.start()
 

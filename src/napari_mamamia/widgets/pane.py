@@ -20,7 +20,7 @@ _ONE_PHASE_LACKS: Final = frozenset({Role.SUBTRACTION, Role.MAP, Role.PROJECTION
 
 @dataclass(frozen=True, slots=True)
 class PaneKind:
-    """What a further view shows: a plane (None for the main view's) and a phase (None: the same)."""
+    """What a further view shows: a plane and a phase, None for those of the main view."""
 
     plane: Plane | None = None
     phase: int | None = None
@@ -81,7 +81,7 @@ class Pane:
         self.model: Any = ViewerModel()
         left_out = frozenset() if kind.phase is None else _ONE_PHASE_LACKS
         self.copies = LayerCopies(scene.viewer, self.model, left_out)
-        self.text = CanvasText(scene, self.model)
+        self.text = CanvasText(scene, self.model, names_phase=kind.phase is not None)
         self.whole_zoom = 1.0
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class Pane:
 
     @property
     def slice_axis(self) -> int:
-        """Which axis (0 slice, 1 row, 2 column of the main view) runs through this view's slices."""
+        """Which axis of the main view (0 slice, 1 row, 2 column) runs through these slices."""
         dims = self.model.dims
         lead = dims.ndim - _AXES
         hidden = [axis - lead for axis in dims.not_displayed if axis >= lead]
@@ -147,4 +147,3 @@ class Pane:
             lead = dims.ndim - _AXES
             centre = [shown[axis - lead] * spacing[axis - lead] for axis in dims.displayed]
             self.model.scene.camera.center = centre
-

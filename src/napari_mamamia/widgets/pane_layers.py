@@ -14,10 +14,10 @@ from napari_mamamia.widgets.napari_adapter import redraw_part
 
 __all__ = ["LayerCopies"]
 
-_BOTH: Final = ("visible", "opacity", "colormap", "scale", "cursor", "cursor_size", "mouse_zoom")
+_MOUSE: Final = ("cursor", "cursor_size", "mouse_zoom", "mouse_pan")
+_BOTH: Final = ("visible", "opacity", "colormap", "scale", *_MOUSE)
 _OF_LABELS: Final = ("contour", "selected_label")
 _OF_IMAGES: Final = ("contrast_limits", "gamma", "interpolation2d")
-_PAN: Final = "mouse_pan"
 _PARTS: Final = 3
 
 
@@ -37,13 +37,12 @@ class LayerCopies:
     until its layer is replaced.
     """
 
-    def __init__(
-        self, source: Any, model: Any, left_out: frozenset[Role] = frozenset()
-    ) -> None:
+    def __init__(self, source: Any, model: Any, left_out: frozenset[Role] = frozenset()) -> None:
         self._left_out = left_out
         self._source = source
         self._model = model
         self._copies: dict[Any, Any] = {}
+        self._own: dict[Role, Any] = {}
         self._handlers: dict[Any, list[tuple[str, Callable[..., None]]]] = {}
         source.layers.events.inserted.connect(self.follow)
         source.layers.events.removed.connect(self.follow)
@@ -63,6 +62,19 @@ class LayerCopies:
     def of(self, layer: Any) -> Any | None:
         """Return the copy of a layer, None where there is none."""
         return self._copies.get(layer)
+
+    def set_own(self, role: Role, data: Any) -> None:
+        """Show other data of the same shape for a role than the main view; None for the same."""
+        self._own[role] = data
+        for layer, copy in self._copies.items():
+            tag = tag_of(layer)
+            if tag is not None and tag.role is role:
+                copy.data = self._data_of(layer)
+
+    def _data_of(self, layer: Any) -> Any:
+        tag = tag_of(layer)
+        own = None if tag is None else self._own.get(tag.role)
+        return own if own is not None and own.shape == layer.data.shape else layer.data
 
     def follow(self, _event: object = None) -> None:
         """Copy what is new, drop what is gone, and take over the order."""
@@ -122,19 +134,21 @@ class LayerCopies:
         if not is_mask:
             keywords |= {name: getattr(layer, name) for name in _OF_IMAGES} | {"rgb": False}
             keywords["visible"] = layer.visible or self._is_always_shown(layer)
-        copy = Layer.create(layer.data, keywords, "labels" if is_mask else "image")
+        copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
         if is_mask:
             copy.contour = layer.contour
             copy.selected_label = layer.selected_label
             copy.visible = layer.visible
+        for name in _MOUSE:
+            setattr(copy, name, getattr(layer, name))
         self._copies[layer] = copy
         self._model.layers.append(copy)
         self._connect(layer, copy, names)
 
     def _connect(self, layer: Any, copy: Any, names: Iterable[str]) -> None:
         handlers: list[tuple[str, Callable[..., None]]] = []
-        for name in (*names, _PAN):
+        for name in names:
             if name == "visible" and self._is_always_shown(layer):
                 continue
             if hasattr(layer.events, name):
@@ -142,7 +156,7 @@ class LayerCopies:
 
         def new_data(_event: object = None) -> None:
             copy.metadata = {METADATA_KEY: layer.metadata.get(METADATA_KEY)}
-            copy.data = layer.data
+            copy.data = self._data_of(layer)
 
         handlers.append(("data", new_data))
         for name, handler in handlers:

@@ -21,6 +21,8 @@ __all__ = ["PaneWindow"]
 
 _MAIN_SHARE: Final = (64, 36)
 _EQUAL: Final = (50, 50)
+_WIDE: Final = 1.15
+"""An image area this much wider than high has room beside the main view, by looking."""
 
 
 class PaneWindow:
@@ -65,8 +67,10 @@ class PaneWindow:
         """Give the views their room, and draw the main view's cross-hair too."""
         if self._outer is None or self._column is None:
             return
+        self._lay_out(self._outer, self._column)
         shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
-        whole = max(self._outer.width(), 2)
+        beside = self._outer.orientation() is Qt.Orientation.Horizontal
+        whole = max(self._outer.width() if beside else self._outer.height(), 2)
         self._outer.setSizes([whole * share // 100 for share in shares])
         self._column.setSizes([1000] * self._column.count())
         canvas = canvas_widget(self._viewer)
@@ -95,6 +99,14 @@ class PaneWindow:
         self._views = {}
         if self._column is not None:
             self._column.hide()
+
+    @staticmethod
+    def _lay_out(outer: QSplitter, column: QSplitter) -> None:
+        """Put the further views beside the main one where the window is wide, else below it."""
+        is_wide = outer.width() >= _WIDE * outer.height()
+        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        outer.setOrientation(across if is_wide else down)
+        column.setOrientation(down if is_wide else across)
 
     def _place(self) -> QSplitter | None:
         """Return the column for the views, made at the first call."""

@@ -11,6 +11,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.segmentation.segmenter import Candidate, Prediction, Prompt, Segmenter
+from napari_mamamia.services.doubt import Doubt
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.layers import Role, tag_for
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome, Stopped
@@ -23,7 +24,10 @@ __all__ = ["Answer", "Predicting"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A prediction, its mask for the screen, where to look, and why it is not saved, if so."""
+    """A prediction, its mask for the screen, where to look, and why it is not saved, if so.
+
+    `doubt` is its map of doubt, None where the model gave no probability.
+    """
 
     case_id: str
     prediction: Prediction
@@ -31,6 +35,7 @@ class Answer:
     buffer: NDArray[np.uint8]
     place: tuple[int, int, int] | None
     not_saved: str = ""
+    doubt: Doubt | None = None
 
 
 class Predicting(QObject):
@@ -67,7 +72,7 @@ class Predicting(QObject):
             if isinstance(outcome, Finished):
                 self._show(outcome.result)
             elif isinstance(outcome, Failed):
-                self.ended.emit("failed: see the message above")
+                self.ended.emit(f"failed: {outcome.error}")
                 self._notifier.fail(f"Predicting {case.case_id}", outcome.error)
             elif isinstance(outcome, Stopped):
                 self.ended.emit("stopped: nothing was changed")
@@ -132,7 +137,10 @@ class Predicting(QObject):
                 not_saved = str(error)
         buffer = prediction.mask.array.astype(np.uint8)
         place = self._services.centre_of_largest_part(buffer, case.grid)
-        return Answer(case.case_id, prediction, chosen, buffer, place, not_saved)
+        doubt = None
+        if prediction.probability is not None:
+            doubt = yield from self._services.find_doubt(prediction.probability, case.grid)
+        return Answer(case.case_id, prediction, chosen, buffer, place, not_saved, doubt)
 
     # ----------------------------------------------------------- in the GUI thread
 
@@ -146,6 +154,10 @@ class Predicting(QObject):
         self._session.set_mask(
             SessionMask(Role.PREDICTION, made.name if made else "", answer.buffer, provenance=made)
         )
+        if answer.doubt is None:
+            self._scene.hide_doubt()
+        else:
+            self._scene.show_doubt(tag_for(case, Role.DOUBT, made), answer.doubt.entropy)
         if answer.place is not None:
             self._scene.go_to(answer.place, centre=False)
         if answer.not_saved:

@@ -62,6 +62,11 @@ class PromptTool(QObject):
             layer.mode = "pan_zoom"
         self.mode_changed.emit(mode)
 
+    def cancel(self) -> None:
+        """Wait for nothing any more; the mouse is left as it is where nothing was waited for."""
+        if self._mode:
+            self.set_mode("")
+
     def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
         grid = self._grid()
         start = self._scene.voxel_at(event.position)

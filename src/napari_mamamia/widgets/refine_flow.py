@@ -12,12 +12,19 @@ from napari_mamamia.services.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.growing import Growing
 from napari_mamamia.widgets.header import Header
-from napari_mamamia.widgets.keys import Key, bind_image_keys, bind_mask_keys, unbind_mask_keys
+from napari_mamamia.widgets.keys import (
+    Key,
+    bind_image_keys,
+    bind_mask_keys,
+    unbind_image_keys,
+    unbind_mask_keys,
+)
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.mask_watch import SaveState
 from napari_mamamia.widgets.notify import Level
 from napari_mamamia.widgets.painting import Painting
+from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.protocols import Protocols
 from napari_mamamia.widgets.readers import Readers
 from napari_mamamia.widgets.refine_measure import RefineMeasure, images_text
@@ -53,6 +60,7 @@ class RefineFlow(QObject):
         editing: Editing,
         painting: Painting,
         growing: Growing,
+        box: PromptTool,
         measure: RefineMeasure,
         marks: Marks,
         protocols: Protocols,
@@ -68,6 +76,9 @@ class RefineFlow(QObject):
         self._editing = editing
         self._painting = painting
         self._growing = growing
+        self._box = box
+        self._readers = readers
+        self._grows_when_ready = False
         self._measure = measure
         self._marks = marks
         self._protocols = protocols
@@ -93,6 +104,10 @@ class RefineFlow(QObject):
         page.tools.label_wanted.connect(self._protocols.choose_label)
         page.tools.grow_wanted.connect(self._growing.grow)
         page.more.tool_wanted.connect(self._growing.use)
+        page.more.box_wanted.connect(self._ask_box)
+        page.more.prediction_wanted.connect(self.grow_prediction)
+        self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
+        self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
         page.more.protocol_wanted.connect(self._protocols.ask)
         page.history.undo_wanted.connect(editing.mask.undo)
         page.history.redo_wanted.connect(editing.mask.redo)
@@ -109,11 +124,12 @@ class RefineFlow(QObject):
         editing.opened.connect(self._show_opened)
         editing.state_changed.connect(self._show_state)
         editing.stepped.connect(self._show_steps)
-        editing.stepped.connect(self._measure.measure_now)
+        editing.stepped.connect(self._measure.measure_soon)
         self._painting.state_changed.connect(self._show_tool)
         self._painting.pointed.connect(self._suggest)
         self._measure.numbers.connect(self._page.numbers.show_numbers)
         self._measure.images_ready.connect(self._show_images)
+        self._measure.images_ready.connect(self._grow_now)
         self._growing.busy_changed.connect(self._show_images)
         self._protocols.changed.connect(self._show_protocol)
         session.case_changed.connect(self._show_case)
@@ -146,6 +162,37 @@ class RefineFlow(QObject):
             return
         self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
 
+    def grow_prediction(self) -> None:
+        """Grow the prediction that is shown into the own mask, which is made first if need be."""
+        self._grows_when_ready = True
+        if self._editing.live is None:
+            self._readers.with_reader(lambda: self._editing.start(None))
+        elif self._measure.images is not None:
+            self._grow_now()
+
+    def _grow_now(self) -> None:
+        wanted, self._grows_when_ready = self._grows_when_ready, False
+        mask = self._session.mask(Role.PREDICTION)
+        if wanted and mask is not None:
+            self._growing.grow_mask(mask.buffer)
+
+    def _ask_box(self, wanted: bool) -> None:
+        """Wait for a box; no tool paints meanwhile."""
+        if wanted:
+            self._painting.set_tool(PaintTool.NONE)
+        self._box.set_mode("box" if wanted else "")
+
+    def set_keys(self, keys: Sequence[Key]) -> None:
+        """Bind other keys on the layers from now on."""
+        before, self._keys = self._keys, keys
+        image = self._scene.layer(Role.PHASE)
+        if image is not None:
+            unbind_image_keys(image, before)
+            bind_image_keys(image, self.actions(), keys)
+        if self._keys_on is not None:
+            unbind_mask_keys(self._keys_on, before)
+            bind_mask_keys(self._keys_on, self.actions(), keys)
+
     def compare(self, held: bool) -> None:
         """Show the start mask in place of the present one while `held`."""
         live = self._editing.live
@@ -175,6 +222,8 @@ class RefineFlow(QObject):
 
     def _show_case(self) -> None:
         self._page.need("" if self._session.case else "Open a case first.")
+        self._grows_when_ready = False
+        self._box.cancel()
         self._marks.set_case(self._session.case)
         self._measure.measure_images()
         image = self._scene.layer(Role.PHASE)
@@ -185,6 +234,7 @@ class RefineFlow(QObject):
 
     def _show_masks(self) -> None:
         self._page.show_sources(tuple(self._session.masks))
+        self._page.more.set_prediction(self._session.mask(Role.PREDICTION) is not None)
         mask = self._session.mask(Role.REFINED)
         whose = ""
         if mask is not None:
@@ -237,6 +287,8 @@ class RefineFlow(QObject):
 
     def _show_tool(self) -> None:
         state = self._painting.state
+        if state.tool is not PaintTool.NONE:
+            self._box.cancel()
         self._page.tools.show_state(state)
         layer = self._editing.layer if state.tool is not PaintTool.NONE else None
         if layer is not self._keys_on:

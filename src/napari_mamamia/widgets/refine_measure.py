@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
@@ -23,6 +23,9 @@ from napari_mamamia.widgets.session import Session
 __all__ = ["RefineMeasure", "images_text"]
 
 _LANES: Final = ("features", "numbers", "changes")
+_ROW_MS: Final = 100
+"""Steps nearer together than this are a row, such as undos while the keys are held down."""
+_AFTER_ROW_MS: Final = 60
 
 
 class RefineMeasure(QObject):
@@ -51,6 +54,10 @@ class RefineMeasure(QObject):
         self.wants_changes = False
         self._reference: LabelMap | None = None
         self._of: object = None
+        self._since_step = QElapsedTimer()
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.timeout.connect(self.measure_now)
 
     @property
     def images(self) -> FeatureImages | None:
@@ -96,6 +103,15 @@ class RefineMeasure(QObject):
             measured,
             shown=False,
         )
+
+    def measure_soon(self) -> None:
+        """Measure after this step; in a row of steps only after the last one.
+
+        The measuring thread would hold up each undo of a row by some 10 ms.
+        """
+        is_row = self._since_step.isValid() and self._since_step.elapsed() < _ROW_MS
+        self._since_step.start()
+        self._soon.start(_AFTER_ROW_MS if is_row else 0)
 
     def measure_now(self) -> None:
         """Measure the mask as it is now; only the newest answer counts."""

@@ -36,16 +36,26 @@ class MaskToolRequest:
 
 
 class RefineMore(QWidget):
-    """`tool_wanted` carries a `MaskToolRequest`, `protocol_wanted` asks for a protocol file."""
+    """`tool_wanted` carries a `MaskToolRequest`, `protocol_wanted` asks for a protocol file.
+
+    `box_wanted` says that a box to grow in is to be drawn, or no more; `prediction_wanted` asks to
+    grow the prediction.
+    """
 
     tool_wanted = Signal(object)
     protocol_wanted = Signal()
+    box_wanted = Signal(bool)
+    prediction_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("refine_more")
+        self._has_prediction = False
         self.fold: QToolButton = tool_button(
-            "refine_more_fold", "More", "Shows or hides tools for the whole mask", self._toggle
+            "refine_more_fold",
+            "More",
+            "Shows or hides tools for the whole mask, and more ways to grow",
+            self._toggle,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -61,6 +71,20 @@ class RefineMore(QWidget):
         """Switch the tools off while one of them runs."""
         for control in self._buttons:
             control.setEnabled(not busy)
+        self._show_prediction()
+
+    def set_asking(self, asking: bool) -> None:
+        """Show whether the image waits for a box."""
+        self.in_box.setChecked(asking)
+
+    def set_prediction(self, there: bool) -> None:
+        """Say whether there is a prediction to grow."""
+        self._has_prediction = there
+        self._show_prediction()
+
+    def _show_prediction(self) -> None:
+        busy = not self.in_box.isEnabled()
+        self.from_prediction.setEnabled(self._has_prediction and not busy)
 
     def _make_content(self) -> QWidget:
         self.small = self._amount("refine_small_mm3", "Parts smaller than this go", " mm³", 1, 5000)
@@ -101,6 +125,22 @@ class RefineMore(QWidget):
             grid.addWidget(control, *place)
         for at, amount in enumerate((self.small, self.margin, self.smoothing), start=2):
             grid.addWidget(amount, at, 1)
+        self.in_box = button(
+            "refine_grow_box",
+            "Grow in a box",
+            "Then drag a box around the tumour: the brightest part of it grows to its edge",
+            lambda: self.box_wanted.emit(self.in_box.isChecked()),
+        )
+        self.in_box.setCheckable(True)
+        self.from_prediction = button(
+            "refine_grow_prediction",
+            "Grow prediction",
+            "Takes the candidate that page Predict shows, and follows the image to its edge",
+            self.prediction_wanted.emit,
+        )
+        self._buttons += [self.in_box, self.from_prediction]
+        grid.addWidget(self.in_box, 5, 0)
+        grid.addWidget(self.from_prediction, 5, 1)
         made.setLayout(grid)
         return made
 
@@ -114,7 +154,6 @@ class RefineMore(QWidget):
         made.setDecimals(1)
         made.setSuffix(unit)
         made.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        named(made.lineEdit(), f"{name}_text", tip)
         return made
 
     def _want(self, tool: MaskTool) -> None:

@@ -33,6 +33,7 @@ class ResultsPanel(QWidget):
         self.curves = CurvesTab()
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
+        self.tabs.tabBar().setToolTip("Pages of this panel")
         for page, text, tip in zip(
             (self.cases, self.cohort, self.curves, self.log),
             ("Case table", "Cohort", "Curves", "Log"),

@@ -24,6 +24,7 @@ from napari_mamamia.widgets.layers import (
     agreement_layer,
     array_of,
     case_layer,
+    doubt_layer,
     find_layer,
     find_layers,
     marks_layer,
@@ -41,7 +42,7 @@ _MASK_AXES = 3
 _UPDATED = ("scale", "name", "contrast_limits")
 _ZOOMED_IN = 1.3
 _BOX_NAME = "prompt box"
-_BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION)
+_BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION, Role.DOUBT)
 
 Voxel = tuple[int, int, int]
 """An index (z, y, x) into the case's arrays."""
@@ -63,6 +64,8 @@ class Scene:
     redrawn
         Called with a role and the block (None for all) after a layer's array was changed in place,
         for the other views of the same arrays.
+    moved
+        Called with the voxel that `go_to` went to, and whether the view was centred on it.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -74,6 +77,7 @@ class Scene:
         self._below_agreement: list[Any] = []
         self._box: Any | None = None
         self.redrawn: list[Callable[[Role, Part | None], None]] = []
+        self.moved: list[Callable[[Voxel, bool], None]] = []
 
     # ---------------------------------------------------------------- layers
 
@@ -191,6 +195,7 @@ class Scene:
         with self._changing():
             before = self.layer(Role.SUBTRACTION)
             kept = limits if before is None else tuple(before.contrast_limits)
+            self._remove(find_layers(self.viewer.layers, Role.PROJECTION))
             self._put(subtraction_layer(tag, array, kept), Role.SUBTRACTION)
             self._set_phases_visible(False)
 
@@ -229,6 +234,38 @@ class Scene:
         layer = self.layer(Role.MAP)
         if layer is not None:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
+            self._tell(Role.MAP)
+
+    # ------------------------------------------------------------------ doubt
+
+    def show_doubt(self, tag: LayerTag, array: NDArray[Any]) -> None:
+        """Show where a model was in doubt, over the image."""
+        with self._changing():
+            self._put(doubt_layer(tag, array), Role.DOUBT).visible = True
+
+    def hide_doubt(self) -> None:
+        """Take the map of doubt away."""
+        with self._changing():
+            self._remove(find_layers(self.viewer.layers, Role.DOUBT))
+
+    def show_projection(
+        self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
+    ) -> None:
+        """Show a projection in place of the phases; of the same kind, the range is kept."""
+        with self._changing():
+            before = self.layer(Role.PROJECTION)
+            old = None if before is None else tag_of(before)
+            same = before is not None and old is not None and old.note == tag.note
+            kept = tuple(before.contrast_limits) if before is not None and same else limits
+            self._remove(find_layers(self.viewer.layers, Role.SUBTRACTION))
+            self._put(subtraction_layer(tag, array, kept), Role.PROJECTION)
+            self._set_phases_visible(False)
+
+    def hide_projection(self) -> None:
+        """Show the phases again."""
+        with self._changing():
+            self._remove(find_layers(self.viewer.layers, Role.PROJECTION))
+            self._set_phases_visible(True)
 
     # ------------------------------------------------------------- agreement
 
@@ -315,6 +352,8 @@ class Scene:
             spacing = frame.per_axis(tag.grid.spacing_mm)
             world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
             self.viewer.scene.camera.center = [world[axis - axes.start] for axis in dims.displayed]
+        for listener in tuple(self.moved):
+            listener(voxel, centre)
 
     @property
     def is_zoomed_in(self) -> bool:
@@ -390,6 +429,14 @@ class Scene:
         return None if tag is None else tag.grid
 
     # ------------------------------------------------------------- appearance
+
+    def image_on_screen(self) -> Any | None:
+        """Return the layer of the image that is looked at: projection, difference, else phases."""
+        for role in (Role.PROJECTION, Role.SUBTRACTION, Role.PHASE):
+            layer = self.layer(role)
+            if layer is not None:
+                return layer
+        return None
 
     def shown_mask(self) -> Any | None:
         """Return the visible mask that matters most: refined, prediction, reference; else None."""

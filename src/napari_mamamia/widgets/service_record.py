@@ -13,13 +13,26 @@ from napari_mamamia.io.preferences import Preferences, load_preferences, save_pr
 from napari_mamamia.io.protocol import Protocol, read_protocol
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.segmentation.nnunet_host import Host
+from napari_mamamia.segmentation.planned import Estimate
+from napari_mamamia.segmentation.registry import ModelEntry
 from napari_mamamia.segmentation.segmenter import Prediction, Segmenter
+from napari_mamamia.services.added_models import (
+    ModelFacts,
+    add_to_list,
+    estimate_case,
+    facts_of,
+    listed_models,
+    new_host,
+    phases_of,
+    remove_from_list,
+    why_not_here,
+)
 from napari_mamamia.services.batch_extra import cluster_installed
 from napari_mamamia.services.case_facets import (
     case_table,
-    with_failures,
-    with_tags,
 )
+from napari_mamamia.services.case_findings import with_failures, with_tags
 from napari_mamamia.services.case_table import CaseTable
 from napari_mamamia.services.case_tags import CaseTag, read_tags, tag_case
 from napari_mamamia.services.cohort_page import saved_figures
@@ -30,9 +43,13 @@ from napari_mamamia.services.data_set import (
     case_rows,
     open_data_set,
 )
+from napari_mamamia.services.doubt import Doubt, find_doubt
 from napari_mamamia.services.edit_case import OpenEditing, is_begun, open_editing, save_editing
-from napari_mamamia.services.export import ExportSummary, export_masks
+from napari_mamamia.services.export import ExportSummary, export_bundle
+from napari_mamamia.services.export_target import ExportTarget, look_at_target
+from napari_mamamia.services.grow_mask import grow_from_labels
 from napari_mamamia.services.mask_work import use_mask_tool
+from napari_mamamia.services.model_choice import planned
 from napari_mamamia.services.open_case import load_remaining, open_case
 from napari_mamamia.services.predict import (
     SavedPrediction,
@@ -40,6 +57,7 @@ from napari_mamamia.services.predict import (
     save_prediction,
     segmenters,
 )
+from napari_mamamia.services.predict_cases import PredictSummary, predict_data_set
 from napari_mamamia.services.refine import SavedMask
 from napari_mamamia.services.refine_numbers import MaskNumbers, measure_mask
 from napari_mamamia.services.review import Agreement, compare_masks, review_masks
@@ -58,9 +76,11 @@ from napari_mamamia.services.show_case import (
     subtract_phases,
     uint8_mask,
 )
+from napari_mamamia.services.show_contrast import Projection, contrast_limits, project_case
 from napari_mamamia.smartpaint.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.grow import Grown, grow
 from napari_mamamia.smartpaint.grow_click import grow_from_click
+from napari_mamamia.smartpaint.grow_prompts import grow_from_box
 from napari_mamamia.widgets.kinetic_services import KineticServices
 
 __all__ = ["Services"]
@@ -81,9 +101,22 @@ class Services:
     centre_of_largest_part: Callable[..., tuple[int, int, int] | None] = centre_of_largest_part
     uint8_mask: Callable[..., Any] = uint8_mask
     subtract_phases: Callable[..., Job[Difference]] = subtract_phases
+    project_case: Callable[..., Job[Projection]] = project_case
+    contrast_limits: Callable[..., Job[tuple[float, float]]] = contrast_limits
     choose_phases: Callable[..., Any] = choose_phases
     segmenters: Callable[[], tuple[Segmenter, ...]] = segmenters
     predict_case: Callable[..., Job[Prediction]] = predict_case
+    predict_data_set: Callable[..., Job[PredictSummary]] = predict_data_set
+    listed_models: Callable[[], tuple[ModelEntry, ...]] = listed_models
+    add_model: Callable[..., Job[ModelEntry]] = add_to_list
+    forget_model: Callable[[str], None] = remove_from_list
+    planned: Callable[..., Segmenter] = planned
+    new_host: Callable[[], Host] = new_host
+    why_not_here: Callable[[], str] = why_not_here
+    facts_of: Callable[..., ModelFacts] = facts_of
+    phases_of: Callable[..., int] = phases_of
+    estimate_case: Callable[..., Job[Estimate]] = estimate_case
+    find_doubt: Callable[..., Job[Doubt]] = find_doubt
     save_prediction: Callable[..., Job[SavedPrediction]] = save_prediction
     is_begun: Callable[..., bool] = is_begun
     open_editing: Callable[..., Job[OpenEditing]] = open_editing
@@ -92,6 +125,8 @@ class Services:
     measure_mask: Callable[..., Job[MaskNumbers]] = measure_mask
     grow: Callable[..., Job[Grown]] = grow
     grow_from_click: Callable[..., Job[Grown]] = grow_from_click
+    grow_from_box: Callable[..., Job[Grown]] = grow_from_box
+    grow_from_labels: Callable[..., Job[Grown]] = grow_from_labels
     use_mask_tool: Callable[..., Job[tuple[Box, Any]]] = use_mask_tool
     read_protocol: Callable[[Path], Protocol] = read_protocol
     choose_candidate: Callable[..., Prediction] = choose_candidate
@@ -109,7 +144,8 @@ class Services:
     read_tags: Callable[..., tuple[CaseTag, ...]] = read_tags
     tag_case: Callable[..., CaseTag] = tag_case
     review_masks: Callable[..., Job[CaseMasks]] = review_masks
-    export_masks: Callable[..., Job[ExportSummary]] = export_masks
+    export_bundle: Callable[..., Job[ExportSummary]] = export_bundle
+    look_at_target: Callable[[Path], ExportTarget] = look_at_target
     check_name: Callable[[str, str], str] = file_name
     load_preferences: Callable[[], Preferences] = load_preferences
     save_preferences: Callable[[Preferences], None] = field(default=save_preferences)

@@ -1,4 +1,6 @@
-"""Subtraction on a key: the phase shown minus phase 0, computed in a thread, newest only."""
+"""Subtraction on a key: the phase shown minus another, computed in a thread, newest only."""
+
+from dataclasses import replace
 
 from qtpy.QtCore import QObject
 
@@ -33,30 +35,60 @@ class Subtracting(QObject):
         self._jobs = jobs
         self._services = services
         self._notifier = notifier
+        self.minus = 0
         scene.viewer.dims.events.current_step.connect(self._follow_phase)
 
     def toggle(self) -> None:
         """Show the subtraction, or the phases again."""
-        if self._scene.layer(Role.SUBTRACTION) is not None or self._jobs.is_running("subtract"):
-            self._jobs.cancel("subtract")
-            self._scene.hide_subtraction()
-            self._text.update()
+        if self.is_on:
+            self.hide()
         else:
-            self._ask(max(self._scene.phase or 0, 1))
+            self._ask(self.minuend)
+
+    @property
+    def minuend(self) -> int:
+        """The phase that is subtracted from: the one shown, or its neighbour, never itself."""
+        phase = self._scene.phase or 0
+        if phase != self.minus:
+            return phase
+        return phase + 1 if phase == 0 else phase - 1
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a subtraction is shown or on its way."""
+        return self._scene.layer(Role.SUBTRACTION) is not None or self._jobs.is_running("subtract")
+
+    def hide(self) -> None:
+        """Show the phases again."""
+        self._jobs.cancel("subtract")
+        if self._scene.layer(Role.SUBTRACTION) is not None:
+            self._scene.hide_subtraction()
+        self._text.update()
+
+    def set_minus(self, phase: int) -> None:
+        """Subtract another phase from now on."""
+        self.minus = phase
+        if self.is_on:
+            self._ask(self.minuend)
 
     def _follow_phase(self, _event: object = None) -> None:
         layer = self._scene.layer(Role.SUBTRACTION)
         tag = None if layer is None else tag_of(layer)
         phase = self._scene.phase
-        if tag is not None and phase and phase != tag.phase and not self._scene.is_changing:
+        if tag is None or phase is None or self._scene.is_changing:
+            return
+        if phase not in (tag.phase, self.minus):
             self._ask(phase)
 
     def _ask(self, phase: int) -> None:
         case = self._session.case
         if case is None:
             return
-        if phase >= len(case.phases) or not case.is_loaded:
+        minus = self.minus
+        if max(phase, minus) >= len(case.phases) or not case.is_loaded:
             missing = "it needs a phase after contrast" if case.is_loaded else "it is still opening"
+            if case.is_loaded and minus >= len(case.phases):
+                missing = f"it has no phase {minus}, which is chosen in View to be subtracted"
             self._notifier.hint(f"No subtraction of {case.case_id}: {missing}")
             return
 
@@ -68,8 +100,8 @@ class Subtracting(QObject):
 
         self._jobs.start(
             "subtract",
-            f"Phase {phase} minus phase 0",
-            lambda: self._services.subtract_phases(case, phase),
+            f"Phase {phase} minus phase {self.minus}",
+            lambda: self._services.subtract_phases(case, phase, minus),
             done,
         )
 
@@ -77,5 +109,6 @@ class Subtracting(QObject):
         if self._session.case is None:
             return
         tag = tag_for(self._session.case, Role.SUBTRACTION, phase=difference.phase)
+        tag = replace(tag, minus=difference.minus)
         self._scene.show_subtraction(tag, difference.array, difference.limits)
         self._text.update()

@@ -1,0 +1,59 @@
+"""Drawing contrast curves: enhancement against seconds, or phases where times are missing."""
+
+import math
+from typing import Final
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+
+__all__ = ["curve_figure"]
+
+_SIZE: Final = (6.4, 3.8)
+_QUIET: Final = "#666666"
+_WARNING: Final = "#8F4500"
+_MARKERS: Final = "osD^vPX"
+
+
+def curve_figure(plot: CurvePlot) -> Figure:
+    """Return the plot of all curves, with names, classes and units; markers part them as well."""
+    with rc_context({"font.size": 9, "svg.fonttype": "none"}):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.subplots()
+        axes.set_title(plot.title, loc="left", fontsize=10)
+        axes.set_xlabel(plot.x_label)
+        axes.set_ylabel(plot.y_label)
+        axes.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
+        for place, line in enumerate(plot.lines):
+            _draw(axes, plot, line, _MARKERS[place % len(_MARKERS)])
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#EEEEEE", zorder=0)
+        _set_ticks(axes, plot)
+        if any(_is_drawn(line) for line in plot.lines):
+            axes.legend(frameon=False, fontsize=8)
+        else:
+            axes.text(0.5, 0.5, "no curve is defined", transform=axes.transAxes, ha="center")
+        if plot.warning:
+            figure.supxlabel(plot.warning, fontsize=8, color=_WARNING, wrap=True)
+    return figure
+
+
+def _draw(axes: Axes, plot: CurvePlot, line: CurveLine, marker: str) -> None:
+    if not _is_drawn(line):
+        return
+    x = [plot.x_of(phase) for phase in range(len(line.percent))]
+    label = f"{line.name}: {line.classes}" if line.classes else line.name
+    axes.plot(x, line.percent, marker=marker, color=line.colour, label=label, markersize=5)
+
+
+def _set_ticks(axes: Axes, plot: CurvePlot) -> None:
+    count = max((len(line.percent) for line in plot.lines), default=0)
+    if plot.times_s is None:
+        axes.set_xticks(range(count))
+    axes.tick_params(colors=_QUIET)
+
+
+def _is_drawn(line: CurveLine) -> bool:
+    return any(not math.isnan(value) for value in line.percent)

@@ -1,0 +1,97 @@
+"""Contrast curves as they are drawn and tabulated: a name, a colour, classes in words."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from napari_mamamia.kinetics.contrast_curve import ContrastCurve
+from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
+
+__all__ = [
+    "CURVE_COLUMNS",
+    "LETTERS",
+    "CurveLine",
+    "CurvePlot",
+    "classes_text",
+    "curve_rows",
+    "line_of",
+]
+
+LETTERS: Final = {
+    DelayedCourse.PERSISTENT: "P",
+    DelayedCourse.PLATEAU: "L",
+    DelayedCourse.WASHOUT: "W",
+}
+"""The letter of each delayed course, since colours alone do not serve everyone."""
+
+TIME_LABEL: Final = "time since the start of phase 0 (s)"
+PHASE_LABEL: Final = "phase (acquisition times unknown)"
+PERCENT_LABEL: Final = "enhancement PE (%)"
+
+CURVE_COLUMNS: Final = ("region", "n_voxels", "phase", "time_s", "mean_signal", "pe_percent")
+
+
+@dataclass(frozen=True, slots=True)
+class CurveLine:
+    """One curve of a plot. `colour` is hexadecimal RGB, `percent` PE by phase, `classes` words."""
+
+    name: str
+    colour: str
+    percent: tuple[float, ...]
+    classes: str = ""
+    n_voxels: int = 0
+    signal: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePlot:
+    """The curves of one case over one axis.
+
+    `times_s` are seconds, None for an axis of phases; `warning` says then why.
+    """
+
+    title: str
+    times_s: tuple[float, ...] | None
+    lines: tuple[CurveLine, ...]
+    warning: str = ""
+
+    @property
+    def x_label(self) -> str:
+        """What the horizontal axis is, with its unit."""
+        return PHASE_LABEL if self.times_s is None else TIME_LABEL
+
+    @property
+    def y_label(self) -> str:
+        """What the vertical axis is, with its unit."""
+        return PERCENT_LABEL
+
+    def x_of(self, phase: int) -> float:
+        """Return where a phase stands on the horizontal axis."""
+        return float(phase) if self.times_s is None else self.times_s[phase]
+
+
+def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
+    """Return a curve as a line of a plot."""
+    words = classes_text(curve)
+    return CurveLine(name, colour, curve.percent, words, curve.n_voxels, curve.signal)
+
+
+def classes_text(curve: ContrastCurve) -> str:
+    """Return the classes in words, such as "fast, washout (W)"; unknown ones say so."""
+    if curve.initial is InitialRise.UNDEFINED:
+        return "undefined: no signal before contrast"
+    first = curve.initial.name.lower()
+    if curve.delayed is DelayedCourse.UNDEFINED:
+        return f"{first}, no delayed class"
+    return f"{first}, {curve.delayed.name.lower()} ({LETTERS[curve.delayed]})"
+
+
+def curve_rows(plot: CurvePlot) -> tuple[tuple[str | float, ...], ...]:
+    """Return a table of the curves, one row for each phase of each; see `CURVE_COLUMNS`."""
+    rows: list[tuple[str | float, ...]] = []
+    for line in plot.lines:
+        for phase, value in enumerate(line.percent):
+            time_s = math.nan if plot.times_s is None else plot.times_s[phase]
+            signal = line.signal[phase] if line.signal else math.nan
+            rows.append((line.name, float(line.n_voxels), float(phase), time_s, signal, value))
+    return tuple(rows)

@@ -1,0 +1,235 @@
+"""The formulas of contrast maps on one block of voxels, written into memory that is given.
+
+Each formula takes a block ``(phase, ...)`` of any real type and `out`, float32 (uint8 for the curve
+type) of one phase's shape. Arithmetic is float32; undefined is NaN (0 for the curve type).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.kinetics.curve_types import CurveThresholds
+
+__all__ = [
+    "ANGIO_FROM_PERCENT",
+    "Formula",
+    "curve_type",
+    "difference",
+    "peak",
+    "percent",
+    "ratio",
+    "wash_in_slope",
+    "wash_out_slope",
+    "where_enhancing",
+]
+
+Block = NDArray[np.float32]
+Formula = Callable[[NDArray[Any], NDArray[Any]], None]
+
+ANGIO_FROM_PERCENT: Final = 50.0
+"""Least initial PE of a voxel that counts as enhancing. Source: floor of the colour overlay of
+CAD systems, Partridge 2014, figure 2."""
+
+_PERCENT: Final = np.float32(100.0)
+_SECONDS_IN_MINUTE: Final = np.float32(60.0)
+
+
+def difference(later: int, earlier: int) -> Formula:
+    """Return S_later - S_earlier, signed, in the signal's unit."""
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        _load(block[later], out)
+        out -= _float(block[earlier])
+
+    return fill
+
+
+def percent(phase: int, eps: float) -> Formula:
+    """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps."""
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        _load(block[phase], out)
+        _relative(out, _baseline(block, eps))
+        _clean(out, block)
+
+    return fill
+
+
+def ratio(early: int, late: int, eps: float) -> Formula:
+    """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps."""
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        pre = _baseline(block, eps)
+        fall = _float(block[late])
+        fall -= pre
+        _keep(fall, fall > eps)
+        _load(block[early], out)
+        out -= pre
+        out /= fall
+        _clean(out, block)
+
+    return fill
+
+
+def peak(eps: float) -> Formula:
+    """Return the largest PE of the post-contrast phases, in percent."""
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        np.copyto(out, _highest(block), casting="unsafe")
+        _relative(out, _baseline(block, eps))
+        _clean(out, block)
+
+    return fill
+
+
+def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
+    """Return PE_max / t_max in % per second; t_max is the first phase of the largest signal.
+
+    `times_s` are seconds since the start of phase 0.
+    """
+    per_second = [np.float32(0.0), *(np.float32(1.0 / t) for t in times_s[1:])]
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        highest, factor = _highest_and(block, per_second)
+        np.copyto(out, highest, casting="unsafe")
+        _relative(out, _baseline(block, eps))
+        out *= factor
+        _clean(out, block)
+
+    return fill
+
+
+def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
+    """Return (PE_max - PE_last) / (t_max - t_last) in % per minute, 0 or less.
+
+    Undefined where the last phase is the largest: nothing is known of what follows.
+    """
+    last = len(times_s) - 1
+    factors = [
+        _SECONDS_IN_MINUTE / np.float32(t - times_s[last]) if k < last else np.float32(np.nan)
+        for k, t in enumerate(times_s)
+    ]
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        highest, factor = _highest_and(block, factors)
+        np.copyto(out, highest, casting="unsafe")
+        out -= _float(block[last])
+        out /= _baseline(block, eps)
+        out *= _PERCENT
+        out *= factor
+        _clean(out, block)
+
+    return fill
+
+
+def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) -> Formula:
+    """Return 1, 2, 3 (`DelayedCourse`) where the initial PE is at least 50 %, else 0."""
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        rise, start = _float(block[initial]), _float(block[initial])
+        _relative(rise, _baseline(block, eps))
+        change = _float(block[delayed])
+        np.putmask(start, start <= eps, np.nan)
+        _relative(change, start)
+        out[...] = 2
+        out -= change > limits.change
+        out += change < -limits.change
+        out *= rise >= ANGIO_FROM_PERCENT
+        if _may_be_undefined(block):
+            out *= np.isfinite(change)
+
+    return fill
+
+
+def _may_be_undefined(block: NDArray[Any]) -> bool:
+    return bool(np.issubdtype(block.dtype, np.floating))
+
+
+def _load(values: NDArray[Any], out: NDArray[Any]) -> None:
+    """Copy as float32; what is not finite becomes NaN, which whole numbers always are."""
+    np.copyto(out, values, casting="unsafe")
+    if _may_be_undefined(values):
+        np.putmask(out, ~np.isfinite(out), np.nan)
+
+
+def _float(values: NDArray[Any]) -> Block:
+    out = np.empty(values.shape, np.float32)
+    _load(values, out)
+    return out
+
+
+def _baseline(block: NDArray[Any], eps: float) -> Block:
+    """Return S0 with NaN where it is not above `eps`, so that all that follows is NaN there."""
+    pre = _float(block[0])
+    np.putmask(pre, pre <= eps, np.nan)
+    return pre
+
+
+def _relative(out: NDArray[Any], under: Block) -> None:
+    out -= under
+    out /= under
+    out *= _PERCENT
+
+
+def _keep(values: Block, kept: NDArray[np.bool_]) -> None:
+    """Let `values` be NaN elsewhere; 0 / 0 is five times quicker than a scattered assignment."""
+    factor = kept.astype(np.float32)
+    factor /= factor
+    values *= factor
+
+
+def _clean(out: NDArray[Any], block: NDArray[Any]) -> None:
+    """Let what overflowed be undefined."""
+    if _may_be_undefined(block):
+        np.putmask(out, ~np.isfinite(out), np.nan)
+
+
+def _highest(block: NDArray[Any]) -> NDArray[Any]:
+    """Return the largest post-contrast value, in the signal's own type where it is whole."""
+    later = block[1:]
+    if _may_be_undefined(block):
+        later = np.where(np.isfinite(later), later, np.nan)
+    out: NDArray[Any] = later[0].copy()
+    for phase in later[1:]:
+        np.maximum(out, phase, out=out)
+    return out
+
+
+def _highest_and(block: NDArray[Any], by_phase: list[Any]) -> tuple[NDArray[Any], Block]:
+    """Return the largest post-contrast value and what `by_phase` holds for its first phase."""
+    later = block[1:]
+    if _may_be_undefined(block):
+        later = np.where(np.isfinite(later), later, np.nan)
+    out: NDArray[Any] = later[0].copy()
+    phase_of = np.ones(out.shape, np.uint8)
+    for number, phase in enumerate(later[1:], start=2):
+        np.maximum(phase_of, (phase > out) * np.uint8(number), out=phase_of)
+        np.maximum(out, phase, out=out)
+    return out, np.array(by_phase, np.float32).take(phase_of, mode="clip")
+
+
+def where_enhancing(
+    formula: Formula, initial: int, floor_percent: float, least_rise: float = 0.0
+) -> Formula:
+    """Return `formula`, undefined where the initial phase enhances too little to be trusted.
+
+    That is where its PE is below `floor_percent`, or S - S0 below `least_rise` in the signal's
+    unit. Undefined is NaN, or 0 for classes.
+    """
+
+    def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
+        formula(block, out)
+        rise, pre = _float(block[initial]), _baseline(block, 0.0)
+        rise -= pre
+        enough = rise >= least_rise
+        rise /= pre
+        rise *= _PERCENT
+        enough &= rise >= floor_percent
+        if out.dtype == np.uint8:
+            out *= enough
+        else:
+            _keep(out, enough)
+
+    return fill

@@ -1,0 +1,131 @@
+"""Maximum intensity projections of what enhances: whole volume or slab, along one array axis.
+
+What is projected is the positive part of a subtraction, max(S_later - S_earlier, 0), in the
+signal's own unit: signal that falls is black.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
+
+__all__ = ["project_enhancement", "slab_slices", "sliding_maximum"]
+
+_AXES: Final = 3
+_BLOCK_VOXELS: Final = 1 << 20
+"""Some 20 ms of work: a sign of life after each."""
+
+
+def slab_slices(slab_mm: float, spacing_mm: float) -> int:
+    """Return how many slices a slab has: the nearest whole number, at least 1.
+
+    Examples
+    --------
+    >>> slab_slices(20.0, 3.0), slab_slices(0.5, 3.0)
+    (7, 1)
+    """
+    return max(1, round(slab_mm / spacing_mm))
+
+
+def project_enhancement(
+    signal: NDArray[Any], later: int, earlier: int, slabs: Sequence[int | None]
+) -> Job[tuple[NDArray[Any], ...]]:
+    """Return a job that projects the positive subtraction along each array axis.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type; a value that is not finite counts as no enhancement.
+    later, earlier
+        The minuend and the subtrahend.
+    slabs
+        For z, y and x: how many slices one projection covers, 0 for the whole volume, None where
+        that axis is not wanted.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        One ``(z, y, x)`` array for each axis that is wanted, an empty one else; uint16 for integers
+        of up to 16 bits, else float32. Voxel i holds the maximum of the slab around slice i,
+        n slices from i - (n - 1) // 2 on, cut off at the volume's ends. A projection of the whole
+        volume is the same for all slices, and takes the memory of one.
+
+    Raises
+    ------
+    CaseError
+        If `signal` lacks one of the phases.
+    """
+    if signal.ndim != _AXES + 1 or not all(0 <= k < signal.shape[0] for k in (later, earlier)):
+        raise CaseError(
+            f"a projection needs phases {later} and {earlier} of a (phase, z, y, x) array, got "
+            f"shape {signal.shape}: choose phases that the case has"
+        )
+    volume = yield from _positive_difference(signal, later, earlier)
+    found: list[NDArray[Any]] = []
+    for axis, n_slices in enumerate(slabs):
+        if n_slices is None:
+            found.append(np.empty((0, 0, 0), volume.dtype))
+        elif n_slices == 0:
+            yield Progress(axis, len(slabs), "Projecting")
+            flat = volume.max(axis=axis, keepdims=True)
+            found.append(np.broadcast_to(flat, volume.shape))
+        else:
+            slab = yield from _slab(volume, axis, n_slices)
+            found.append(slab)
+    yield Progress(len(slabs), len(slabs), "Projecting")
+    return tuple(found)
+
+
+def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
+    """Return the maximum of `n_slices` neighbours along an axis, for values of 0 or more.
+
+    Windows of 1, 2, 4, ... are joined until two of them cover `n_slices`: the work grows with the
+    logarithm of the slab, not with its thickness.
+    """
+    length = block.shape[axis]
+    padding = [(0, 0)] * block.ndim
+    padding[axis] = ((n_slices - 1) // 2, n_slices // 2)
+    joined = np.moveaxis(np.pad(block, padding), axis, 0)
+    width = 1
+    while 2 * width <= n_slices:
+        joined = np.maximum(joined[:-width], joined[width:])
+        width *= 2
+    rest = n_slices - width
+    if rest:
+        joined = np.maximum(joined[:length], joined[rest : rest + length])
+    return np.moveaxis(joined[:length], 0, axis)
+
+
+def _slab(volume: NDArray[Any], axis: int, n_slices: int) -> Job[NDArray[Any]]:
+    """Return a job that projects slabs, in blocks across an axis that is not projected."""
+    across = 0 if axis != 0 else 1
+    out = np.empty_like(volume)
+    total = volume.shape[across]
+    step = max(1, _BLOCK_VOXELS * total // max(volume.size, 1))
+    for start in range(0, total, step):
+        yield Progress(start, total, "Projecting slabs")
+        part = [slice(None)] * _AXES
+        part[across] = slice(start, start + step)
+        out[tuple(part)] = sliding_maximum(volume[tuple(part)], axis, n_slices)
+    return out
+
+
+def _positive_difference(signal: NDArray[Any], later: int, earlier: int) -> Job[NDArray[Any]]:
+    is_short = signal.dtype.kind in "iub" and signal.dtype.itemsize <= 2
+    working = np.int32 if is_short else np.float32
+    out = np.empty(signal.shape[1:], np.uint16 if is_short else np.float32)
+    total = signal.shape[1]
+    step = max(1, _BLOCK_VOXELS * total // max(out.size, 1))
+    for start in range(0, total, step):
+        yield Progress(start, total, "Subtracting")
+        part = slice(start, start + step)
+        with np.errstate(invalid="ignore"):
+            block = signal[later, part].astype(working) - signal[earlier, part].astype(working)
+        if not is_short:
+            np.nan_to_num(block, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        out[part] = np.maximum(block, 0)
+    return out

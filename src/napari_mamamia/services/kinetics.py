@@ -1,0 +1,296 @@
+"""Kinetics of many cases: tables, figures, definitions; case by case, here or on a cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.flat_tables import flat_table_job
+from napari_mamamia.io.layout import find_masks
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.tables import write_json
+from napari_mamamia.kinetics.curve_figure import curve_figure
+from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+from napari_mamamia.scoring.drawing import Drawing, Drawn
+from napari_mamamia.services.batch import run_batch
+from napari_mamamia.services.batch_store import STORE_NAME
+from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.beside import drawing_place
+from napari_mamamia.services.case_kinetics import (
+    FtvBox,
+    KineticSettings,
+    breast_box_of,
+    case_kinetics,
+    times_source,
+    with_times,
+)
+from napari_mamamia.services.data_set import OpenDataSet
+from napari_mamamia.services.kinetic_row import (
+    FAILED,
+    OK,
+    KineticRow,
+    column_definitions,
+    numbers_of,
+)
+from napari_mamamia.services.open_case import load_case, load_mask
+from napari_mamamia.services.output_folder import Existing, claim_folder
+
+__all__ = [
+    "CURVES",
+    "FIGURES",
+    "TABLE",
+    "KineticInputs",
+    "KineticSummary",
+    "kinetics_of_data_set",
+    "measure_files",
+    "plot_of",
+    "save_drawn",
+]
+
+TABLE: Final = "kinetics.csv"
+CURVES: Final = "curves.csv"
+FIGURES: Final = "figures"
+_PROVENANCE: Final = "kinetics.json"
+_MEAN: Final = "#0072B2"
+_HOTTEST: Final = "#D55E00"
+_CURVE_COLUMNS: Final = ("case_id", "region", "phase", "time_s", "mean_signal", "pe_percent")
+
+
+@dataclass(frozen=True, slots=True)
+class KineticInputs(CaseInputs):
+    """One case with its mask: `files` are all that its numbers depend on, the mask the last."""
+
+    sources: CaseFiles | None = None
+    record: CaseRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KineticSummary:
+    """What a run measured: a row for each case, failed ones too, and where it was written."""
+
+    rows: tuple[KineticRow, ...]
+    failures: tuple[CaseFailure, ...]
+    folder: Path
+    n_reused: int = 0
+
+    @property
+    def table(self) -> Path:
+        """The table of cases."""
+        return self.folder / TABLE
+
+
+def kinetics_of_data_set(
+    opened: OpenDataSet,
+    out: Path,
+    settings: KineticSettings | None = None,
+    *,
+    masks: Path | None = None,
+    case_ids: Sequence[str] = (),
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[KineticSummary]:
+    """Return a job that measures every case and writes tables, figures and definitions to `out`.
+
+    Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``,
+    ``figures/ID.png`` and ``.svg``, ``kinetics.json`` (what each column means, with which
+    settings); ``case_results.jsonl`` keeps each case as it is done.
+
+    Parameters
+    ----------
+    masks
+        Folder of masks ``ID.nii.gz``; None takes the data set's references.
+    case_ids
+        Only these; empty for all.
+    place, existing
+        As in `run_batch`.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    FormatError
+        If `masks` is missing or holds no mask.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or KineticSettings()
+    if masks is not None:
+        settings = replace(settings, mask_name=masks.resolve().name)
+    inputs = _inputs(opened, masks, case_ids)
+    claim_folder(out, "kinetics", _parameters(opened, settings, case_ids), existing)
+    work = CaseWork("kinetics", measure_files, settings, KineticRow)
+    batch = yield from run_batch(inputs, work, place, store=out / STORE_NAME, existing=existing)
+    by_id = {row.case_id: row for row in batch.results}
+    for failure in batch.failures:
+        by_id[failure.case_id] = KineticRow(
+            failure.case_id, FAILED, failure.reason, mask=settings.mask_name
+        )
+    rows = tuple(by_id[one.case_id] for one in inputs)
+    yield from _write(rows, out, settings, overwrite=existing is not Existing.REFUSE)
+    return KineticSummary(rows, batch.failures, out, batch.n_reused)
+
+
+def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
+    """Return the row of one case, from its files.
+
+    Raises
+    ------
+    CaseError
+        If the case cannot be opened, has no mask, one phase only, or another number of phases
+        than there are times typed in.
+    FormatError, GridMismatchError
+        If a file is damaged, or the mask lies on another grid.
+    """
+    if not isinstance(inputs, KineticInputs) or inputs.sources is None:
+        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+    mask_path = inputs.files[-1]
+    if mask_path is None:
+        raise CaseError(
+            f"expected a mask of {inputs.case_id}, but there is none in "
+            f"{settings.mask_name}: give a folder of masks with --masks"
+        )
+    case = run_job(load_case(inputs.sources, inputs.record))
+    source = times_source(case, inputs.sources, inputs.record)
+    if settings.times_s is not None:
+        case, source = with_times(case, settings.times_s), "typed in"
+    labels = load_mask(mask_path, case)
+    mask = labels.mask(settings.label).array
+    box = breast_box_of(inputs.sources) if settings.ftv_box is FtvBox.BREAST else None
+    return case_kinetics(case, mask, settings, source=source, breast_box=box)
+
+
+def plot_of(row: KineticRow) -> CurvePlot:
+    """Return the curves of a row: the mean of the mask, and the hottest 3 x 3 patch in it."""
+    times = numbers_of(row.times_s) or None
+    classes = f"{row.initial_class}, {row.delayed_class}"
+    mean = CurveLine("mean of the mask", _MEAN, numbers_of(row.mean_pe_percent), classes)
+    hottest = CurveLine("hottest 3 x 3 patch", _HOTTEST, numbers_of(row.hottest_pe_percent))
+    lines = tuple(line for line in (mean, hottest) if line.percent)
+    worst = f"predominant {row.predominant_curve}, worst {row.worst_curve}"
+    title = f"{row.case_id} ({row.mask}): {worst}"
+    return CurvePlot(title, times, lines, "" if times else row.curve_reason)
+
+
+def _inputs(
+    opened: OpenDataSet, masks: Path | None, case_ids: Sequence[str]
+) -> tuple[KineticInputs, ...]:
+    data_set = opened.data_set
+    cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
+    by_key = _masks_by_key(masks)
+    found = []
+    for files in cases:
+        mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
+        record = opened.record(files.case_id)
+        phases = dict.fromkeys(path for source in files.phases for path in source.files)
+        beside = (data_set.clinical if record else None, files.info)
+        paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
+        absolute = _absolute(files)
+        own = KineticInputs(files.case_id, paths, sources=absolute, record=_times_only(record))
+        found.append(own)
+    return tuple(found)
+
+
+def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
+    if folder is None:
+        return None
+    found = {case_key(case_id): path for case_id, path in find_masks(folder).items()}
+    if not found:
+        raise FormatError(
+            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
+        )
+    return found
+
+
+def _absolute(files: CaseFiles) -> CaseFiles:
+    """Return the files under paths that hold in another process, wherever that stands."""
+    phases = tuple(
+        replace(source, files=tuple(path.absolute() for path in source.files))
+        for source in files.phases
+    )
+    return replace(files, phases=phases, info=files.info and files.info.absolute())
+
+
+def _times_only(record: CaseRecord | None) -> CaseRecord | None:
+    """Return what a worker needs of a clinical row, which can be sent to it."""
+    if record is None:
+        return None
+    return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s)
+
+
+def _parameters(
+    opened: OpenDataSet, settings: KineticSettings, case_ids: Sequence[str]
+) -> tuple[tuple[str, Any], ...]:
+    times = "" if settings.times_s is None else " ".join(f"{t:g}" for t in settings.times_s)
+    return (
+        ("data_set", opened.data_set.name),
+        ("masks", settings.mask_name),
+        ("cases", " ".join(case_ids)),
+        ("times_s", times),
+        ("label", settings.label),
+        ("ftv", settings.ftv.name),
+        ("ftv_box", str(settings.ftv_box)),
+    )
+
+
+def _write(
+    rows: tuple[KineticRow, ...], out: Path, settings: KineticSettings, *, overwrite: bool
+) -> Job[None]:
+    columns = [name for name, _ in column_definitions()]
+    cells = [astuple(row) for row in rows]
+    for suffix in (".csv", ".xlsx"):
+        path = (out / TABLE).with_suffix(suffix)
+        yield from flat_table_job(columns, cells, path, name="kinetics", overwrite=overwrite)
+    curves = [line for row in rows for line in _curve_rows(row)]
+    yield from flat_table_job(_CURVE_COLUMNS, curves, out / CURVES, overwrite=overwrite)
+    content = {
+        "software": software_version(),
+        "created": now_utc(),
+        "settings": settings,
+        "n_cases": len(rows),
+        "n_failed": sum(row.status != OK for row in rows),
+        "columns": dict(column_definitions()),
+    }
+    write_json(content, out / _PROVENANCE, overwrite=overwrite)
+    yield from _draw(rows, out / FIGURES, overwrite)
+
+
+def _curve_rows(row: KineticRow) -> list[tuple[str | float, ...]]:
+    times = numbers_of(row.times_s)
+    signal = numbers_of(row.mean_signal)
+    found: list[tuple[str | float, ...]] = []
+    nothing = float("nan")
+    for name, percent in (
+        ("mean", numbers_of(row.mean_pe_percent)),
+        ("hottest 3x3 patch", numbers_of(row.hottest_pe_percent)),
+    ):
+        for phase, value in enumerate(percent):
+            time_s = times[phase] if times else nothing
+            level = signal[phase] if name == "mean" else nothing
+            found.append((row.case_id, name, float(phase), time_s, level, value))
+    return found
+
+
+def _draw(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) -> Job[None]:
+    drawn = [row for row in rows if row.status == OK]
+    with drawing_place() as draw:
+        for done, row in enumerate(drawn):
+            yield Progress(done, len(drawn), f"Drawing {row.case_id}")
+            picture = yield from draw(Drawing(curve_figure, (plot_of(row),)))
+            save_drawn(picture, folder / row.case_id, overwrite=overwrite)
+    yield Progress(len(drawn), max(len(drawn), 1), "Saved") if drawn else Progress(0, 1, "Saved")
+
+
+def save_drawn(picture: Drawn, stem: Path, *, overwrite: bool = False) -> None:
+    """Write a figure as ``stem.png`` and ``stem.svg``; errors as `saving`."""
+    with saving(stem.with_name(f"{stem.name}.png"), overwrite=overwrite) as temporary:
+        temporary.write_bytes(picture.png)
+    if picture.svg:
+        path = stem.with_name(f"{stem.name}.svg")
+        write_text_atomically(path, picture.svg + "\n", overwrite=overwrite)

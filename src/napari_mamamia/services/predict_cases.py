@@ -1,0 +1,179 @@
+"""Predicting many cases: one failure costs one row, what is done is kept, also by workers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.provenance import sidecar_path
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.workspace import MASK_SUFFIX
+from napari_mamamia.segmentation.segmenter import Segmenter
+from napari_mamamia.segmentation.stages import part
+from napari_mamamia.services.batch import run_batch
+from napari_mamamia.services.batch_store import STORE_NAME
+from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.data_set import OpenDataSet
+from napari_mamamia.services.model_choice import ModelChoice, choice_of, segmenter_of
+from napari_mamamia.services.open_case import load_case
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.predict import SavedPrediction, predict_case, save_prediction
+
+__all__ = ["PredictSettings", "PredictSummary", "predict_data_set", "predict_files"]
+
+_ALL: Final = 1000  # steps of a case: reading, predicting, saving
+_READ: Final = 30
+_PREDICTED: Final = 980
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSummary:
+    """What a prediction run made, what it found done already, and what failed."""
+
+    saved: tuple[SavedPrediction, ...]
+    skipped: tuple[str, ...]
+    failures: tuple[CaseFailure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSettings:
+    """Everything that a prediction depends on besides its case, and where it is written."""
+
+    choice: ModelChoice
+    out: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """A case as the data set has it, and whether an older mask of it is replaced.
+
+    It goes to other processes, so of the clinical row only the times are kept.
+    """
+
+    files: CaseFiles
+    times_s: tuple[float, ...] | None
+    overwrite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A saved prediction as the store keeps it; `mask_sha256` tells whether it is still there."""
+
+    case_id: str
+    file: str
+    mask_sha256: str
+    volume_mm3: float
+    seconds: float
+    notes: tuple[str, ...]
+
+
+def predict_data_set(
+    opened: OpenDataSet,
+    segmenter: Segmenter,
+    out: Path,
+    case_ids: Sequence[str] = (),
+    existing: Existing = Existing.REFUSE,
+    place: Place | None = None,
+) -> Job[PredictSummary]:
+    """Return a job that writes ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
+
+    Without `case_ids`, all cases. With RESUME, cases are skipped whose mask is as it was written
+    and whose files, model and settings have not changed since. Where `place` is this process,
+    `segmenter` does the work and progress shows its tiles; workers load the model themselves.
+
+    Raises
+    ------
+    CaseError
+        If an id is unknown; nothing is written then.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
+    settings = PredictSettings(choice_of(segmenter), out.absolute())
+    claim_folder(out, "predict", _parameters(opened, settings.choice), existing)
+    replace = existing is not Existing.REFUSE
+    cases = [_inputs(opened, files, replace) for files in wanted]
+    kept: set[str] = set()
+
+    def is_there(row: _Row) -> bool:
+        if _holds(row, out):
+            kept.add(row.case_id)
+        return row.case_id in kept
+
+    batch = yield from run_batch(
+        cases,
+        CaseWork("predict", predict_files, settings, _Row),
+        place,
+        store=out / STORE_NAME,
+        existing=existing,
+        here=lambda inputs: _predict(inputs, out, segmenter),
+        still_holds=is_there,
+    )
+    return PredictSummary(
+        tuple(_saved(row, out) for row in batch.results if row.case_id not in kept),
+        tuple(row.case_id for row in batch.results if row.case_id in kept),
+        batch.failures,
+    )
+
+
+def predict_files(inputs: CaseInputs, settings: PredictSettings) -> Job[_Row]:
+    """Return a job that predicts one case in a worker; its model stays loaded for the next."""
+    return _predict(inputs, settings.out, _loaded(settings.choice))
+
+
+def _predict(inputs: CaseInputs, out: Path, segmenter: Segmenter) -> Job[_Row]:
+    about: _About = inputs.about
+    record = CaseRecord(inputs.case_id, acquisition_times_s=about.times_s)
+    case = yield from part(load_case(about.files, record), 0, _READ, _ALL)
+    prediction = yield from part(predict_case(case, segmenter), _READ, _PREDICTED, _ALL)
+    target = out / f"{inputs.case_id}{MASK_SUFFIX}"
+    saving = save_prediction(prediction, case, target, overwrite=about.overwrite)
+    saved = yield from part(saving, _PREDICTED, _ALL, _ALL)
+    return _Row(
+        case_id=saved.case_id,
+        file=saved.path.name,
+        mask_sha256=sha256_of(saved.path),
+        volume_mm3=saved.volume_mm3,
+        seconds=saved.seconds,
+        notes=saved.notes,
+    )
+
+
+@lru_cache(maxsize=1)
+def _loaded(choice: ModelChoice) -> Segmenter:
+    return segmenter_of(choice)
+
+
+def _inputs(opened: OpenDataSet, files: CaseFiles, replace: bool) -> CaseInputs:
+    """Return a case with every file that its prediction depends on, by absolute path."""
+    images = dict.fromkeys(path for phase in files.phases for path in phase.files)
+    others = (files.info, opened.data_set.clinical)
+    known = (*images, *(path for path in others if path is not None))
+    record = opened.record(files.case_id)
+    about = _About(files, record.acquisition_times_s if record else None, replace)
+    return CaseInputs(files.case_id, tuple(path.absolute() for path in known), about)
+
+
+def _parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
+    """Return what `run.json` says of the run; another one's results are not gone on with."""
+    own = (("model", choice.name), ("data_set", opened.data_set.name))
+    return own if not choice.weights else (*own, ("settings", choice.key))
+
+
+def _holds(row: _Row, out: Path) -> bool:
+    target = out / row.file
+    try:
+        return sidecar_path(target).is_file() and sha256_of(target) == row.mask_sha256
+    except (OSError, FormatError):
+        return False
+
+
+def _saved(row: _Row, out: Path) -> SavedPrediction:
+    return SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)

@@ -1,0 +1,86 @@
+"""The open case as page Kinetics sees it: with the times that were typed in, if there are any."""
+
+from collections.abc import Sequence
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.widgets.kinetic_services import KineticServices
+from napari_mamamia.widgets.layers import MASK_ROLES, tag_of
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.session import Session, SessionMask
+
+__all__ = ["KineticCase"]
+
+
+class KineticCase(QObject):
+    """`changed` says that the case or its times are others now; `opened` that the case is."""
+
+    changed = Signal()
+    opened = Signal()
+
+    def __init__(self, session: Session, scene: Scene, services: KineticServices) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._services = services
+        self._case: Case | None = None
+        self._typed: dict[str, tuple[float, ...]] = {}
+        session.case_changed.connect(self._follow)
+
+    @property
+    def case(self) -> Case | None:
+        """The open case with its times, once all its phases are read; None before."""
+        return self._case
+
+    @property
+    def source(self) -> str:
+        """Where the times come from, in a few words; "" where there are none."""
+        case = self._case
+        if case is None:
+            return ""
+        if case.case_id in self._typed:
+            return "typed in, for this session"
+        opened = self._session.opened
+        record = None if opened is None else opened.record(case.case_id)
+        return self._services.times_source(case, self._session.files, record)
+
+    def type_times(self, times_s: Sequence[float]) -> str:
+        """Take times in seconds, one for each phase, none to go back; return why not."""
+        case = self._session.case
+        if case is None:
+            return "open a case first"
+        if times_s:
+            try:
+                self._services.with_times(case, times_s)
+            except MamamiaError as error:
+                return str(error)
+            self._typed[case.case_id] = tuple(times_s)
+        else:
+            self._typed.pop(case.case_id, None)
+        self._take(case)
+        self.changed.emit()
+        return ""
+
+    def shown_mask(self) -> SessionMask | None:
+        """Return the visible mask that matters most, None where none is shown."""
+        layer = self._scene.shown_mask()
+        tag = None if layer is None else tag_of(layer)
+        if tag is None or tag.role not in MASK_ROLES:
+            return None
+        return self._session.mask(tag.role)
+
+    def _follow(self) -> None:
+        case, before = self._session.case, self._case
+        if case is None or not case.is_loaded:
+            self._case = None
+        else:
+            self._take(case)
+        if before is not self._case:
+            self.opened.emit()
+            self.changed.emit()
+
+    def _take(self, case: Case) -> None:
+        typed = self._typed.get(case.case_id)
+        self._case = self._services.with_times(case, typed) if typed else case

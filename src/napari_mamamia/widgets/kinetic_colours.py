@@ -1,0 +1,71 @@
+"""Colours of kinetics, the same on the image, in legends and in curves.
+
+Persistent blue, plateau green, washout red as in clinical use (Partridge 2014, figure 2), each with
+its letter since red and green alone do not serve everyone; the FTV's SER colours are UCSF's.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from napari_mamamia.services.show_kinetics import MapKind
+
+__all__ = [
+    "CURSOR_COLOUR",
+    "MASK_COLOUR",
+    "PIN_COLOURS",
+    "SER_COLOURS",
+    "TYPE_COLOURS",
+    "Ramp",
+    "ramp_of",
+]
+
+TYPE_COLOURS: Final = {
+    1: ("P", "persistent", "#3B8BEB"),
+    2: ("L", "plateau", "#00B050"),
+    3: ("W", "washout", "#E8352B"),
+}
+"""By value of the curve-type map: letter, name, colour."""
+
+SER_COLOURS: Final = {
+    1: ("SER 0–0.9", "blue", "#2F6BFF"),
+    2: ("0.9–1.0", "purple", "#A050D0"),
+    3: ("1.0–1.3", "green", "#00B050"),
+    4: ("1.3–1.75", "red", "#E8352B"),
+    5: ("1.75–3", "yellow", "#F0E442"),
+    6: ("other", "white", "#FFFFFF"),
+}
+"""By value of the FTV map: range, UCSF's name of the colour, colour."""
+
+CURSOR_COLOUR: Final = "#CC79A7"
+MASK_COLOUR: Final = "#56B4E9"
+PIN_COLOURS: Final = ("#E69F00", "#009E73", "#D55E00", "#0072B2", "#F0E442", "#999999")
+"""Okabe and Ito's: purple for the cursor, sky blue for the mask, the rest for pinned regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Colours from the least to the greatest value, evenly spaced, RGBA from 0 to 1."""
+
+    name: str
+    colours: tuple[tuple[float, float, float, float], ...]
+
+
+_HEAT: Final = ("#000004", "#57106E", "#BC3754", "#F98E09", "#FCFFA4")
+"""Five steps of matplotlib's inferno, which rises in lightness throughout."""
+
+_DIVERGING: Final = ("#2F6BFF", "#9CC2FF", "#F2F2F2", "#F5A38A", "#E8352B")
+_FALLING: Final = ("#E8352B", "#F5A38A", "#F2F2F2")
+
+
+def ramp_of(kind: MapKind) -> Ramp:
+    """Return the colours of a map: rising heat, SER around 1, wash-out towards red."""
+    if kind is MapKind.SER:
+        return Ramp("mamamia_ser", tuple(map(_rgba, _DIVERGING)))
+    if kind is MapKind.WASH_OUT:
+        return Ramp("mamamia_wash_out", tuple(map(_rgba, _FALLING)))
+    return Ramp("mamamia_heat", tuple(map(_rgba, _HEAT)))
+
+
+def _rgba(colour: str) -> tuple[float, float, float, float]:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return (red, green, blue, 1.0)

@@ -1,0 +1,226 @@
+"""The model's process: same result, cancelling, dying, memory, and that nothing stays behind."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.segmentation import nnunet_host
+from napari_mamamia.segmentation.nnunet_host import EngineHost
+from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.planner import OutOfMemoryError
+from napari_mamamia.segmentation.shared_arrays import fetch, share, shared_folder
+from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.worker_client import Worker
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("dynamic_network_architectures")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
+
+GRID = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
+ONE = EngineSettings(threads=1, keep_probability=True)
+PLACES = [Path("/dev/shm"), Path(tempfile.gettempdir())]
+
+
+def signal_of(channels=2):
+    return list(np.random.default_rng(2).integers(1, 90, (channels, *GRID.shape)).astype(np.int16))
+
+
+def left_behind(pid):
+    return [f for place in PLACES if place.is_dir() for f in place.glob(f"mamamia-{pid}-*")]
+
+
+def wait_for_end(pid, limit_s=20.0):
+    """Return whether a process that is not our child ends in time."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], limit_s)[0])
+    finally:
+        os.close(handle)
+
+
+@pytest.fixture(scope="module")
+def worker():
+    made = Worker()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def card(made, tmp_path):
+    return recognise_model(made.write_model(tmp_path, made.Spec(mirror=(0, 1))))
+
+
+def until(job, text):
+    """Drive a job until its progress says `text`."""
+    for progress in job:
+        if text in progress.text:
+            return
+    raise AssertionError(f"the job never said {text!r}")
+
+
+def test_the_result_is_that_of_this_process(worker, card):
+    seen = []
+    there = run_job(worker.predict(card, ONE, signal_of(), GRID), seen.append)
+    here = run_job(EngineHost().predict(card, ONE, signal_of(), GRID))
+    assert np.array_equal(there.labels, here.labels)
+    assert np.array_equal(there.probability, here.probability)
+    assert there.ran.parameters() == here.ran.parameters()
+    assert there.peak_memory_bytes > 50e6
+    assert any("tile" in progress.text for progress in seen)
+    plan = run_job(worker.plan(card, ONE, GRID, None))
+    assert plan == run_job(EngineHost().plan(card, ONE, GRID, None))
+    assert run_job(worker.time_tile(card, ONE)) > 0
+
+
+def test_errors_arrive_as_what_they_are(worker, card):
+    with pytest.raises(ModelError, match="channel"):
+        run_job(worker.predict(card, ONE, signal_of(3), GRID))
+    with pytest.raises(CaseError):
+        run_job(worker.predict(card, ONE, [0 * one for one in signal_of()], GRID))
+    with pytest.raises(ModelError, match="fold"):
+        run_job(worker.predict(card, EngineSettings(folds=("7",)), signal_of(), GRID))
+
+
+def test_a_cancel_is_answered_at_once_and_the_process_stays_warm(worker, card, monkeypatch):
+    heard, listen = [], worker._process.next
+
+    def hear(wait_s):
+        event = listen(wait_s)
+        heard.extend([event["event"]] if event else [])
+        return event
+
+    monkeypatch.setattr(worker._process, "next", hear)
+    job = worker.predict(card, ONE, signal_of(), GRID)
+    until(job, "tile 2")
+    pid, started = worker.pid, time.monotonic()
+    job.close()
+    assert time.monotonic() - started < 2
+    assert heard[-1] == "cancelled"
+    assert worker.pid == pid
+    assert left_behind(os.getpid()) == []
+    assert run_job(worker.predict(card, ONE, signal_of(), GRID)).labels.shape == GRID.shape
+
+
+def test_a_tile_that_does_not_end_after_a_cancel_ends_with_its_process(worker, card):
+    job = worker.predict(card, ONE, signal_of(), GRID)
+    until(job, "tile 1")
+    pid, threads = worker.pid, threading.active_count()
+    os.kill(pid, signal.SIGSTOP)  # as a tile of minutes would: no answer
+    started = time.monotonic()
+    job.close()
+    assert time.monotonic() - started < 2
+    assert wait_for_end(pid)
+    assert worker.pid is None
+    assert threading.active_count() <= threads
+    assert left_behind(os.getpid()) == []
+
+
+def test_at_the_limit_the_process_is_ended(worker, card):
+    with pytest.raises(ModelError, match="within its time limit"):
+        run_job(worker.predict(card, ONE, signal_of(), GRID, kill_at=time.monotonic()))
+    assert left_behind(os.getpid()) == []
+
+
+def test_a_killed_process_is_a_message_with_the_memory_and_the_next_request_works(worker, card):
+    job = worker.predict(card, ONE, signal_of(), GRID)
+    until(job, "tile 1")
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(OutOfMemoryError, match=r"lack of memory \(it had .* GB at its peak"):
+        run_job(job)
+    assert left_behind(os.getpid()) == []
+    assert run_job(worker.predict(card, ONE, signal_of(), GRID)).labels.shape == GRID.shape
+
+
+def test_without_work_the_process_ends_and_comes_back(card):
+    idle = Worker(idle_s=0.05)
+    run_job(idle.plan(card, ONE, GRID, None))
+    pid = idle._process._process.pid
+    assert wait_for_end(pid)
+    assert run_job(idle.plan(card, ONE, GRID, None)).tiles > 0
+    idle.close()
+    assert idle.pid is None
+
+
+PARENT = """
+import sys
+from pathlib import Path
+import numpy as np
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.worker_client import Worker
+grid = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
+images = list(np.random.default_rng(2).integers(1, 90, (2, *grid.shape)).astype(np.int16))
+worker = Worker()
+for step in worker.predict(recognise_model(Path(sys.argv[1])), EngineSettings(), images, grid):
+    if "tile 1" in step.text:
+        break
+print(worker.pid, [m for m in ("torch", "napari", "openvino") if m in sys.modules], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_torch_never_comes_into_the_parent_and_the_process_dies_with_it(card):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(card.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    pid, modules = parent.stdout.readline().split(maxsplit=1)
+    assert modules.strip() == "[]"
+    parent.kill()
+    parent.communicate()
+    assert wait_for_end(int(pid))
+    assert left_behind(parent.pid) == []
+
+
+def test_memory_that_does_not_suffice_is_told_with_numbers(card, monkeypatch):
+    host = EngineHost()
+    run_job(host.plan(card, ONE, GRID, None))
+
+    def full(tile):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7.00 GiB")
+
+    monkeypatch.setattr(host._engine.network, "forward", full)
+    with pytest.raises(OutOfMemoryError, match="16 x 16 x 16 voxels"):
+        run_job(host.predict(card, ONE, signal_of(), GRID))
+
+
+def test_other_settings_of_one_network_do_not_load_it_again(card, monkeypatch):
+    host = EngineHost()
+    run_job(host.plan(card, ONE, GRID, None))
+    engine = host._engine
+    wide = run_job(host.plan(card, EngineSettings(threads=2, step=1.0), GRID, None))
+    assert host._engine is engine
+    assert wide.tiles < run_job(host.plan(card, ONE, GRID, None)).tiles
+    half = run_job(host.plan(card, EngineSettings(most_copies=2), GRID, None))
+    assert half.passes == 2
+    host.close()
+    assert host._engine is None
+    assert nnunet_host.EngineHost()._engine is None
+
+
+def test_a_shared_array_comes_back_bit_for_bit_and_its_folder_goes(tmp_path):
+    array = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)[:, ::-1]
+    with shared_folder(array.nbytes) as folder:
+        found = fetch(folder, share(folder, "a", array))
+        assert list(folder.iterdir()) == []
+    assert not folder.exists()
+    assert found.dtype == array.dtype
+    assert np.array_equal(found, array)

@@ -1,0 +1,91 @@
+"""Keys changed in the table of keys."""
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.refine_state import PaintTool
+
+
+@pytest.fixture
+def keys(dock):
+    dock.toggle_keys()
+    return dock.keys_panel
+
+
+def give(panel, action, key, modifier=Qt.KeyboardModifier.NoModifier):
+    control = panel.buttons[action]
+    control.click()
+    QTest.keyClick(control, key, modifier)
+    return control.text()
+
+
+def bound(viewer):
+    return {str(binding) for binding in viewer.keymap}
+
+
+def test_a_click_and_a_key_give_an_action_another_key_at_once(dock, keys, viewer, world):
+    assert give(keys, "smartpaint", Qt.Key.Key_F9) == "F9"
+    assert "F9" in bound(viewer)
+    assert "Q" not in bound(viewer)
+    assert world.preferences.keys == (("smartpaint", "F9"),)
+    assert "(key F9)" in dock.refine_page.tools.tools[PaintTool.SMARTPAINT].toolTip()
+
+
+def test_with_modifiers_it_is_written_as_people_read_it(keys, viewer):
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    assert give(keys, "accept", Qt.Key.Key_Return, both) == "Ctrl+Shift+Enter"
+    assert "Ctrl+Shift+Enter" in bound(viewer)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"), [(Qt.Key.Key_W, "other_action"), (Qt.Key.Key_E, "napari")]
+)
+def test_a_key_that_is_taken_is_refused_with_the_reason(keys, viewer, world, key, reason):
+    before = bound(viewer)
+    assert give(keys, "smartpaint", key) == "Q"
+    assert reason in keys.hint.text()
+    assert bound(viewer) == before
+    assert world.preferences.keys == ()
+    give(keys, "smartpaint", Qt.Key.Key_F9)
+    assert reason not in keys.hint.text()
+
+
+def test_escape_leaves_the_key_as_it_was(keys, world):
+    assert give(keys, "smartpaint", Qt.Key.Key_Escape) == "Q"
+    assert world.preferences.keys == ()
+
+
+def test_reset_gives_all_keys_back(dock, keys, viewer, world):
+    before = bound(viewer)
+    give(keys, "smartpaint", Qt.Key.Key_F9)
+    give(keys, "next_case", Qt.Key.Key_F8)
+    dock.findChild(object, "keys_reset").click()
+    assert bound(viewer) == before
+    assert keys.buttons["smartpaint"].text() == "Q"
+    assert world.preferences.keys == ()
+    assert "(key Q)" in dock.refine_page.tools.tools[PaintTool.SMARTPAINT].toolTip()
+
+
+def test_the_keys_of_the_mask_are_changed_while_a_tool_is_on(qtbot, opened):
+    opened.show_page("Refine")
+    opened.refine_page.from_nothing.click()
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    opened.painting.set_tool(PaintTool.SPHERE)
+    give(opened.keys_panel, "undo", Qt.Key.Key_F9)
+    names = {str(binding) for binding in opened.scene.layer(Role.REFINED).keymap}
+    assert "F9" in names
+    assert "Ctrl+Z" not in names
+
+
+def test_keys_that_cannot_be_remembered_are_used_and_said(dock, keys, viewer, monkeypatch):
+    def refuse(_preferences):
+        raise SaveError("no space left on the disk: free some")
+
+    services = dock.keys._services
+    monkeypatch.setattr(type(services), "save_preferences", property(lambda _: refuse))
+    give(keys, "smartpaint", Qt.Key.Key_F9)
+    assert "F9" in bound(viewer)
+    assert "not remembered" in dock.header.message.text()

@@ -1,0 +1,141 @@
+"""Kinetics in a real window: map, thresholds, pinned curves; a sagittal case; a real tumour."""
+
+import shutil
+
+import nibabel as nib
+import numpy as np
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.phantom import write_data_set
+from napari_mamamia.services.show_kinetics import MapKind
+from napari_mamamia.widgets.kinetic_colours import TYPE_COLOURS
+from napari_mamamia.widgets.layers import Role
+
+pytestmark = pytest.mark.window
+
+WASHOUT = TYPE_COLOURS[3][2]
+
+
+@pytest.fixture(scope="module")
+def phantoms(tmp_path_factory):
+    """Three phantoms, the third sagittal."""
+    folder = tmp_path_factory.mktemp("phantoms") / "data"
+    run_job(write_data_set(folder, n_cases=3, seed=2026))
+    return folder
+
+
+def open_case(qtbot, panel, folder, case_id):
+    panel.open_data_set(folder, case_id)
+    qtbot.waitUntil(
+        lambda: (
+            panel.session.case_id == case_id
+            and panel.session.case.is_loaded
+            and Role.REFERENCE in panel.session.masks
+        ),
+        timeout=20_000,
+    )
+    panel.show_page("Kinetics")
+    panel.go_to_lesion()
+    qtbot.waitUntil(lambda: not panel.jobs.is_running("lesion"))
+
+
+def show_map(qtbot, panel, kind):
+    page, maps = panel.kinetics_page, panel.kinetic_map
+    page.maps.setCurrentIndex(page.maps.findData(kind))
+    qtbot.waitUntil(
+        lambda: maps.shown is not None and maps.shown.kind is kind and maps.is_full, timeout=20_000
+    )
+
+
+def coloured(pixels, hexadecimal):
+    """Count the pixels that are clearly redder, greener or bluer, as the colour is."""
+    wanted = [int(hexadecimal[k : k + 2], 16) for k in (1, 3, 5)]
+    strongest = int(np.argmax(wanted))
+    others = [channel for channel in range(3) if channel != strongest]
+    values = pixels.astype(int)
+    return int((values[..., strongest] - values[..., others].max(axis=-1) > 60).sum())
+
+
+def curves_drawn(panel):
+    return [(line.name, line.percent) for line in panel.curves_flow.plot().lines]
+
+
+def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture, canvas):
+    open_case(qtbot, docked, phantoms, "PHANTOM_001")
+    page = docked.kinetics_page
+    qtbot.waitUntil(lambda: "cc" in page.ftv.value.text(), timeout=10_000)
+    before = coloured(canvas(window), WASHOUT)
+    picture(window, "60_kinetics_page")
+    show_map(qtbot, docked, MapKind.TYPE)
+    assert coloured(canvas(window), WASHOUT) > before + 100
+    picture(window, "61_kinetics_types")
+
+    page.to_curves.click()
+    qtbot.waitUntil(lambda: len(curves_drawn(docked)) == 1, timeout=10_000)
+    docked.results.curves.pin.click()
+    mask = docked.session.masks[Role.REFERENCE].buffer
+    voxels = np.argwhere(mask)
+    native = window.window._qt_viewer.canvas.native
+    QTest.mouseMove(native, native.rect().center())
+    for place in (len(voxels) // 2, 0):
+        docked.scene.go_to(tuple(int(i) for i in voxels[place]))
+        QTest.mouseMove(native, native.rect().center())
+        docked.curves_flow._position = _position(docked, voxels[place])
+        docked.curves_flow._follow_pointer()
+        docked.results.curves.pin_cursor.click()
+    assert len(docked.curves_flow.pinned) == 3
+    pixels = picture(window, "62_kinetics_three_pinned")
+    assert coloured(pixels[pixels.shape[0] // 2 :], "#E69F00") > 30
+    QTest.keyClick(native, Qt.Key.Key_K)
+    qtbot.waitUntil(lambda: docked.scene.layer(Role.MAP) is None)
+
+
+def test_a_sagittal_case_has_its_map_and_its_curve(qtbot, window, docked, phantoms, picture):
+    open_case(qtbot, docked, phantoms, "PHANTOM_003")
+    assert docked.session.case.grid.acquisition_plane == "sagittal"
+    show_map(qtbot, docked, MapKind.SER)
+    axis, index = docked.scene.slice_shown()
+    mask = docked.session.masks[Role.REFERENCE].buffer
+    assert mask.take(index, axis=axis).any()
+    docked.kinetics_page.to_curves.click()
+    qtbot.waitUntil(lambda: len(curves_drawn(docked)) == 1, timeout=10_000)
+    (_, percent), *_ = curves_drawn(docked)
+    assert percent[1] > 50
+    picture(window, "63_kinetics_sagittal")
+
+
+@pytest.mark.real
+def test_the_real_tumour_shows_its_known_curve(qtbot, window, docked, real_data, tmp_path, picture):
+    folder = tmp_path / "real"
+    shutil.copytree(real_data("dce_slice"), folder)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    phases = sorted((folder / "images" / "REAL_001").glob("*.nii.gz"))
+    images = [nib.load(path) for path in phases]
+    pre, second = (np.asarray(images[k].dataobj).astype(float) for k in (0, 2))
+    mask = np.zeros(pre.shape, np.uint8)
+    rows = slice(pre.shape[1] - 126, pre.shape[1] - 95)  # the file counts from below
+    mask[85:116, rows] = (second > 1.8 * pre)[85:116, rows]
+    expert = folder / "segmentations" / "expert"
+    expert.mkdir(parents=True)
+    nib.save(nib.Nifti1Image(mask, images[0].affine, images[0].header), expert / "REAL_001.nii.gz")
+    open_case(qtbot, docked, folder, "REAL_001")
+    docked.kinetics_page.to_curves.click()
+    qtbot.waitUntil(lambda: len(curves_drawn(docked)) == 1, timeout=10_000)
+    (_, percent), *_ = curves_drawn(docked)
+    np.testing.assert_allclose(percent, (0.0, 164.4, 212.1, 209.9, 205.5, 197.4), atol=0.06)
+    times = docked.curves_flow.plot().times_s
+    assert [round(time) for time in times] == [0, 82, 148, 230, 312, 394]
+    show_map(qtbot, docked, MapKind.TYPE)
+    picture(window, "64_kinetics_real")
+
+
+def _position(panel, voxel):
+    grid = panel.session.case.grid
+    frame = grid.display_frame()
+    shown = frame.point_to_display(tuple(int(i) for i in voxel), grid.shape)
+    spacing = frame.per_axis(grid.spacing_mm)
+    return (0.0, *(place * mm for place, mm in zip(shown, spacing, strict=True)))

@@ -1,0 +1,98 @@
+"""The story of a trained model in the real window: add, predict, cancel, predict again, step."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_mamamia.widgets.layers import Role
+
+pytest.importorskip("dynamic_network_architectures")
+pytestmark = pytest.mark.window
+
+MAKER = Path(__file__).parents[1] / "segmentation" / "conftest.py"
+WRITE = """
+import importlib.util, sys
+from pathlib import Path
+found = importlib.util.spec_from_file_location("made", sys.argv[1])
+made = importlib.util.module_from_spec(found)
+sys.modules["made"] = made
+found.loader.exec_module(made)
+made.write_model(Path(sys.argv[2]), made.Spec(folds=("0", "1"), channels=("pre", "post")))
+"""
+
+
+@pytest.fixture
+def model_folder(tmp_path):
+    """A model with random weights, written by another process: torch stays out of this one."""
+    folder = tmp_path / "results"
+    subprocess.run([sys.executable, "-c", WRITE, str(MAKER), str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture
+def opened(qtbot, docked, small_data_set):
+    docked.open_data_set(small_data_set, "A_1")
+    qtbot.waitUntil(
+        lambda: docked.session.case is not None and docked.session.case.is_loaded, timeout=60_000
+    )
+    docked.show_page("Predict")
+    return docked
+
+
+def test_add_predict_cancel_predict_again_and_step(
+    qtbot, window, opened, model_folder, control, picture
+):
+    had_torch = "torch" in sys.modules
+    page = opened.predict_page
+    window.theme = "dark"
+    picture(window, "predict-kinetic-dark")
+    page.model_added.emit(model_folder)
+    qtbot.waitUntil(lambda: page.models.list.count() == 2, timeout=60_000)
+    assert page.models.current == "Dataset900_Made_3d_fullres"
+    assert "channel 0 (pre) ← phase 0" in page.inputs.text()
+    assert page.start.isEnabled()
+    qtbot.waitUntil(lambda: "tiles x 8 copies x 2 folds" in page.needs.text(), timeout=60_000)
+    page.options.doubt.setChecked(True)
+    page.options.limited.setChecked(True)
+    picture(window, "predict-model-dark")
+
+    control(opened, "predict_start")
+    qtbot.waitUntil(lambda: "tile" in opened.header.progress_text.text(), timeout=60_000)
+    picture(window, "predict-running")
+    control(opened, "predict_cancel")
+    qtbot.waitUntil(lambda: "stopped" in page.result.text(), timeout=2_000)
+    assert opened.session.mask(Role.PREDICTION) is None
+    picture(window, "predict-cancelled")
+
+    control(opened, "predict_start")
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None, timeout=120_000)
+    made = opened.session.mask(Role.PREDICTION).provenance
+    assert made.name == "Dataset900_Made_3d_fullres"
+    assert made.device.startswith("cpu (")
+    assert dict(made.parameters)["folds"] == "0,1"
+    assert opened.scene.layer(Role.DOUBT).colormap.name == "magma"
+    assert page.doubt.is_shown
+    picture(window, "predict-doubt-dark")
+    before = page.doubt.list.currentRow()
+    QTest.keyClick(window.window._qt_viewer.canvas.native, Qt.Key.Key_G)
+    assert page.doubt.list.currentRow() == before + 1
+    window.theme = "light"
+    picture(window, "predict-doubt-light")
+    if not had_torch:
+        assert "torch" not in sys.modules
+    host = opened.predict_flow.models._host
+    assert host.pid is not None
+    opened.close_down()
+    assert host.pid is None
+
+
+def test_a_folder_that_is_no_model_is_refused_with_the_reason(qtbot, opened, tmp_path, picture):
+    (tmp_path / "empty").mkdir()
+    opened.predict_page.model_added.emit(tmp_path / "empty")
+    said = opened.header.message
+    qtbot.waitUntil(lambda: "none was recognised" in said.text(), timeout=20_000)
+    assert opened.predict_page.models.list.count() == 1

@@ -1,0 +1,113 @@
+"""Three planes in a real window: the mouse on every canvas, and nothing left when they close."""
+
+import gc
+
+import numpy as np
+import pytest
+from napari.qt import QtViewer
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QFrame
+
+from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.widgets.crosshair import canvas_place
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.pane import Sides
+from napari_mamamia.widgets.planes import Layout
+from napari_mamamia.widgets.refine_state import PaintTool
+
+pytestmark = pytest.mark.window
+
+
+def main_canvas(panel):
+    return panel.viewer.window._qt_viewer.canvas.native
+
+
+def lay_out(qtbot, panel, layout):
+    panel.planes.set_layout(layout)
+    qtbot.waitUntil(lambda: not panel.planes.is_building, timeout=60_000)
+    qtbot.wait(120)
+
+
+@pytest.fixture
+def three(qtbot, docked, small_data_set):
+    """A case in three planes, at its tumour."""
+    docked.open_data_set(small_data_set, "A_1")
+    qtbot.waitUntil(
+        lambda: docked.session.case is not None and docked.session.case.is_loaded, timeout=15_000
+    )
+    lay_out(qtbot, docked, Layout.PLANES)
+    return docked
+
+
+def pixel(panel, pane, voxel):
+    """Return where on a pane's canvas a voxel (z, y, x) is drawn."""
+    grid = panel.session.case.grid
+    frame = grid.display_frame()
+    spacing = frame.per_axis(grid.spacing_mm)
+    shown = frame.point_to_display(voxel, grid.shape)
+    canvas = panel.planes.window.canvas(pane)
+    world = [i * mm for i, mm in zip(shown, spacing, strict=True)]
+    x, y = canvas_place(world, pane.model, (canvas.width(), canvas.height()))
+    return canvas, QPoint(round(x), round(y))
+
+
+def test_a_click_in_the_sagittal_plane_moves_the_others(qtbot, three, picture, window):
+    sagittal = three.planes.panes[0]
+    canvas, at = pixel(three, sagittal, (6, 12, three.planes.place[2]))
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
+    z, y, _ = three.planes.place
+    assert (z, y) == (6, 12)
+    assert window.dims.current_step[1] == 6
+    picture(window, "20_three_planes")
+
+
+@pytest.mark.parametrize("neurological", [False, True])
+def test_a_stroke_on_the_coronal_canvas_paints_where_it_is_seen(
+    qtbot, three, window, picture, neurological
+):
+    three.planes.set_sides(Sides(neurological))
+    three.session.set_reader("Ana")
+    three.editing.start(Role.REFERENCE)
+    qtbot.waitUntil(lambda: three.editing.live is not None, timeout=15_000)
+    three.painting.set_tool(PaintTool.SPHERE)
+    three.painting.set_brush(Brush(tool=Tool.SPHERE, radius_mm=2.5))
+    coronal = three.planes.panes[1]
+    mask = three.session.mask(Role.REFINED).buffer
+    y = three.planes.place[1]
+    assert mask[2, y, 10] == 0
+    canvas, at = pixel(three, coronal, (2, y, 10))
+    centre = tuple(coronal.model.scene.camera.center)
+    QTest.mouseMove(canvas, at)
+    QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.waitUntil(lambda: bool(mask[2, y, 10]), timeout=3000)
+    assert mask[2, y, 48 - 1 - 10] == 0
+    assert tuple(coronal.model.scene.camera.center) == centre
+    picture(window, f"21_painted_{neurological}")
+
+
+def test_the_cross_hair_is_drawn_on_all_three_canvases(three):
+    canvases = [main_canvas(three)]
+    canvases += [three.planes.window.canvas(pane) for pane in three.planes.panes]
+    for canvas in canvases:
+        lines = [f for f in canvas.findChildren(QFrame) if f.objectName().startswith("crosshair")]
+        assert sum(line.isVisible() for line in lines) >= 3
+
+
+def test_keys_reach_the_window_after_a_click_on_another_plane(qtbot, three):
+    main_canvas(three).setFocus()
+    canvas, at = pixel(three, three.planes.panes[0], (4, 12, 20))
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
+    assert three.window().focusWidget() is main_canvas(three)
+    QTest.keyClick(main_canvas(three), Qt.Key.Key_J)
+    assert three.planes.panes == []
+
+
+def test_closed_planes_leave_no_view_and_no_canvas(qtbot, three, window):
+    lay_out(qtbot, three, Layout.ONE)
+    gc.collect()
+    assert [view.viewer for view in QtViewer._instances] == [window]
+    assert not main_canvas(three).findChildren(QFrame, "crosshair_left")
+    shown = window.screenshot(canvas_only=True, flash=False)[..., :3]
+    assert np.asarray(shown).max() > 200
