@@ -3,9 +3,10 @@
 Run: ``python benchmarks/planes.py [--check]``; with ``--window`` in a real one, under a screen:
 ``xvfb-run -a python benchmarks/planes.py --window``. A case of 5 phases of 160x448x448 int16 with a
 mask. Limits (Python alone, nothing drawn): a slice step in three planes 30 ms, a changed box of
-20x20x20 voxels drawn in three planes 25 ms. With a window the same calls include what napari does
-for its canvases, but not the drawing, which happens later; the heartbeat is the longest gap between
-the ticks of a 5 ms timer while three planes open, drawing by napari included.
+20x20x20 voxels drawn in three planes 25 ms. With a window
+the same calls include what napari does for its canvases, but not the drawing, which happens later.
+"longest step" is the longest turn of the event loop while three planes open: each turn makes one
+model (ours) or one of napari's views of it (napari's, with a window only).
 """
 
 import argparse

@@ -182,7 +182,8 @@ def wash_out_slope(
 
     Examples
     --------
-    >>> wash_out_slope(np.array([[100, 100], [180, 120], [150, 150]]), (0.0, 60.0, 120.0))
+    >>> rate = wash_out_slope(np.array([[100, 100], [180, 120], [150, 150]]), (0.0, 60.0, 120.0))
+    >>> rate.round(3)
     array([-30.,  nan], dtype=float32)
     """
     formula = map_formulas.wash_out_slope(_required(times_s, "wash-out slope"), eps)

@@ -117,7 +117,7 @@ class ViewPanel(QFrame):
             QComboBox(), "view_beside", "Which phase stands beside the one on the slider"
         )
         self.beside.activated.connect(self.beside_wanted.emit)
-        self._beside_line = row(QLabel("with phase"), self.beside)
+        self._beside_line = row(QLabel("beside"), self.beside)
         self._beside_line.hide()
         return row(_name("Layout"), *self.layouts.values(), 1)
 
