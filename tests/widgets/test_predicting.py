@@ -156,8 +156,9 @@ def test_without_a_prompt_button_a_click_in_the_image_does_nothing(opened, world
     assert not any(call[0] == "predict" for call in world.calls)
 
 
-def test_waiting_for_a_prompt_puts_the_brush_down(opened):
+def test_waiting_for_a_prompt_puts_the_brush_down(qtbot, opened):
     opened.editing.start(Role.REFERENCE)
+    qtbot.waitUntil(lambda: opened.scene.layer(Role.REFINED) is not None)
     opened.predict_page.at_click.click()
     assert opened.scene.layer(Role.REFINED).mode == "pan_zoom"
 

@@ -43,6 +43,8 @@ from napari_mamamia.segmentation.external_watch import (
 __all__ = ["run_submission_once"]
 
 _POLL_S: Final = 0.1
+_START_S: Final = 1.0
+_START_POLL_S: Final = 0.02  # a short program would end between two looks
 _FOLDER_POLL_S: Final = 2.0
 _END_S: Final = 3.0
 _DRAIN_S: Final = 2.0
@@ -155,9 +157,6 @@ def _watch(
     peak = 0
     watched = can_watch() and isolation.kind not in (IsolationKind.DOCKER, IsolationKind.PODMAN)
     while True:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_POLL_S)
-            return None, peak or None
         now = time.monotonic()
         if watched:
             use = tree_use(process.pid)
@@ -166,6 +165,9 @@ def _watch(
                 return Ending.PROCESSES, peak
             if use.resident_bytes > limits.memory_bytes:
                 return Ending.MEMORY, peak
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL_S if now - started > _START_S else _START_POLL_S)
+            return None, peak or None
         if now >= next_look:
             next_look = now + _FOLDER_POLL_S
             if _folder_bytes(output) > limits.output_bytes:

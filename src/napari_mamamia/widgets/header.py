@@ -70,7 +70,7 @@ class Header(QFrame):
         layout.addWidget(self._make_case_line())
         layout.addWidget(self._make_mask_line())
         layout.addWidget(self._make_agreement())
-        state_line = row(self._make_state(), self.reader)
+        state_line = row(self._make_state(), self.view, self.reader)
         state_line.layout().setStretch(0, 1)
         layout.addWidget(state_line)
         layout.addWidget(self._make_message_line())
@@ -197,7 +197,7 @@ class Header(QFrame):
         )
         self.view.setCheckable(True)
         self.view.setProperty("framed", True)
-        return row(*self._chips.values(), 1, self.view)
+        return row(*self._chips.values(), 1)
 
     def _make_chip(self, role: Role) -> QToolButton:
         chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)
