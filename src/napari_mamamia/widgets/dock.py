@@ -61,6 +61,7 @@ from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session
 from napari_mamamia.widgets.subtracting import Subtracting
 from napari_mamamia.widgets.tagging import Tagging
+from napari_mamamia.widgets.undo_memory import UndoMemory
 from napari_mamamia.widgets.view_flow import ViewFlow
 from napari_mamamia.widgets.view_panel import ViewPanel
 
@@ -245,6 +246,7 @@ class MamamiaDock(QWidget):
             self.keys.keys,
             lambda: self.cases_flow.open_neighbour(1),
         )
+        self.undo_memory = UndoMemory(self.refine_page.history, editing, services)
         self.tagging = Tagging(
             session, self.jobs, services, notifier, lambda then: self.readers.with_reader(then)
         )
@@ -286,7 +288,7 @@ class MamamiaDock(QWidget):
         )
         self._own(self.batch_flow, self.results_review, self.results_flow, self.tagging)
         self._own(self.header_flow, self.readers, self.cases_flow, self.predict_flow)
-        self._own(self.refine_flow, self.score_flow, self.export_flow)
+        self._own(self.refine_flow, self.undo_memory, self.score_flow, self.export_flow)
         self._make_kinetics()
 
     def _make_kinetics(self) -> None:

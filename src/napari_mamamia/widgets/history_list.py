@@ -1,16 +1,21 @@
 """The list of the session's steps: newest on top, a click goes to that state."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from qtpy.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
-from qtpy.QtWidgets import QListView, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QLabel, QListView, QVBoxLayout, QWidget
 
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.widgets.controls import button, heading, named, row
 from napari_mamamia.widgets.keys import with_key
 
-__all__ = ["HistoryList", "HistoryModel"]
+__all__ = ["LIMITS_MB", "HistoryList", "HistoryModel"]
+
+LIMITS_MB: Final = (64, 256, 1024, 4096)
+"""Limits of the memory of undo to choose from."""
+
+_USUAL_MB: Final = 256
 
 
 class HistoryModel(QAbstractListModel):
@@ -68,9 +73,10 @@ class HistoryModel(QAbstractListModel):
 
 
 class HistoryList(QWidget):
-    """`position_wanted` carries how many steps are to be applied."""
+    """`position_wanted` carries how many steps are to be applied, `limit_wanted` megabytes."""
 
     position_wanted = Signal(int)
+    limit_wanted = Signal(int)
     undo_wanted = Signal()
     redo_wanted = Signal()
 
@@ -102,6 +108,22 @@ class HistoryList(QWidget):
         layout.setSpacing(2)
         layout.addWidget(row(heading("History"), 1, self.undo, self.redo))
         layout.addWidget(self.view, stretch=1)
+        layout.addWidget(self._make_memory())
+
+    @property
+    def limit_mb(self) -> int:
+        """The limit that is chosen, in megabytes."""
+        return int(self.limit.currentData())
+
+    def set_limit(self, megabytes: int) -> None:
+        """Choose one of `LIMITS_MB` without telling it on."""
+        self.limit.blockSignals(True)
+        self.limit.setCurrentIndex(LIMITS_MB.index(megabytes))
+        self.limit.blockSignals(False)
+
+    def show_memory(self, megabytes: float | None) -> None:
+        """Show how much memory undo holds; None where nothing is edited."""
+        self.memory.setText("" if megabytes is None else f"undo holds {megabytes:.0f} MB of")
 
     def show_steps(
         self, steps: Sequence[Edit], position: int, start: str, *, can_undo: bool, can_redo: bool
@@ -113,3 +135,14 @@ class HistoryList(QWidget):
         self.view.scrollTo(here)
         self.undo.setEnabled(can_undo)
         self.redo.setEnabled(can_redo)
+
+    def _make_memory(self) -> QWidget:
+        tip = "Memory for undo; steps beyond the limit are read back from the journal"
+        self.memory: QLabel = named(QLabel(), "refine_undo_memory", tip)
+        self.limit: QComboBox = named(QComboBox(), "refine_undo_limit", f"{tip}. Sets the limit")
+        for megabytes in LIMITS_MB:
+            text = f"{megabytes} MB" if megabytes < 1024 else f"{megabytes // 1024} GB"
+            self.limit.addItem(text, megabytes)
+        self.set_limit(_USUAL_MB)
+        self.limit.currentIndexChanged.connect(lambda _: self.limit_wanted.emit(self.limit_mb))
+        return row(1, self.memory, self.limit)
