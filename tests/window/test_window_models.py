@@ -68,7 +68,7 @@ def test_add_predict_cancel_predict_again_and_step(
     picture(window, "predict-model-dark")
 
     control(opened, "predict_start")
-    qtbot.waitUntil(lambda: "tile" in opened.header.progress_text.text(), timeout=120_000)
+    qtbot.waitUntil(lambda: "tile" in opened.header.progress_text.toolTip(), timeout=120_000)
     picture(window, "predict-running")
     control(opened, "predict_cancel")
     qtbot.waitUntil(lambda: "stopped" in page.result.text(), timeout=2_000)

@@ -132,10 +132,12 @@ class Header(QFrame):
         metrics = self.progress_text.fontMetrics()
         self.progress_text.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.progress_text.setToolTip(f"{title}: {text}")
+        self.view.hide()  # its room is for what runs
         self.state.setCurrentIndex(1)
 
     def hide_progress(self) -> None:
         """Show the saved state again."""
+        self.view.show()
         self.state.setCurrentIndex(0)
 
     def say(self, level: Level, text: str) -> None:
