@@ -182,3 +182,22 @@ def test_the_command_line_gives_the_stock_mask_of_the_real_folder(real_data, tmp
     found = mask(out / "PH_901.nii.gz")
     assert int((found != stock).sum()) <= 5  # ties of half precision, if the processor differs
     assert json.loads((out / "PH_901.json").read_text())["device"].startswith("cpu (")
+
+
+@pytest.mark.parametrize(
+    ("choices", "named"),
+    [
+        (RunChoices(device="cuda"), "--device cuda"),
+        (RunChoices(fast=True), "--fast"),
+        (RunChoices(step=0.75), "--step"),
+        (RunChoices(folds=("0",), mirroring=False), "--folds, --no-mirroring"),
+    ],
+)
+def test_the_weight_free_model_passes_no_choice_over_in_silence(choices, named):
+    with pytest.raises(ModelError, match=f"got {named}: leave them out"):
+        open_model("kinetic", choices, EngineHost())
+
+
+def test_the_weight_free_model_takes_what_holds_for_it():
+    allowed = RunChoices(device="cpu", backend="auto", limit_s=60.0)
+    assert open_model("kinetic", allowed, EngineHost()).name == "kinetic"

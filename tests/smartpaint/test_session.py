@@ -284,22 +284,6 @@ def test_where_napari_painted_the_label_counts_as_095_not_as_the_old_membership(
     assert (edited.labels == fresh.labels).all()
 
 
-def test_a_replaced_buffer_is_edited_from_then_on():
-    edited = session()
-    paint(edited)
-    old = edited.labels
-    new = np.full(SHAPE, 4, np.uint8)
-    edited.replace_buffer(new)
-    edited.undo()
-    assert (new == old).all()
-    assert edited.labels is new
-    with pytest.raises(CaseError, match="writable uint8"):
-        edited.replace_buffer(np.zeros((2, 2, 2), np.uint8))
-    with pytest.raises(CaseError, match="writable uint8"):
-        edited.replace_buffer(np.zeros(SHAPE, np.float32))
-    assert edited.labels is new
-
-
 # --------------------------------------------------------------------- records
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QWidget
+from qtpy.QtWidgets import QLabel, QScrollArea, QWidget
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
@@ -148,6 +148,16 @@ def test_the_numbers_of_the_mask_shown_have_units(qtbot, kinetics):
     assert find(kinetics, "kinetics_classes").text() == "fast, washout"
     assert find(kinetics, "kinetics_course").text() == "washout; worst washout"
     assert find(kinetics, "kinetics_types").text() == "0.00 / 0.00 / 0.43 ml"
+
+
+def test_the_page_needs_no_more_width_than_the_dock_leaves_beside_a_scroll_bar(qtbot, kinetics):
+    area = kinetics.findChild(QScrollArea, "kinetics_scroll")
+    bins = find(kinetics, "kinetics_ftv_bins")
+    qtbot.waitUntil(lambda: "cc" in bins.text())
+    find(kinetics, "kinetics_diameter").setText("57.3 mm · 55.7 mm in plane")
+    room = kinetics.minimumWidth() - 2 * 8 - area.verticalScrollBar().sizeHint().width()
+    assert area.widget().minimumSizeHint().width() <= room
+    assert QLabel(bins.text()).sizeHint().width() <= room
 
 
 def test_ftv_follows_its_sliders(qtbot, kinetics):

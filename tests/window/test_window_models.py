@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pytestqt.exceptions import TimeoutError
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -44,12 +43,6 @@ def opened(qtbot, docked, small_data_set):
     return docked
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.xfail(
-    raises=TimeoutError,
-    strict=False,
-    reason="a machine too busy to start the model's process in two minutes proves nothing",
-)
 def test_add_predict_cancel_predict_again_and_step(
     qtbot, window, opened, model_folder, control, picture
 ):

@@ -139,11 +139,12 @@ def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
     print(f"    ordered by {exam.choice.chosen.text}")
     for verdict in exam.choice.verdicts:
         print(f"        {verdict.clock}: {verdict.reason}")
-    times = exam.times_s or ("unknown",) * len(exam.stacks)
+    known = exam.times_s or ()
+    times = [f"{time} s" for time in known] or ["time unknown"] * len(exam.stacks)
     kept = settings.phases or tuple(range(len(exam.stacks)))
     for index, (stack, time) in enumerate(zip(exam.stacks, times, strict=True)):
         fate = "" if index in kept else ", left out (--phases)"
-        print(f"    phase {index}: {time} s, {len(stack)} slices, {stack[0].series_name}{fate}")
+        print(f"    phase {index}: {time}, {len(stack)} slices, {stack[0].series_name}{fate}")
     for warning in exam.warnings:
         print(f"    warning: {warning}")
 
@@ -162,8 +163,8 @@ def _print_case(case: "ImportedCase") -> None:
     n_phases = len(list(case.folder.glob("*.nii.gz")))
     print(f"{case.case_id}: {n_phases} phase(s) of {z} x {y} x {x}, {case.n_bytes / 1e6:.1f} MB")
     print(f"    ordered by {case.clock}")
-    times = "unknown" if case.times_s is None else ", ".join(f"{t:g}" for t in case.times_s)
-    print(f"    times {times} s")
+    times = "unknown" if case.times_s is None else ", ".join(f"{t:g}" for t in case.times_s) + " s"
+    print(f"    times {times}")
     if case.scaling:
         print(f"    values scaled by {case.scaling}, written as float32")
     kept = ", ".join(f"{name}={value}" for name, value in case.kept)

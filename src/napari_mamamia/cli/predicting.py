@@ -248,7 +248,8 @@ def _print_entry(entry: "ModelEntry") -> None:
         print(f"label     {label} = {', '.join(map(str, values))}")
     print(f"folds     {', '.join(card.folds)}\ntrainer   {card.trainer or '–'}")
     for fact, value in card.facts:
-        print(f"{fact:<9} {value}")
+        if value not in (None, False):
+            print(f"{fact.replace('_', ' '):<9} {value}")
     print(f"recipe    {'beside the model' if card.has_recipe else 'none: channel k is phase k'}")
     licence = card.licence.strip().splitlines()
     print(f"licence   {licence[0] if licence else 'unknown: ask its author'}")

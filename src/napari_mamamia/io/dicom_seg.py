@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import FormatError, GridMismatchError, MissingExtraError
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.dicom_seg_codes import load_highdicom
 
 __all__ = ["FRACTION_THRESHOLD", "Segment", "Segmentation", "dicom_grid", "read_segmentation"]
 
@@ -99,7 +100,7 @@ def read_segmentation(path: Path) -> Segmentation:
     MissingExtraError
         If highdicom is not installed.
     """
-    hd = _highdicom()
+    hd = load_highdicom()
     with _explained(path):
         found = hd.seg.segread(path)
         fractional = found.SegmentationType == "FRACTIONAL"
@@ -145,15 +146,6 @@ def _segment(description: Any, values: NDArray[Any], threshold: float | None) ->
         algorithm=str(description.algorithm_type.value),
         algorithm_name="" if algorithm is None else str(algorithm.name),
     )
-
-
-def _highdicom() -> Any:
-    try:
-        import highdicom as hd
-        import highdicom.seg
-    except ImportError as error:
-        raise MissingExtraError("highdicom", "dicom") from error
-    return hd
 
 
 @contextmanager

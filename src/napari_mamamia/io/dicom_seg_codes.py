@@ -5,9 +5,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, MissingExtraError
 
-__all__ = ["SEGMENT_CODES", "AlgorithmType", "SegmentMeaning", "segment_description"]
+__all__ = [
+    "SEGMENT_CODES",
+    "AlgorithmType",
+    "SegmentMeaning",
+    "load_highdicom",
+    "segment_description",
+]
 
 AlgorithmType: TypeAlias = Literal["AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"]
 
@@ -85,3 +91,20 @@ def segment_description(hd: Any, number: int, name: str, meaning: SegmentMeaning
         tracking_id=f"{name} {number}",
         anatomic_regions=regions,
     )
+
+
+def load_highdicom() -> Any:
+    """Return the package highdicom with its parts for segmentations.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        import highdicom as hd
+        import highdicom.seg
+        import highdicom.sr
+    except ImportError as error:
+        raise MissingExtraError("highdicom", "dicom") from error
+    return hd

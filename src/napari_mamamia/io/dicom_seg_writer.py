@@ -14,13 +14,12 @@ from napari_mamamia.core.errors import (
     CaseError,
     FormatError,
     MamamiaError,
-    MissingExtraError,
     SaveError,
 )
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.dicom_seg import read_segmentation
-from napari_mamamia.io.dicom_seg_codes import SegmentMeaning, segment_description
+from napari_mamamia.io.dicom_seg_codes import SegmentMeaning, load_highdicom, segment_description
 from napari_mamamia.io.save import saving
 from napari_mamamia.io.sources import PhaseSource
 
@@ -76,7 +75,7 @@ def write_segmentation(
     SaveConflictError, SaveError
         As for every file that is written; `SaveError` also if it does not read back equal.
     """
-    _highdicom()
+    load_highdicom()
     turn = reorientation_to(grid, source_grid.orientation)
     first = source.files[0]
     require_same_grid(turn.target, source_grid, "the mask", f"the DICOM series of {first}")
@@ -103,7 +102,7 @@ def _made(
     software: str,
 ) -> Any:
     """Return the SEG object of masks ``(z, y, x, segment)`` on the slices of `source`."""
-    hd = _highdicom()
+    hd = load_highdicom()
     images = _source_images(source)
     described = [segment_description(hd, k, name, meaning) for k, name in enumerate(names, start=1)]
     return hd.seg.Segmentation(
@@ -186,16 +185,6 @@ def _source_image(path: Path) -> Any:
         if name not in image:
             setattr(image, name, "")
     return image
-
-
-def _highdicom() -> Any:
-    try:
-        import highdicom as hd
-        import highdicom.seg
-        import highdicom.sr
-    except ImportError as error:
-        raise MissingExtraError("highdicom", "dicom") from error
-    return hd
 
 
 @contextmanager

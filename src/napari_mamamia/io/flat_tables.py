@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,8 @@ Cell = str | float
 
 def flat_table_job(
     columns: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
+    rows: Iterable[Sequence[Cell]],
+    n_rows: int,
     path: Path,
     *,
     name: str = "table",
@@ -28,7 +30,8 @@ def flat_table_job(
     """Return a job that writes a head line and rows; the suffix says how, ``.csv`` or ``.xlsx``.
 
     Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
-    infinite ones are empty cells. `name` is the sheet's.
+    infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing
+    stays of a job that is closed before its end.
 
     Raises
     ------
@@ -41,15 +44,19 @@ def flat_table_job(
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        cells: Iterable[Sequence[Cell]] = [columns, *rows]
-        return write_workbook(cells, len(rows) + 1, path, name=name, overwrite=overwrite)
+        cells = chain([columns], rows)
+        return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
     if suffix == ".csv":
-        return _write_csv(columns, rows, path, overwrite)
+        return _write_csv(columns, rows, n_rows, path, overwrite)
     raise FormatError(f"expected a table as .csv or .xlsx, got {path}: choose one of them")
 
 
 def _write_csv(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], path: Path, overwrite: bool
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    n_rows: int,
+    path: Path,
+    overwrite: bool,
 ) -> Job[None]:
     with saving(path, overwrite=overwrite) as temporary:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
@@ -57,11 +64,11 @@ def _write_csv(
             done = 0
             for row in paced(rows):
                 if row is None:
-                    yield Progress(done, len(rows), f"Writing {path.name}")
+                    yield Progress(done, n_rows, f"Writing {path.name}")
                     continue
                 stream.write(",".join(map(_cell, row)) + _LINE_END)
                 done += 1
-        yield Progress(len(rows), len(rows), f"Writing {path.name}")
+        yield Progress(n_rows, n_rows, f"Writing {path.name}")
 
 
 def _cell(value: Cell) -> str:

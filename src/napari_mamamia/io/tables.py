@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.save import saving, write_text_atomically
-from napari_mamamia.io.workbook_writer import write_workbook
 
 __all__ = ["case_scores_job", "read_case_scores", "write_case_scores", "write_json"]
 
@@ -27,7 +26,6 @@ _LATER: Final = frozenset(
     {"diameter_reference_mm", "prediction_seconds", "peak_memory_bytes", "device", "tags"}
 )
 """Columns that came later: tables of before lack them."""
-_LINE_END: Final = "\n"
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
@@ -53,13 +51,12 @@ def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = 
         If the system refuses to write.
     """
     suffix = path.suffix.lower()
-    if suffix == ".xlsx":
-        cells = chain([_COLUMNS], map(_row, rows))
-        return write_workbook(cells, len(rows) + 1, path, name="case_scores", overwrite=overwrite)
     if suffix == ".parquet":
         return _write_parquet(rows, path, overwrite)
-    if suffix == ".csv":
-        return _write_csv(rows, path, overwrite)
+    if suffix in (".csv", ".xlsx"):
+        return flat_table_job(
+            _COLUMNS, map(_row, rows), len(rows), path, name="case_scores", overwrite=overwrite
+        )
     raise FormatError(
         f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
     )
@@ -111,33 +108,11 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
         If the system refuses to write.
     """
     text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text_atomically(path, text + _LINE_END, overwrite=overwrite)
-
-
-def _cell(value: str | float) -> str:
-    """Return one CSV cell; texts that hold a separator, quote or line end are quoted."""
-    if isinstance(value, str):
-        quoted = any(mark in value for mark in ',"\r\n') or value != value.strip()
-        return '"' + value.replace('"', '""') + '"' if quoted else str(value)
-    return repr(float(value)) if math.isfinite(value) else ""
+    write_text_atomically(path, text + "\n", overwrite=overwrite)
 
 
 def _row(row: CaseScore) -> list[str | float]:
     return [getattr(row, name) for name in _COLUMNS]
-
-
-def _write_csv(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Job[None]:
-    with saving(path, overwrite=overwrite) as temporary:
-        with temporary.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(",".join(_COLUMNS) + _LINE_END)
-            done = 0
-            for row in paced(rows):
-                if row is None:
-                    yield Progress(done, len(rows), f"Writing {path.name}")
-                    continue
-                stream.write(",".join(map(_cell, _row(row))) + _LINE_END)
-                done += 1
-        yield Progress(len(rows), len(rows), f"Writing {path.name}")
 
 
 def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Job[None]:

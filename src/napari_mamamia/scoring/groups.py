@@ -17,7 +17,6 @@ __all__ = [
     "Unassigned",
     "group_cases",
     "group_cases_job",
-    "group_each",
     "group_each_job",
 ]
 
@@ -104,18 +103,6 @@ def group_cases_job(
 
 Found = str | Unassigned
 """The label of a case's group, or the reason why it has none."""
-
-
-def group_each(
-    variable: str,
-    labels: Sequence[str],
-    case_ids: Sequence[str],
-    cohort: Cohort,
-    rule: Callable[[CaseRecord], Found],
-    empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
-) -> Grouping:
-    """Return what `group_each_job` finds."""
-    return run_job(group_each_job(variable, labels, case_ids, cohort, rule, empty_groups))
 
 
 def group_each_job(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final
 
+from napari_mamamia.core.child_process import end_group
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import PACE_S, Job, Progress
 from napari_mamamia.segmentation import worker_wire as wire
@@ -144,18 +144,8 @@ class WorkerProcess:
     def close(self) -> None:
         """End the process and wait until it is gone; it can be started again."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        with suppress(OSError):
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        if process is not None:
+            end_group(process)
 
 
 def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:

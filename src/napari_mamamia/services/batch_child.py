@@ -7,7 +7,6 @@ requests from its input, answers on its output, and ends when its parent does. N
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TypeVar
 
+from napari_mamamia.core.child_process import end_group
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
 
@@ -80,18 +80,8 @@ class Child:
     def kill(self) -> None:
         """End the process and those it started, and wait until they are gone."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        with suppress(OSError):
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        if process is not None:
+            end_group(process)
 
     def close(self) -> None:
         """End the process for good: there will be no other."""

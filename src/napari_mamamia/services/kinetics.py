@@ -246,9 +246,13 @@ def _write(
     cells = [astuple(row) for row in rows]
     for suffix in (".csv", ".xlsx"):
         path = (out / TABLE).with_suffix(suffix)
-        yield from flat_table_job(columns, cells, path, name="kinetics", overwrite=overwrite)
+        yield from flat_table_job(
+            columns, cells, len(cells), path, name="kinetics", overwrite=overwrite
+        )
     curves = [line for row in rows for line in _curve_rows(row)]
-    yield from flat_table_job(_CURVE_COLUMNS, curves, out / CURVES, overwrite=overwrite)
+    yield from flat_table_job(
+        _CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite
+    )
     content = {
         "software": software_version(),
         "created": now_utc(),

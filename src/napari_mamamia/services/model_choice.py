@@ -115,12 +115,34 @@ def open_model(
     Raises
     ------
     ModelError
-        If there is none, or it cannot be run.
+        If there is none, it cannot be run, or the weight-free one is asked for what it has not.
     """
     if any(own.name == wanted for own in segmenters()):
+        _require_no_network_choices(wanted, choices)
         return segmenter_named(wanted)
     entry = find_model(wanted, registry or default_registry())
     return planned(entry, choices, host)
+
+
+def _require_no_network_choices(name: str, choices: RunChoices) -> None:
+    """Raise `ModelError` where a choice would be passed over in silence."""
+    asked = {
+        f"--device {choices.device}": choices.device in ("cuda", "mps"),
+        f"--backend {choices.backend}": choices.backend == "openvino",
+        "--folds": bool(choices.folds),
+        "--step": choices.step != RunChoices().step,
+        "--no-mirroring": not choices.mirroring,
+        "--no-postprocessing": not choices.postprocessing,
+        "--recipe": bool(choices.recipe),
+        "--fit-time": bool(choices.give_up),
+        "--fast": choices.fast,
+    }
+    found = ", ".join(option for option, is_asked in asked.items() if is_asked)
+    if found:
+        raise ModelError(
+            f"{name} should run without choices that only a trained model has, got {found}: leave "
+            "them out, it runs on the processor in seconds"
+        )
 
 
 def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmenter:

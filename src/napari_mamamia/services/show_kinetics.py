@@ -249,7 +249,8 @@ def mask_numbers(case: Case, mask: NDArray[np.uint8], name: str) -> Job[KineticR
 
 def save_curve_table(plot: CurvePlot, path: Path) -> Job[Path]:
     """Return a job that writes the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
-    yield from flat_table_job(CURVE_COLUMNS, curve_rows(plot), path, name="curves", overwrite=True)
+    rows = curve_rows(plot)
+    yield from flat_table_job(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 

@@ -250,21 +250,6 @@ class EditingSession:
         difference = self.state.record(self.label, (where,), soft=False)
         return self._record(Edit(PAINTED_OUTSIDE), difference)
 
-    def replace_buffer(self, labels: NDArray[np.uint8]) -> Step | None:
-        """Edit another array from now on, such as when a layer's data was replaced.
-
-        What differs from the old one is recorded as a step.
-
-        Raises
-        ------
-        CaseError
-            If it is not a writable uint8 array of the grid's shape; the old buffer stays.
-        """
-        _require_buffer(labels, self.grid)
-        self.release()
-        self.state.labels = labels
-        return self.notice_external()
-
     def _settle(self) -> None:
         """Record a stroke in hand, and what came from outside, before a step."""
         self.release()

@@ -28,6 +28,10 @@ class _Threshold:
     tip: str
 
 
+_IN_A_ROW: Final = 3  # all six beside each other are wider than the dock
+_FAR_MORE: Final = 8
+_SER: Final = tuple(SER_COLOURS.values())
+
 _THRESHOLDS: Final = (
     _Threshold(
         "background",
@@ -102,17 +106,14 @@ class FtvControls(QWidget):
         self.value.setText(f"<b>FTV {found.volume_cc:.2f} cc</b>")
         self.value.setToolTip(found.settings.name)
         parts = zip(found.bins, SER_COLOURS.values(), strict=True)
-        cells = "".join(
-            f'<td align="right" style="padding-right:8px">'
-            f'<span style="color:{colour}">■</span> {part.volume_cc:.2f}</td>'
+        cells = [
+            f'<td style="padding-right:4px"><span style="color:{colour}">■</span>&nbsp;'
+            f"{part.volume_cc:.2f}&nbsp;cc&nbsp;{_percent(part.percent)}&nbsp;%</td>"
             for part, (_, _, colour) in parts
-        )
-        shares = "".join(
-            f'<td align="right" style="padding-right:8px">{_percent(part.percent)}</td>'
-            for part in found.bins
-        )
-        rows = f"<tr>{cells}<td>cc</td></tr><tr>{shares}<td>%</td></tr>"
-        self.bins.setText(f"<table cellspacing='0'>{rows}</table>")
+        ]
+        rows = (cells[at : at + _IN_A_ROW] for at in range(0, len(cells), _IN_A_ROW))
+        lines = "".join(f"<tr>{''.join(line)}</tr>" for line in rows)
+        self.bins.setText(f"<table cellspacing='0'>{lines}</table>")
         ranges = ", ".join(f"{name} SER {text.removeprefix('SER ')}" for text, name, _ in _SER)
         self.bins.setToolTip(f"Volume in cc and share in percent of each bin: {ranges}")
         dark = found.too_dark > _FAR_MORE * sum(part.voxels for part in found.bins)
@@ -200,10 +201,6 @@ class FtvControls(QWidget):
     def _reset(self) -> None:
         for one in _THRESHOLDS:
             self._sliders[one.field].setValue(one.start)
-
-
-_FAR_MORE: Final = 8
-_SER: Final = tuple(SER_COLOURS.values())
 
 
 def _percent(value: float) -> str:

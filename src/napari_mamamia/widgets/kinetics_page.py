@@ -202,6 +202,7 @@ class KineticsPage(Page):
         for place, (key, name, tip) in enumerate(_NUMBERS):
             cell: QLabel = named(QLabel(_UNKNOWN), f"kinetics_{key}", tip)
             cell.setAlignment(Qt.AlignmentFlag.AlignRight)
+            cell.setWordWrap(True)
             cell.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._cells[key] = cell
             grid.addWidget(QLabel(name), place, 0)

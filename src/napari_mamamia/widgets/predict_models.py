@@ -169,6 +169,7 @@ class PredictModels(QObject):
         def done(outcome: Outcome[ModelEntry]) -> None:
             if isinstance(outcome, Finished):
                 self._added = outcome.result.name
+                self._notifier.hint(f"Model {self._added} was added.")
                 self.reload()
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Adding a model", outcome.error)
