@@ -58,5 +58,5 @@ $(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
 
 $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
 	bash .ci/system-libraries window screen browser peers
-	$(PIP) torch==2.13.0 -e '.[pyqt6,segment,openvino,dicom,cluster,test,lint,bench]'
+	$(PIP) torch==2.13.0 -e '.[pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,bench]'
 	touch $@ $(VENV)/base.done $(VENV)/window.done

@@ -90,15 +90,15 @@ def runner(engine: str, threads: int) -> Callable[[list[np.ndarray], Grid], np.n
         return lambda arrays, grid: predictor.predict_single_npy_array(
             np.stack(arrays).astype(np.float32), {"spacing": list(grid.spacing_mm)}
         )
-    from napari_mamamia.segmentation.nnunet_engine import load_engine
-    from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+    from napari_mamamia.segmentation.engine_settings import EngineSettings
+    from napari_mamamia.segmentation.nnunet_engine import load_nnunet
     from napari_mamamia.segmentation.weights import recognise_model
 
     backend, precision = engine.split()
     settings = EngineSettings(
         mirroring=False, threads=threads, backend=backend, precision=precision
     )
-    loaded = run_job(load_engine(recognise_model(model_folder()), settings))
+    loaded = run_job(load_nnunet(recognise_model(model_folder()), settings))
     return lambda arrays, grid: run_job(loaded.predict(arrays, grid)).labels
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.weights import recognise_model
 
 torch = pytest.importorskip("torch")
@@ -30,7 +30,7 @@ def outputs_of(card, **settings):
     """Return a run's outputs on the model's grid, and the result."""
     from napari_mamamia.segmentation import nnunet_engine
 
-    engine = run_job(nnunet_engine.load_engine(card, EngineSettings(threads=1, **settings)))
+    engine = run_job(nnunet_engine.load_nnunet(card, EngineSettings(threads=1, **settings)))
     kept = []
     export = nnunet_engine.export_labels
 

@@ -12,7 +12,7 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.weights import recognise_model
 
 torch = pytest.importorskip("torch")
@@ -99,9 +99,9 @@ def stock_labels(root, arrays, spacing, settings, previous=None):
 
 
 def engine_of(root, settings):
-    from napari_mamamia.segmentation.nnunet_engine import load_engine
+    from napari_mamamia.segmentation.nnunet_engine import load_nnunet
 
-    return run_job(load_engine(recognise_model(root), settings))
+    return run_job(load_nnunet(recognise_model(root), settings))
 
 
 def our_labels(root, arrays, grid, settings, region=None):
@@ -166,14 +166,14 @@ def test_input_and_outputs_of_the_network_are_those_of_nnunet_to_the_bit(
     predictor.predict_logits_from_preprocessed_data = watched
     stacked = np.stack(arrays).astype(np.float32)
     predictor.predict_single_npy_array(stacked, {"spacing": list(grid.spacing_mm)})
-    averaged = nnunet_engine.Engine._averaged
+    averaged = nnunet_engine.NnUNetEngine._averaged
 
     def listening(engine, prepared, *rest):
         found = yield from averaged(engine, prepared, *rest)
         ours.extend([prepared.data, found[0]])
         return found
 
-    monkeypatch.setattr(nnunet_engine.Engine, "_averaged", listening)
+    monkeypatch.setattr(nnunet_engine.NnUNetEngine, "_averaged", listening)
     our_labels(root, arrays, grid, settings)
     assert torch.equal(ours[0], stock[0])
     assert ours[1].dtype == stock[1].dtype == torch.half

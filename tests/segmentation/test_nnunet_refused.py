@@ -10,7 +10,7 @@ import pytest
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.weights import recognise_model
 
 torch = pytest.importorskip("torch")
@@ -20,9 +20,9 @@ GRID = Grid((16, 16, 16), np.eye(4))
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet_engine import load_engine
+    from napari_mamamia.segmentation.nnunet_engine import load_nnunet
 
-    return run_job(load_engine(recognise_model(root), EngineSettings(**settings)))
+    return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
 
 
 def edited(root, change):

@@ -13,11 +13,11 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.segmentation.nnunet import NnUNetSegmenter
-from napari_mamamia.segmentation.nnunet_settings import EngineResult, EngineSettings, Ran
+from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran
 from napari_mamamia.segmentation.postprocess import PostKind, PostStep
 from napari_mamamia.segmentation.recipe import Recipe
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
+from napari_mamamia.segmentation.trained import TrainedSegmenter
 from napari_mamamia.segmentation.weights import recognise_model
 
 torch = pytest.importorskip("torch")
@@ -42,15 +42,15 @@ def case_of(phases=2, grid=GRID, seed=2):
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet_engine import load_engine
+    from napari_mamamia.segmentation.nnunet_engine import load_nnunet
 
-    return run_job(load_engine(recognise_model(root), EngineSettings(**settings)))
+    return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
 
 
 def test_importing_the_rooms_brings_no_torch():
     code = (
         "import sys, importlib, pkgutil\n"
-        "import napari_mamamia, napari_mamamia.segmentation.nnunet, napari_mamamia.cli\n"
+        "import napari_mamamia, napari_mamamia.segmentation.trained, napari_mamamia.cli\n"
         "import napari_mamamia.segmentation.weights, napari_mamamia.segmentation.recipe_input\n"
         "print([m for m in ('torch', 'openvino', 'nnunetv2', 'napari') if m in sys.modules])"
     )
@@ -59,7 +59,7 @@ def test_importing_the_rooms_brings_no_torch():
 
 
 def test_without_torch_the_pip_command_is_named(made, tmp_path, monkeypatch):
-    segmenter = NnUNetSegmenter(recognise_model(made.write_model(tmp_path, made.Spec())))
+    segmenter = TrainedSegmenter(recognise_model(made.write_model(tmp_path, made.Spec())))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[segment\]"):
         run_job(segmenter.predict(case_of()))
@@ -131,7 +131,7 @@ def test_the_probability_is_above_a_half_where_a_two_class_model_says_tumour(mad
 
 def test_a_prediction_carries_what_made_it(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec(folds=("0", "1"), mirror=(0,)))
-    segmenter = NnUNetSegmenter(recognise_model(root), EngineSettings(folds=("1",)))
+    segmenter = TrainedSegmenter(recognise_model(root), EngineSettings(folds=("1",)))
     prediction = run_job(segmenter.predict(case_of()))
     kept = dict(prediction.parameters)
     assert kept["folds"] == "1"
@@ -171,7 +171,7 @@ def two_balls():
 def segmenter_of(made, tmp_path, recipe=None):
     card = recognise_model(made.write_model(tmp_path, made.Spec()))
     runner = FixedRunner(two_balls())
-    return NnUNetSegmenter(card, recipe=recipe or Recipe(), runner=runner), runner
+    return TrainedSegmenter(card, recipe=recipe or Recipe(), runner=runner), runner
 
 
 def test_candidates_are_regions_by_size(made, tmp_path):

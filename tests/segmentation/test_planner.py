@@ -4,7 +4,7 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.planner import (
     LADDER,
     Budget,

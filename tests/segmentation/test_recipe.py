@@ -10,7 +10,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.postprocess import BreastArea, PostKind, PostStep
 from napari_mamamia.segmentation.recipe import (
     Normalise,

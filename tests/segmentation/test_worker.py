@@ -16,9 +16,9 @@ import pytest
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation import nnunet_host
-from napari_mamamia.segmentation.nnunet_host import EngineHost
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation import engine_host
+from napari_mamamia.segmentation.engine_host import EngineHost
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.planner import OutOfMemoryError
 from napari_mamamia.segmentation.shared_arrays import fetch, share, shared_folder
 from napari_mamamia.segmentation.weights import recognise_model
@@ -161,7 +161,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.weights import recognise_model
 from napari_mamamia.segmentation.worker_client import Worker
 grid = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
@@ -213,7 +213,7 @@ def test_other_settings_of_one_network_do_not_load_it_again(card, monkeypatch):
     assert half.passes == 2
     host.close()
     assert host._engine is None
-    assert nnunet_host.EngineHost()._engine is None
+    assert engine_host.EngineHost()._engine is None
 
 
 def test_a_shared_array_comes_back_bit_for_bit_and_its_folder_goes(tmp_path):

@@ -87,9 +87,9 @@ def test_the_engine_gives_what_plain_torch_gives():
 def test_an_engine_that_errs_is_found_out(monkeypatch, what):
     pytest.importorskip("dynamic_network_architectures")
     from napari_mamamia.segmentation import self_test
-    from napari_mamamia.segmentation.nnunet_engine import Engine
+    from napari_mamamia.segmentation.nnunet_engine import NnUNetEngine
 
-    right = Engine.predict
+    right = NnUNetEngine.predict
 
     def wrong(self, arrays, grid, **options):
         swapped = list(arrays)[::-1] if what == "channels" else arrays
@@ -97,7 +97,7 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
         labels = 1 - result.labels if what == "labels" else result.labels
         return SimpleNamespace(labels=labels)
 
-    monkeypatch.setattr(Engine, "predict", wrong)
+    monkeypatch.setattr(NnUNetEngine, "predict", wrong)
     if what == "weights":
         from napari_mamamia.segmentation import nnunet_engine
 

@@ -13,7 +13,7 @@ from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.provenance import read_provenance
 from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.segmentation.nnunet_host import EngineHost
+from napari_mamamia.segmentation.engine_host import EngineHost
 from napari_mamamia.segmentation.planner import LADDER
 from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.data_set import open_data_set

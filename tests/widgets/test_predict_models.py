@@ -7,7 +7,7 @@ import pytest
 
 from napari_mamamia.core.errors import MissingExtraError, ModelError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
 from napari_mamamia.segmentation.planner import LADDER, RunPlan
 from napari_mamamia.segmentation.registry import ModelEntry

@@ -41,7 +41,7 @@ class DeviceName(StrEnum):
 
 
 class BackendName(StrEnum):
-    """Names of `segmentation.nnunet_settings.BACKENDS`, and the choice between them."""
+    """Names of `segmentation.engine_settings.BACKENDS`, and the choice between them."""
 
     AUTO = "auto"
     TORCH = "torch"

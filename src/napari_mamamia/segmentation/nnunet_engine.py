@@ -25,6 +25,7 @@ from napari_mamamia.segmentation.device import (
     release_memory,
     threads_set,
 )
+from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.nnunet_checkpoint import Checkpoint, load_checkpoint
 from napari_mamamia.segmentation.nnunet_export import export_labels, export_probability
 from napari_mamamia.segmentation.nnunet_files import model_cache, unpack
@@ -32,7 +33,6 @@ from napari_mamamia.segmentation.nnunet_network import build_network, put_weight
 from napari_mamamia.segmentation.nnunet_plans import Plans, read_plans
 from napari_mamamia.segmentation.nnunet_prepare import Prepared, model_frame, prepare
 from napari_mamamia.segmentation.nnunet_resample import target_shape
-from napari_mamamia.segmentation.nnunet_settings import EngineResult, EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.nnunet_tiles import (
     Forward,
     TileGrid,
@@ -44,7 +44,7 @@ from napari_mamamia.segmentation.nnunet_tiles import (
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.weights import ModelCard, ModelKind
 
-__all__ = ["Engine", "load_engine"]
+__all__ = ["NnUNetEngine", "load_nnunet"]
 
 _TOTAL: Final = 1000  # steps of a whole run: preparing, predicting, writing
 _PREPARED: Final = 80
@@ -53,8 +53,8 @@ _MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region'
 
 
 @dataclass(slots=True, eq=False)
-class Engine:
-    """A loaded model. Make it with `load_engine`; let go of it with `close`."""
+class NnUNetEngine:
+    """A loaded model. Make it with `load_nnunet`; let go of it with `close`."""
 
     card: ModelCard
     plans: Plans
@@ -62,7 +62,7 @@ class Engine:
     device: str
     network: nn.Module
     checkpoints: tuple[tuple[str, Checkpoint], ...]
-    first_stage: "Engine | None" = None
+    first_stage: "NnUNetEngine | None" = None
     _filled: str = field(default="", repr=False)
     _compiled: dict[str, Forward] = field(default_factory=dict, repr=False)
 
@@ -315,7 +315,7 @@ class Engine:
         )
 
 
-def load_engine(card: ModelCard, settings: EngineSettings | None = None) -> Job[Engine]:
+def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> Job[NnUNetEngine]:
     """Return a job that loads a model: unpacks a zip, reads weights as data, builds the network.
 
     Raises
@@ -350,7 +350,7 @@ def load_engine(card: ModelCard, settings: EngineSettings | None = None) -> Job[
         plans.configuration.architecture, plans.inputs, plans.labels.heads, trainer, str(root)
     )
     put_weights(network, checkpoints[0][1])
-    engine = Engine(
+    engine = NnUNetEngine(
         card, plans, settings, device, network.to(device), checkpoints, _filled=checkpoints[0][0]
     )
     if plans.configuration.previous_stage:
@@ -361,7 +361,7 @@ def load_engine(card: ModelCard, settings: EngineSettings | None = None) -> Job[
 
 def _first_stage(
     root: Path, card: ModelCard, plans: Plans, settings: EngineSettings
-) -> Job[Engine]:
+) -> Job[NnUNetEngine]:
     """Load the model whose labels a cascade's second stage refines; it lies beside it."""
     from napari_mamamia.segmentation.weights import recognise_model
 
@@ -370,7 +370,7 @@ def _first_stage(
     before = recognise_model(folder, inner="", checksums=bool(card.sha256))
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
     own = replace(settings, folds=folds, checkpoint="", keep_probability=False)
-    return (yield from load_engine(before, own))
+    return (yield from load_nnunet(before, own))
 
 
 def _checkpoints(

@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet_files import model_cache
 from napari_mamamia.segmentation.nnunet_plans import Plans
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet_tiles import Forward
 
 __all__ = ["compiled_network"]

@@ -12,10 +12,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.breast import breast_mask
+from napari_mamamia.segmentation.engine_host import EngineHost, Host, HostedRunner
+from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.memory import free_memory_bytes
-from napari_mamamia.segmentation.nnunet import NnUNetSegmenter
-from napari_mamamia.segmentation.nnunet_host import EngineHost, Host, HostedRunner
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.paces import known_pace, pace_of_run, remember_pace
 from napari_mamamia.segmentation.planner import (
     WORKING_SHARE,
@@ -33,6 +32,7 @@ from napari_mamamia.segmentation.recipe import Recipe, RegionKind
 from napari_mamamia.segmentation.recipe_input import channel_names, input_grid
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Prediction, Prompt
 from napari_mamamia.segmentation.stages import part
+from napari_mamamia.segmentation.trained import TrainedSegmenter
 from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["Estimate", "PlannedSegmenter"]
@@ -69,7 +69,7 @@ class PlannedSegmenter:
     Parameters
     ----------
     card, settings, recipe
-        As in `NnUNetSegmenter`.
+        As in `TrainedSegmenter`.
     host
         Where it runs: a `Worker`, or this process.
     budget
@@ -127,7 +127,7 @@ class PlannedSegmenter:
         ------
         ModelError
             If the estimate is over the limit and nothing more may be given up, or the limit is
-            reached; see also `NnUNetSegmenter.predict`.
+            reached; see also `TrainedSegmenter.predict`.
         """
         started = time.monotonic()
         plan: RunPlan | None = None
@@ -171,7 +171,7 @@ class PlannedSegmenter:
         left_s = None
         if limit_s is not None:
             left_s = max(started + WORKING_SHARE * limit_s - time.monotonic(), 0.0)
-        inner = NnUNetSegmenter(self.card, settings, recipe, left_s, runner, breast)
+        inner = TrainedSegmenter(self.card, settings, recipe, left_s, runner, breast)
         found = yield from inner.predict(case, prompt)
         self._require_whole(runner)
         self._remember(runner, settings, case.grid)
@@ -255,8 +255,8 @@ class PlannedSegmenter:
     def _folds(self) -> tuple[str, ...]:
         return self._asked().folds or self.card.folds
 
-    def _plain(self) -> NnUNetSegmenter:
-        return NnUNetSegmenter(self.card, self.settings, self.recipe)
+    def _plain(self) -> TrainedSegmenter:
+        return TrainedSegmenter(self.card, self.settings, self.recipe)
 
 
 def _breast(case: Case) -> Job[BreastArea]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 
 __all__ = [
     "LADDER",

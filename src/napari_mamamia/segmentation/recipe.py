@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.save import write_text_atomically
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.postprocess import PostKind, PostStep, check_order
 
 __all__ = [

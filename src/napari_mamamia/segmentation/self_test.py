@@ -24,10 +24,10 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.nnunet_engine import load_engine
+from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.engines import load_engine
 from napari_mamamia.segmentation.nnunet_network import build_network
 from napari_mamamia.segmentation.nnunet_plans import read_plans
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
 from napari_mamamia.segmentation.weights import recognise_model
 
 __all__ = ["BLOCK", "SelfTest", "run_test_block"]

@@ -20,7 +20,7 @@ from typing import IO, Any, Final, TextIO
 from napari_mamamia.core.progress import Cancelled, Job
 from napari_mamamia.core.provenance import process_peak_memory_bytes
 from napari_mamamia.segmentation import worker_wire as wire
-from napari_mamamia.segmentation.nnunet_host import EngineHost
+from napari_mamamia.segmentation.engine_host import EngineHost
 from napari_mamamia.segmentation.shared_arrays import fetch, share
 
 __all__ = ["main"]

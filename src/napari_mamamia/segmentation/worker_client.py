@@ -14,7 +14,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import PACE_S, Job, Progress
 from napari_mamamia.segmentation import worker_wire as wire
 from napari_mamamia.segmentation.device import require_openvino, require_torch
-from napari_mamamia.segmentation.nnunet_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.shared_arrays import (
     fetch,
     share,
@@ -29,7 +29,7 @@ _IDLE_S: Final = 600.0
 
 
 class Worker:
-    """A process of its own for models; implements `nnunet_host.Host`.
+    """A process of its own for models; implements `engine_host.Host`.
 
     It is started at the first request, serves one at a time, ends after `idle_s` seconds without
     work, and is started again when it is needed. Its methods may be called from any thread.

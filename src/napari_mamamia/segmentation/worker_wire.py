@@ -17,7 +17,7 @@ from napari_mamamia.core.errors import (
     SaveError,
 )
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings, Ran, TilePlan
+from napari_mamamia.segmentation.engine_settings import EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.planner import OutOfMemoryError
 from napari_mamamia.segmentation.shared_arrays import SharedArray
 from napari_mamamia.segmentation.weights import ModelCard, WeightFile, recognise_model

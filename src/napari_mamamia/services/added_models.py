@@ -7,7 +7,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.device import require_torch
-from napari_mamamia.segmentation.nnunet_host import Host
+from napari_mamamia.segmentation.engine_host import Host
 from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
 from napari_mamamia.segmentation.recipe_input import phases_needed
 from napari_mamamia.segmentation.registry import (

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.nnunet_host import EngineHost, Host
-from napari_mamamia.segmentation.nnunet_settings import EngineSettings
+from napari_mamamia.segmentation.engine_host import EngineHost, Host
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.planned import PlannedSegmenter
 from napari_mamamia.segmentation.planner import Budget, Rung
 from napari_mamamia.segmentation.recipe import Recipe

@@ -13,7 +13,7 @@ from napari_mamamia.io.preferences import Preferences, load_preferences, save_pr
 from napari_mamamia.io.protocol import Protocol, read_protocol
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.kinetics.timing import choose_phases
-from napari_mamamia.segmentation.nnunet_host import Host
+from napari_mamamia.segmentation.engine_host import Host
 from napari_mamamia.segmentation.planned import Estimate
 from napari_mamamia.segmentation.registry import ModelEntry
 from napari_mamamia.segmentation.segmenter import Prediction, Segmenter

@@ -1,4 +1,4 @@
-"""`NnUNetSegmenter`: a trained nnU-Net behind the `Segmenter` protocol; torch is loaded late."""
+"""`TrainedSegmenter`: a trained network behind the `Segmenter` protocol; torch is loaded late."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.breast import breast_mask
-from napari_mamamia.segmentation.device import require_openvino, require_torch
-from napari_mamamia.segmentation.nnunet_settings import EngineResult, EngineSettings
+from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings
+from napari_mamamia.segmentation.engines import load_engine
 from napari_mamamia.segmentation.postprocess import BreastArea, Change, apply_steps
 from napari_mamamia.segmentation.prompts import clicked_voxel
 from napari_mamamia.segmentation.recipe import Recipe
@@ -26,7 +26,7 @@ from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click, P
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.weights import ModelCard
 
-__all__ = ["NnUNetSegmenter", "Runner"]
+__all__ = ["Runner", "TrainedSegmenter"]
 
 _MOST_CANDIDATES: Final = 5
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
@@ -52,8 +52,8 @@ class Runner(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class NnUNetSegmenter:
-    """A trained nnU-Net model; its network is loaded at the first case and kept.
+class TrainedSegmenter:
+    """A trained model of any kind; its network is loaded at the first case and kept.
 
     Parameters
     ----------
@@ -93,7 +93,10 @@ class NnUNetSegmenter:
     def note(self) -> str:
         """What a reader of the result must know."""
         licence = "its licence is in the model's folder" if self.card.licence else "licence unknown"
-        return f"nnU-Net model {self.card.name}, weights {self.card.sha256[:12]}, {licence}"
+        return (
+            f"{self.card.kind.value} model {self.card.name}, weights {self.card.sha256[:12]}, "
+            f"{licence}"
+        )
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
         """Return a job that segments `case`; progress counts to 1000.
@@ -148,12 +151,7 @@ class NnUNetSegmenter:
 
     def _loaded(self) -> Job[Runner]:
         if self.runner is None:
-            require_torch()
             settings = self.recipe.settings(self.settings)
-            if settings.backend == "openvino":
-                require_openvino()
-            from napari_mamamia.segmentation.nnunet_engine import load_engine
-
             self.runner = yield from load_engine(self.card, settings)
         return self.runner
 

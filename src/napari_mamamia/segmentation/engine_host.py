@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from numpy.typing import NDArray
 
@@ -11,14 +11,11 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.device import require_openvino, require_torch
-from napari_mamamia.segmentation.nnunet_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.engines import Engine, load_engine
 from napari_mamamia.segmentation.planner import OutOfMemoryError
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.weights import ModelCard
-
-if TYPE_CHECKING:
-    from napari_mamamia.segmentation.nnunet_engine import Engine
 
 __all__ = ["EngineHost", "Host", "HostedRunner"]
 
@@ -61,7 +58,7 @@ class Host(Protocol):
 class EngineHost:
     """Runs models in this process. `kill_at` has no meaning here: only a process can be ended."""
 
-    _engine: "Engine | None" = field(default=None, repr=False)
+    _engine: Engine | None = field(default=None, repr=False)
     _key: tuple[Any, ...] = field(default=(), repr=False)
 
     def plan(
@@ -114,13 +111,8 @@ class EngineHost:
             self._engine.close()
         self._engine, self._key = None, ()
 
-    def _ready(self, card: ModelCard, settings: EngineSettings) -> Job["Engine"]:
+    def _ready(self, card: ModelCard, settings: EngineSettings) -> Job[Engine]:
         """Return the engine for `settings`, loaded anew only where the network itself differs."""
-        require_torch()
-        if settings.backend == "openvino":
-            require_openvino()
-        from napari_mamamia.segmentation.nnunet_engine import load_engine
-
         key = _identity(card, settings)
         if self._engine is None or self._key != key:
             self.close()

@@ -1,0 +1,80 @@
+"""`Engine`: a loaded model of any kind, and the one place that picks what loads which kind."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
+from napari_mamamia.segmentation.device import require_openvino, require_torch
+from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.model_kinds import ModelKind
+from napari_mamamia.segmentation.weights import ModelCard
+
+__all__ = ["Engine", "load_engine"]
+
+
+class Engine(Protocol):
+    """A model loaded once, kept warm, and run on any number of cases."""
+
+    settings: EngineSettings
+
+    def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
+        """Return what a case on `grid` would cost."""
+        ...
+
+    def predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case; progress comes with every tile.
+
+        Parameters
+        ----------
+        arrays
+            One ``(z, y, x)`` volume for each of the model's channels, on `grid`.
+        region
+            Box of the case outside which everything becomes background.
+        deadline
+            Value of ``time.monotonic()`` at which to stop.
+        """
+        ...
+
+    def run_one_tile(self) -> None:
+        """Run the network once on an empty tile, to measure how long it takes."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the network, and give a graphics card its memory back."""
+        ...
+
+
+def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
+    """Return a job that loads a model of any kind that can be run; its weights are read as data.
+
+    Raises
+    ------
+    ModelError
+        If the kind cannot be run, or the model cannot be loaded; the message says why.
+    MissingExtraError
+        If what runs it is not installed.
+    """
+    if card.missing:
+        raise ModelError("; ".join(card.missing))
+    require_torch()
+    if settings.backend == "openvino":
+        require_openvino()
+    if card.kind is ModelKind.NNUNET:
+        from napari_mamamia.segmentation.nnunet_engine import load_nnunet
+
+        return (yield from load_nnunet(card, settings))
+    raise ModelError(
+        f"{card.path} should be a model that can be run, but is {card.kind.value}: choose another"
+    )
