@@ -15,79 +15,108 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import napari
 
+    from napari_mamamia.widgets.dock import MamamiaDock
+
 WIDTH, HEIGHT = 1400, 900
-DEMO_CASES, DEMO_SEED = 12, 2026
+FIRST_CASE = "PHANTOM_001"
 
 
 def main() -> None:
-    """Make the demo's data set, predict its first case, take the picture."""
+    """Make the demo once and take every picture from it."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "images"
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NAPARI_CONFIG"] = str(Path(folder) / "settings.yaml")
         os.environ["MAMAMIA_CONFIG_DIR"] = folder
-        _take(Path(folder), target / "window.png")
-        _take_refine(Path(folder) / "refine", target / "refine.png")
-        _take_batch(Path(folder) / "demo", target / "batch.png")
+        demo = _make_demo(Path(folder) / "demo")
+        _take(demo, target / "window.png")
+        _take_predict(demo, target / "predict.png")
+        _take_kinetics(demo, target / "kinetics.png")
+        _take_planes(demo, target / "planes.png")
+        _take_refine(demo, target / "refine.png")
+        _take_batch(demo, target / "batch.png")
 
 
-def _take(folder: Path, picture: Path) -> None:
+def _make_demo(folder: Path) -> Path:
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.services.demo import make_demo
+
+    return run_job(make_demo(folder)).data_set
+
+
+def _window(data_set: Path, page: str, case_id: str = "") -> "tuple[napari.Viewer, MamamiaDock]":
+    """Return a window with the dock on a page, and the case read if one is named."""
     import napari
 
-    from napari_mamamia.core.progress import run_job
-    from napari_mamamia.phantom import write_data_set
     from napari_mamamia.widgets.place import show_dock
 
-    data_set = folder / "dataset"
-    run_job(write_data_set(data_set, n_cases=DEMO_CASES, seed=DEMO_SEED))
     viewer = napari.Viewer(title="napari", show=True)
     viewer.theme = "dark"
     viewer.window.resize(WIDTH, HEIGHT)
-    panel = show_dock(viewer, "Cases")
-    panel.open_data_set(data_set, "PHANTOM_001")
-    _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
-    panel.predict()
-    _wait(lambda: "prediction" in panel.session.masks)
-    panel.go_to_lesion()
-    _wait(lambda: not panel.jobs.is_running("lesion"))
-    viewer.reset_view()
-    panel.show_page("Score")
-    dice = panel.findChild(object, "score_prediction_dsc")
-    _wait(lambda: dice.text() != "–")
-    _wait(_after(1.0))
+    panel = show_dock(viewer, page)
+    panel.session.set_reader("Ana")
+    panel.header.set_reader("Ana")
+    if case_id:
+        panel.open_data_set(data_set, case_id)
+        _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    else:
+        panel.open_data_set(data_set)
+        _wait(lambda: panel.session.opened is not None)
+    return viewer, panel
+
+
+def _keep(viewer: "napari.Viewer", panel: "MamamiaDock", picture: Path) -> None:
+    """Save the whole window and close it."""
+    _wait(_after(1.5))
     viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
     panel.close_down()
     viewer.close()
 
 
-def _take_refine(folder: Path, picture: Path) -> None:
-    """Refine the demo's first prediction: two strokes, the brush at the tumour's edge."""
-    import napari
+def _go_to_lesion(viewer: "napari.Viewer", panel: "MamamiaDock") -> None:
+    panel.go_to_lesion()
+    _wait(lambda: not panel.jobs.is_running("lesion"))
+
+
+def _take(data_set: Path, picture: Path) -> None:
+    """Show a prediction beside its reference, and its scores."""
+    viewer, panel = _window(data_set, "Cases", FIRST_CASE)
+    panel.predict()
+    _wait(lambda: "prediction" in panel.session.masks)
+    _go_to_lesion(viewer, panel)
+    viewer.reset_view()
+    panel.show_page("Score")
+    dice = panel.findChild(object, "score_prediction_dsc")
+    _wait(lambda: dice.text() != "–")
+    _keep(viewer, panel, picture)
+
+
+def _take_predict(data_set: Path, picture: Path) -> None:
+    """Show what a model gets, and the candidates that it gave."""
+    viewer, panel = _window(data_set, "Predict", FIRST_CASE)
+    panel.predict()
+    _wait(lambda: "prediction" in panel.session.masks)
+    panel.show_page("Predict")
+    _go_to_lesion(viewer, panel)
+    viewer.reset_view()
+    _keep(viewer, panel, picture)
+
+
+def _take_refine(data_set: Path, picture: Path) -> None:
+    """Show two strokes on a prediction, the brush at the tumour's edge."""
     from qtpy.QtCore import QPoint
     from qtpy.QtTest import QTest
 
     from napari_mamamia.core.edits import Action, Brush
-    from napari_mamamia.core.progress import run_job
-    from napari_mamamia.phantom import write_data_set
-    from napari_mamamia.widgets.place import show_dock
     from napari_mamamia.widgets.refine_state import PaintTool
 
-    run_job(write_data_set(folder, n_cases=1, seed=DEMO_SEED))
-    viewer = napari.Viewer(title="napari", show=True)
-    viewer.theme = "dark"
-    viewer.window.resize(WIDTH, HEIGHT)
-    panel = show_dock(viewer, "Refine")
-    panel.session.set_reader("Ana")
-    panel.header.set_reader("Ana")
-    panel.open_data_set(folder, "PHANTOM_001")
-    _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    viewer, panel = _window(data_set, "Refine", FIRST_CASE)
     panel.predict()
     _wait(lambda: "prediction" in panel.session.masks)
     panel.show_page("Refine")
     panel.editing.start(panel.session.masks["prediction"].role)
     _wait(lambda: panel.measure.images is not None)
-    panel.go_to_lesion()
-    _wait(lambda: not panel.jobs.is_running("lesion"))
+    _go_to_lesion(viewer, panel)
     viewer.scene.camera.zoom *= 4
     panel.painting.set_tool(PaintTool.SMARTPAINT)
     panel.painting.set_brush(Brush(radius_mm=6.0))
@@ -97,10 +126,50 @@ def _take_refine(folder: Path, picture: Path) -> None:
         panel.editing.mask.release()
     native = viewer.window._qt_viewer.canvas.native
     QTest.mouseMove(native, QPoint(native.width() // 2 + 60, native.height() // 2 + 20))
-    _wait(_after(1.5))
-    viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
-    panel.close_down()
-    viewer.close()
+    _keep(viewer, panel, picture)
+
+
+def _take_kinetics(data_set: Path, picture: Path) -> None:
+    """Show curve types over the tumour, its curve, and the functional tumour volume."""
+    from napari_mamamia.services.show_kinetics import MapKind
+
+    viewer, panel = _window(data_set, "Kinetics", FIRST_CASE)
+    _wait(lambda: "reference" in panel.session.masks)
+    page, maps = panel.kinetics_page, panel.kinetic_map
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.TYPE))
+    _wait(lambda: maps.shown is not None and maps.is_full)
+    page.to_curves.click()
+    _wait(lambda: len(panel.curves_flow.plot().lines) > 0)
+    _wait(_after(0.5))
+    viewer.scene.camera.zoom *= 2
+    _go_to_lesion(viewer, panel)
+    _keep(viewer, panel, picture)
+
+
+def _take_planes(data_set: Path, picture: Path) -> None:
+    """Show three linked planes at the tumour."""
+    from napari_mamamia.widgets.planes import Layout
+
+    viewer, panel = _window(data_set, "Cases", FIRST_CASE)
+    _wait(lambda: "reference" in panel.session.masks)
+    panel.planes.set_layout(Layout.PLANES)
+    _wait(lambda: not panel.planes.is_building)
+    _go_to_lesion(viewer, panel)
+    _keep(viewer, panel, picture)
+
+
+def _take_batch(data_set: Path, picture: Path) -> None:
+    """Show a data set scored in the window, and its fourth worst case."""
+    viewer, panel = _window(data_set, "Batch scoring")
+    page = panel.batch_page
+    page.start.click()
+    _wait(lambda: not panel.jobs.is_running("batch"))
+    page.replace.click()
+    _wait(lambda: not panel.jobs.is_running("batch"))
+    panel.results_flow.open_case(panel.results.case_ids()[3])
+    _wait(lambda: panel.header.agreement.isVisible() and panel.session.case.is_loaded)
+    viewer.reset_view()
+    _keep(viewer, panel, picture)
 
 
 def _middle(viewer: "napari.Viewer") -> tuple[float, ...]:
@@ -110,35 +179,6 @@ def _middle(viewer: "napari.Viewer") -> tuple[float, ...]:
     rows, columns = (axis - (viewer.dims.ndim - 3) for axis in viewer.dims.displayed)
     place[rows], place[columns] = down, across
     return tuple(place)
-
-
-def _take_batch(folder: Path, picture: Path) -> None:
-    """Score the demo's predictions in the window and open the fourth worst case."""
-    import napari
-
-    from napari_mamamia.core.progress import run_job
-    from napari_mamamia.services.demo import make_demo
-    from napari_mamamia.widgets.place import show_dock
-
-    demo = run_job(make_demo(folder))
-    viewer = napari.Viewer(title="napari", show=True)
-    viewer.theme = "dark"
-    viewer.window.resize(WIDTH, HEIGHT)
-    panel = show_dock(viewer, "Batch scoring")
-    panel.open_data_set(demo.data_set)
-    _wait(lambda: panel.session.opened is not None)
-    page = panel.batch_page
-    page.start.click()
-    _wait(lambda: not panel.jobs.is_running("batch"))
-    page.replace.click()
-    _wait(lambda: not panel.jobs.is_running("batch"))
-    panel.results_flow.open_case(panel.results.case_ids()[3])
-    _wait(lambda: panel.header.agreement.isVisible() and panel.session.case.is_loaded)
-    viewer.reset_view()
-    _wait(_after(1.0))
-    viewer.window.screenshot(str(picture), flash=False, canvas_only=False)
-    panel.close_down()
-    viewer.close()
 
 
 def _after(seconds: float) -> Callable[[], bool]:

@@ -432,6 +432,18 @@ def test_a_press_in_any_plane_paints_the_mask_there_and_all_planes_draw_it(paint
         assert np.shares_memory(copy_in(pane, Role.REFINED).data, mask)
 
 
+def test_what_is_painted_with_naparis_own_brush_is_drawn_in_the_other_planes(qtbot, painting):
+    mask = painting.session.mask(Role.REFINED).buffer
+    sagittal = painting.planes.panes[0]
+    painting.planes.go_to((3, 5, 5))
+    drawn = []
+    copy_in(sagittal, Role.REFINED).events.labels_update.connect(drawn.append)
+    assert mask[3, 5, 5] == 0
+    painting.scene.layer(Role.REFINED).paint((3, 14, 5), 1)  # of 20 rows, counted from the other end
+    assert mask[3, 5, 5] == 1
+    qtbot.waitUntil(lambda: bool(drawn))
+
+
 def test_a_flat_brush_paints_in_the_plane_that_it_is_used_in(painting):
     mask = painting.session.mask(Role.REFINED).buffer
     brush = painting.painting.state.brush

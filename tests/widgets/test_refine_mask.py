@@ -251,7 +251,7 @@ def test_a_single_slice_is_painted_and_its_slice_only(qtbot, adopted):
     qtbot.waitUntil(lambda: dock.measure.images is not None)
     stroke(dock, (0.0, 15.0, 15.0), Brush(radius_mm=5.0, tolerance=4.0))
     assert dock.editing.live.labels.sum() > 10
-    assert "strokes are not kept" in dock.header.saved.text()
+    assert "strokes not kept" in dock.header.saved.text()
 
 
 def test_a_case_without_a_late_phase_says_that_two_features_are_compared(qtbot, adopted):

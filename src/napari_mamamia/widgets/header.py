@@ -36,6 +36,7 @@ __all__ = ["Header", "MaskChip"]
 _LINE_HEIGHT = 24
 _PROGRESS_WIDTH = 60
 _MOST_READER_WIDTH = 130
+_SAVED_TIP = "Whether the edited mask is saved, and its strokes are kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Header(QFrame):
     def set_saved(self, text: str, level: Level = Level.HINT) -> None:
         """Show the saved state of the edited mask."""
         self.saved.setText(text)
+        self.saved.setToolTip(f"{_SAVED_TIP}: {text}" if text else _SAVED_TIP)
         set_level(self.saved, level)
 
     def set_reader(self, name: str | None) -> None:
@@ -219,7 +221,7 @@ class Header(QFrame):
         return self.agreement
 
     def _make_state(self) -> QStackedWidget:
-        self.saved: QLabel = named(QLabel(), "header_saved", "Whether the edited mask is saved")
+        self.saved: QLabel = named(QLabel(), "header_saved", _SAVED_TIP)
         self.saved.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.progress: QProgressBar = named(
             QProgressBar(), "header_progress", "How far the running work is"

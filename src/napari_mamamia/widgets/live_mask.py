@@ -126,7 +126,9 @@ class LiveMask(QObject):
         live = self.live
         if live is None or live.is_painting:
             return
-        if notice_painting(live) is not None:
+        step = notice_painting(live)
+        if step is not None:
+            self._scene.redraw_box(Role.REFINED, step.difference.box)
             self.stepped.emit()
 
     # ------------------------------------------------------------------ editing

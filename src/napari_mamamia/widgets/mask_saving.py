@@ -91,8 +91,8 @@ class MaskSaving(QObject):
         if self.open is None:
             return ""
         if self.open.journal is None:
-            return "strokes are not kept: no workspace"
-        return "strokes NOT kept, see below" if self.open.problem else "every stroke kept"
+            return "strokes not kept"
+        return "strokes NOT kept" if self.open.problem else "strokes kept"
 
     # ----------------------------------------------------------------- following
 
