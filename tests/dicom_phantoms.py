@@ -26,8 +26,11 @@ def dce_values(phase, shape=SHAPE, enhancing=True):
     return values
 
 
-def write_image(path, values, *, syntax=EXPLICIT, **elements):
-    """Write one MR file of a plane; keyword arguments add, replace or (None) remove elements."""
+def write_image(path, values, *, syntax=EXPLICIT, then=None, **elements):
+    """Write one MR file of a plane; keyword arguments add, replace or (None) remove elements.
+
+    `then` is called with the data set, such as to add private elements.
+    """
     import pydicom
 
     image = pydicom.Dataset()
@@ -57,6 +60,8 @@ def write_image(path, values, *, syntax=EXPLICIT, **elements):
     for name, value in wanted.items():
         if value is not None:
             setattr(image, name, value)
+    if then is not None:
+        then(image)
     image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
     image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
     is_big = syntax == BIG_ENDIAN

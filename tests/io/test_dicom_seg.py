@@ -1,5 +1,6 @@
 """DICOM SEG: written on a series, read back, accepted by dcmtk and dicom3tools; foreign ones."""
 
+import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,10 +15,17 @@ from napari_mamamia.io.dicom_seg import read_segmentation
 from napari_mamamia.io.dicom_seg_codes import SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
 from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.sources import PhaseSource
 from napari_mamamia.io.volumes import read_phase_header
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("highdicom")
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
 
 MR = "1.2.840.10008.5.1.4.1.1.4"
 SHAPE = (5, 12, 10)
@@ -214,15 +222,124 @@ def test_an_image_is_no_segmentation(tmp_path):
         read_segmentation(image)
 
 
+# ------------------------------------------------------- one file that holds several phases
+
+PHASES = 3
+
+
+def write_enhanced(folder: Path, **elements) -> Path:
+    """Write an enhanced file of 3 phases whose frames run place by place; its UID is 2.25.9."""
+    volumes = np.stack([phantoms.dce_values(k) for k in range(PHASES)])
+    times = [f"2020010112{k:02d}00" for k in range(PHASES)]
+    phantoms.write_enhanced(
+        folder / "all.dcm", volumes, times,
+        SOPInstanceUID="2.25.9", FrameOfReferenceUID="2.25.6", PatientID="TEST",
+        PatientName="Test^Phantom", PatientBirthDate="", PatientSex="F", StudyDate="20200101",
+        StudyTime="120000", StudyID="1", AccessionNumber="", ReferringPhysicianName="",
+        Manufacturer="none", InstanceNumber=1, **elements,
+    )  # fmt: skip
+    return folder
+
+
+def enhanced_phase(folder: Path, phase: int):
+    source = find_data_set(folder).cases[0].phases[phase]
+    return source, read_phase_header(source).grid
+
+
+def cube_on(grid):
+    labels = np.zeros(grid.shape, np.uint8)
+    labels[1:3, 4:9, 5:12] = 1
+    labels[2:4, 11:13, 2:4] = 2
+    return labels
+
+
+@pytest.mark.parametrize("phase", range(PHASES))
+def test_a_segmentation_names_the_frames_of_its_phase_only(tmp_path, phase):
+    source, grid = enhanced_phase(write_enhanced(tmp_path / "study"), phase)
+    labels, path = cube_on(grid), tmp_path / "seg.dcm"
+    write_segmentation(labels, NAMES, grid, source, grid, BY_MODEL, path)
+    seg = pydicom.dcmread(path)
+    named = {
+        (
+            int(group.SegmentIdentificationSequence[0].ReferencedSegmentNumber),
+            float(group.PlanePositionSequence[0].ImagePositionPatient[2]),
+        ): group.DerivationImageSequence[0].SourceImageSequence[0]
+        for group in seg.PerFrameFunctionalGroupsSequence
+    }
+    # slices lie at 30, 32, 34, 36 mm; frame numbers run place by place: 1 2 3, 4 5 6, ...
+    assert {key: int(item.ReferencedFrameNumber) for key, item in named.items()} == {
+        (1, 32.0): 4 + phase,
+        (1, 34.0): 7 + phase,
+        (2, 34.0): 7 + phase,
+        (2, 36.0): 10 + phase,
+    }
+    assert {str(item.ReferencedSOPInstanceUID) for item in named.values()} == {"2.25.9"}
+    assert {str(item.SpatialLocationsPreserved) for item in named.values()} == {"YES"}
+    (whole,) = seg.SourceImageSequence
+    assert list(whole.ReferencedFrameNumber) == [1 + phase, 4 + phase, 7 + phase, 10 + phase]
+    (series,) = seg.ReferencedSeriesSequence
+    (instance,) = series.ReferencedInstanceSequence
+    assert instance.ReferencedSOPInstanceUID == "2.25.9"
+    assert "ReferencedFrameNumber" not in instance  # that list has no such element
+
+
+@pytest.mark.parametrize("phase", range(PHASES))
+def test_a_segmentation_of_one_phase_of_many_lies_where_it_was_drawn(tmp_path, phase):
+    source, grid = enhanced_phase(write_enhanced(tmp_path / "study"), phase)
+    turn = reorientation_to(grid, "RAS")
+    labels, path = cube_on(grid), tmp_path / "seg.dcm"
+    write_segmentation(turn.array(labels), NAMES, turn.target, source, grid, BY_MODEL, path)
+    found = read_segmentation(path)
+    assert len(found.segments) == 2
+    for segment in found.segments:
+        np.testing.assert_array_equal(found.on_grid(segment, grid), labels == segment.number)
+    # by highdicom's own reader: label 1 begins with voxel (1, 4, 5) at x = -10 + 5 * 0.75,
+    # y = -20 + 4 * 0.5, z = 32 (LPS), and ends with (2, 8, 11) at -1.75, -16, 34
+    import highdicom
+
+    volume = highdicom.seg.segread(path).get_volume(combine_segments=False)
+    voxels = np.argwhere(volume.array[..., 0])
+    places = voxels @ volume.affine[:3, :3].T + volume.affine[:3, 3]
+    np.testing.assert_allclose(places.min(axis=0), (-6.25, -18.0, 32.0), atol=1e-6)
+    np.testing.assert_allclose(places.max(axis=0), (-1.75, -16.0, 34.0), atol=1e-6)
+
+
+def test_the_second_phase_is_the_one_that_a_segmentation_is_found_by(tmp_path):
+    """A viewer asks for the masks of the frames it shows: highdicom's question, by frame."""
+    import highdicom
+
+    source, grid = enhanced_phase(write_enhanced(tmp_path / "study"), 1)
+    labels, path = cube_on(grid), tmp_path / "seg.dcm"
+    write_segmentation(labels, NAMES, grid, source, grid, BY_MODEL, path)
+    seg = highdicom.seg.segread(path)
+    seen = seg.get_pixels_by_source_frame("2.25.9", [5, 8, 11], segment_numbers=[1, 2])
+    np.testing.assert_array_equal(seen[..., 0], labels[1:] == 1)
+    np.testing.assert_array_equal(seen[..., 1], labels[1:] == 2)
+    assert not seg.get_pixels_by_source_frame("2.25.9", [4, 7, 10]).any()  # phase 0
+
+
+def test_a_phase_spread_over_several_multi_frame_files_is_refused(tmp_path):
+    source, grid = enhanced_phase(write_enhanced(tmp_path / "study"), 1)
+    other = shutil.copy(tmp_path / "study/all.dcm", tmp_path / "study/more.dcm")
+    mixed = PhaseSource((source.files[0], Path(other), *source.files[2:]), frames=source.frames)
+    with pytest.raises(CaseError, match=r"frames of 2 files such as .*all\.dcm"):
+        write_segmentation(cube_on(grid), NAMES, grid, mixed, grid, BY_MODEL, tmp_path / "seg.dcm")
+
+
 # ----------------------------------------------------------------------------- other programs
 
 
-@pytest.fixture
-def made(tmp_path):
-    source, grid = series_of(write_series(tmp_path / "study"))
+@pytest.fixture(params=["single frames", "phase 1 of 3 in one file"])
+def made(tmp_path, request):
     path = tmp_path / "seg.dcm"
+    if request.param == "single frames":
+        source, grid = series_of(write_series(tmp_path / "study"))
+        labels = labels_on(grid)
+    else:
+        source, grid = enhanced_phase(write_enhanced(tmp_path / "study"), 1)
+        labels = cube_on(grid)
     write_segmentation(
-        labels_on(grid), NAMES, grid, source, grid, BY_MODEL, path, software="napari-mamamia 0"
+        labels, NAMES, grid, source, grid, BY_MODEL, path, software="napari-mamamia 0"
     )
     return path
 

@@ -317,11 +317,11 @@ def test_a_file_that_reads_back_elsewhere_is_not_kept(nifti_file, tmp_path):
 def test_a_disk_that_changes_a_byte_is_noticed(tmp_path, monkeypatch):
     true_checksum = voxel_writer._checksum_of
 
-    def damaged(path):
+    def damaged(path, done):
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
         path.write_bytes(data)
-        return true_checksum(path)
+        return true_checksum(path, done)
 
     monkeypatch.setattr(voxel_writer, "_checksum_of", damaged)
     refused_write(tmp_path, Grid((2, 3, 4), LAS), "bytes on the disk are not those written")

@@ -1,21 +1,28 @@
-"""Reading as jobs: progress, several volumes, cancelling, and files that change meanwhile."""
+"""Reading and writing as jobs: progress, cancelling, and files that change meanwhile."""
 
 import gc
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, SaveError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.io import save, voxel_writer
+from napari_mamamia.io.save import flushed
 from napari_mamamia.io.sources import PhaseSource
 from napari_mamamia.io.volumes import (
     read_header,
     read_phase_header,
     read_phase_into,
     read_series_into,
+    read_volume,
     volume_stem,
+    write_volume,
+    write_volume_job,
 )
 
 SERIES = np.arange(3 * 4 * 5 * 6, dtype=np.int16).reshape(3, 4, 5, 6)
@@ -25,6 +32,7 @@ SERIES = np.arange(3 * 4 * 5 * 6, dtype=np.int16).reshape(3, 4, 5, 6)
 def eager(monkeypatch):
     """Let jobs report every step, as slow ones do."""
     monkeypatch.setattr("napari_mamamia.io.volumes._YIELD_SECONDS", 0.0)
+    monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
 
 
 def open_files():
@@ -147,3 +155,88 @@ def test_a_stem_is_the_name_without_its_volume_suffix():
     names = ("DUKE_001.nii.gz", "a/b.c.NII", "x.nrrd", "table.csv", ".nii.gz")
     stems = [volume_stem(Path(name)) for name in names]
     assert stems == ["DUKE_001", "b.c", "x", "table.csv", ""]
+
+
+# ---- writing
+
+
+NOISE = np.random.default_rng(5).integers(1, 900, (3, 256, 512), dtype=np.int16)
+GRID = Grid(NOISE.shape, np.diag([-0.7, 0.7, 1.2, 1.0]))
+NAMES = ["a.nii.gz", "a.nii", "a.nrrd"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_writing_gives_a_sign_of_life_at_every_block(tmp_path, eager, name):
+    steps = list(write_volume_job(NOISE, GRID, tmp_path / name))
+    writing = [step.done for step in steps if step.text == f"Writing {name}"]
+    # a plane of 256 x 512 x 2 bytes is 4 blocks of 64 KiB: a step before it, one after each block
+    assert writing == [plane for plane in range(3) for _ in range(5)]
+    assert [step for step in steps if step.text == f"Checking {name}"]
+    assert {step.total for step in steps} == {3}
+    np.testing.assert_array_equal(read_volume(tmp_path / name)[1], NOISE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_job_writes_the_bytes_that_one_call_writes(tmp_path, eager, name):
+    for folder in ("job", "call"):
+        (tmp_path / folder).mkdir()
+    list(write_volume_job(NOISE, GRID, tmp_path / "job" / name))
+    write_volume(NOISE, GRID, tmp_path / "call" / name)
+    assert (tmp_path / "job" / name).read_bytes() == (tmp_path / "call" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_writing_that_is_cancelled_anywhere_leaves_no_file(tmp_path, eager, name):
+    n_steps = len(list(write_volume_job(NOISE, GRID, tmp_path / "whole" / name)))
+    target = tmp_path / "cancelled" / name
+    for after in range(1, n_steps + 1):  # while writing, and while reading back
+        job = write_volume_job(NOISE, GRID, target)
+        for _ in range(after):
+            next(job)
+        assert len(list(target.parent.iterdir())) == 1  # the hidden file that is being written
+        job.close()
+        assert list(target.parent.iterdir()) == []
+
+
+def test_writing_that_is_cancelled_leaves_an_older_file_as_it_was(tmp_path, eager):
+    target = tmp_path / "a.nii.gz"
+    target.write_bytes(b"old")
+    job = write_volume_job(NOISE, GRID, target, overwrite=True)
+    for _ in range(8):
+        next(job)
+    job.close()
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_slow_disk_is_waited_for_with_signs_of_life(tmp_path, monkeypatch):
+    goes_on = threading.Event()
+    forced = []
+
+    def slow(path):
+        goes_on.wait(60)
+        forced.append(path)
+
+    monkeypatch.setattr(save, "_force_to_disk", slow)
+    steps = flushed(tmp_path / "a.nii.gz")
+    next(steps)
+    next(steps)
+    assert forced == []
+    goes_on.set()
+    list(steps)
+    assert forced == [tmp_path / "a.nii.gz"]
+
+
+def test_a_large_file_is_forced_to_the_disk_in_the_thread_and_its_errors_count(
+    tmp_path, eager, monkeypatch
+):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(voxel_writer, "_SLOW_BYTES", 1)
+    monkeypatch.setattr(save, "_force_to_disk", full)
+    with pytest.raises(OSError, match="No space left"):
+        list(flushed(tmp_path / "a.nii.gz"))
+    with pytest.raises(SaveError, match="free some space"):
+        list(write_volume_job(NOISE, GRID, tmp_path / "a.nii.gz"))
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,9 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import nibabel
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.progress import Cancelled, run_job
+from napari_mamamia.io import imported_case, voxel_writer
 from napari_mamamia.io.clinical import read_clinical
 from napari_mamamia.io.dicom_facts import user_secret
 from napari_mamamia.io.layout import find_data_set
@@ -279,6 +282,29 @@ def test_a_cancelled_import_leaves_no_file(tmp_path):
 
     with pytest.raises(Cancelled):
         run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1"), stop)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_import_that_is_cancelled_inside_a_phase_leaves_no_file(tmp_path, monkeypatch):
+    phantoms.write_exam(tmp_path / "in")
+    write, begun = imported_case.write_volume_job, threading.Event()
+
+    def never_done(*args, **options):
+        """Write the first block, and then wait to be stopped."""
+        with closing(write(*args, **options)) as job:
+            step = next(job)
+            while True:
+                begun.set()
+                yield step
+
+    monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
+    monkeypatch.setattr(imported_case, "write_volume_job", never_done)
+    job = import_dicom(tmp_path / "in", tmp_path / "out", "P1")
+    for step in job:
+        if begun.is_set() and step.text.startswith("Importing"):
+            break
+    assert list((tmp_path / "out/images").rglob(".*.part"))
+    job.close()
     assert not (tmp_path / "out").exists()
 
 

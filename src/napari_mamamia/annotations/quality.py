@@ -144,7 +144,7 @@ def check_mask(
     inside = mask[box.slices]
     found = [*_border(box, grid), *_islands(inside, grid)]
     count = int(np.count_nonzero(inside))
-    outside = count - int(np.count_nonzero(inside & _body(before_contrast, grid)[box.slices]))
+    outside = count - int(np.count_nonzero(inside & _body(before_contrast, grid, box)))
     if outside > _OUTSIDE_SHARE * count:
         text = f"{100 * outside / count:.0f} % of the mask lies outside the body"
         found.append(Finding(Light.RED, Check.OUTSIDE_BODY, text))
@@ -187,21 +187,20 @@ def _islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
         yield Finding(Light.AMBER, Check.ISLANDS, text)
 
 
-def _body(volume: NDArray[Any], grid: Grid) -> NDArray[np.bool_]:
-    """Return the body on the volume's own grid; everything where no threshold can be found."""
+def _body(volume: NDArray[Any], grid: Grid, box: Box) -> NDArray[np.bool_]:
+    """Return the body inside `box`; everything where no threshold can be found."""
     steps = [max(1, round(_BODY_GRID_MM / mm)) for mm in grid.spacing_mm]
     coarse = volume[:: steps[0], :: steps[1], :: steps[2]].astype(np.float32)
     coarse = np.nan_to_num(coarse, posinf=0.0, neginf=0.0)
     if coarse.min() == coarse.max():
-        return np.ones(volume.shape, np.bool_)
+        return np.ones(box.shape, np.bool_)
     otsu: Any = threshold_otsu
-    bright: NDArray[np.bool_] = coarse > otsu(coarse)
+    bright: NDArray[np.bool_] = coarse > otsu(coarse.ravel())  # flat: 4 wide is no colour
     bright |= ndimage.binary_closing(np.pad(bright, 1), _TOUCHING)[1:-1, 1:-1, 1:-1]
     parts, count = ndimage.label(bright)
     if count:
         bright = parts == int(np.bincount(parts.ravel())[1:].argmax()) + 1
     body = ndimage.binary_fill_holes(ndimage.binary_dilation(bright, _TOUCHING))
-    for axis, step in enumerate(steps):
-        body = body.repeat(step, axis=axis)
-    whole: NDArray[np.bool_] = body[tuple(slice(0, n) for n in volume.shape)]
-    return whole
+    places = zip(box.start, box.stop, steps, strict=True)
+    inside: NDArray[np.bool_] = body[np.ix_(*(np.arange(a, b) // n for a, b, n in places))]
+    return inside

@@ -10,7 +10,8 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.io.checksums import sha256_job
 from napari_mamamia.io.tables import write_json
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Place",
     "bundle_names",
     "describe_file",
+    "describe_file_job",
     "read_manifest",
     "write_manifest",
 ]
@@ -114,9 +116,24 @@ def describe_file(
     grid: Grid | None = None,
 ) -> BundleFile:
     """Return the record of a file that lies in the bundle `root`."""
+    job = describe_file_job(root, path, kind, case_id=case_id, masks=masks, grid=grid)
+    return run_job(job)
+
+
+def describe_file_job(
+    root: Path,
+    path: Path,
+    kind: str,
+    *,
+    case_id: str = "",
+    masks: str = "",
+    grid: Grid | None = None,
+) -> Job[BundleFile]:
+    """Return a job for the same: the checksum of a volume takes its time."""
     place = None if grid is None else Place.of(grid)
     name = path.relative_to(root).as_posix()
-    return BundleFile(name, kind, sha256_of(path), path.stat().st_size, case_id, masks, place)
+    digest = yield from sha256_job(path)
+    return BundleFile(name, kind, digest, path.stat().st_size, case_id, masks, place)
 
 
 def bundle_names(root: Path) -> tuple[str, ...]:

@@ -1,11 +1,16 @@
 """SHA-256 of files, as provenance and manifests carry it."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced
 
-__all__ = ["sha256_of"]
+__all__ = ["sha256_job", "sha256_of"]
+
+_BLOCK_BYTES: Final = 1 << 20
 
 
 def sha256_of(path: Path) -> str:
@@ -20,7 +25,32 @@ def sha256_of(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise FormatError(
-            f"expected a readable file at {path}, but {error.strerror or error}: "
-            "check that it exists and that you may read it"
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def sha256_job(path: Path) -> Job[str]:
+    """Return a job for the same, for files that take longer; raises as `sha256_of`."""
+    yield Progress(0, 1, f"Checksum of {path.name}")
+    digest = hashlib.sha256()
+    try:
+        for block in paced(_blocks(path)):
+            if block is None:
+                yield Progress(0, 1, f"Checksum of {path.name}")
+            else:
+                digest.update(block)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            yield block
+
+
+def _unreadable(path: Path, error: OSError) -> FormatError:
+    return FormatError(
+        f"expected a readable file at {path}, but {error.strerror or error}: "
+        "check that it exists and that you may read it"
+    )

@@ -19,6 +19,7 @@ from napari_mamamia.io.dicom_exam import Exam, find_exam
 from napari_mamamia.io.dicom_files import read_studies
 from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_pixels import fill_planes
+from napari_mamamia.io.dicom_probe import may_be_dicom
 from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom_stack import find_places
 from napari_mamamia.io.folders import list_names
@@ -169,10 +170,5 @@ def _sources(exam: Exam) -> tuple[PhaseSource, ...]:
 
 def _holds_dicom(folder: Path, names: Sequence[str]) -> bool:
     """Whether one of the first files that may be DICOM by name is DICOM."""
-    likely = islice(filter(_may_be_dicom, names), _LOOK_AT)
+    likely = islice(filter(may_be_dicom, names), _LOOK_AT)
     return any(is_dicom_file(folder / name) for name in likely)
-
-
-def _may_be_dicom(name: str) -> bool:
-    _, dot, suffix = name.rpartition(".")
-    return not dot or suffix.lower() in {"dcm", "ima"} or suffix.isdigit()

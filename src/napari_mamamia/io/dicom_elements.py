@@ -68,16 +68,23 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
     MissingExtraError
         If pydicom is not installed.
     """
-    try:
-        from pydicom import dcmread
-    except ImportError as error:
-        raise MissingExtraError("pydicom", "dicom") from error
+    require_pydicom()
+    from pydicom import dcmread
+
     try:
         return dcmread(path, **options)
     except DAMAGED as error:
         raise FormatError(
             f"expected a readable DICOM file at {name}, but {error}: export the series again"
         ) from error
+
+
+def require_pydicom() -> None:
+    """Raise `MissingExtraError` where pydicom is not installed."""
+    try:
+        import pydicom  # noqa: F401 - whether it is there
+    except ImportError as error:
+        raise MissingExtraError("pydicom", "dicom") from error
 
 
 def needed(path: Path, header: Any, name: str) -> Any:

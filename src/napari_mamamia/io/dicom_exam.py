@@ -11,9 +11,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom_clocks import Choice, choose_clock
 from napari_mamamia.io.dicom_parts import Image, Part, parts_of, without_copies
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Slice
-from napari_mamamia.io.dicom_table import SeriesRow, others_named, table_of
+from napari_mamamia.io.dicom_table import SeriesRow, others_named, table_of, undecided_table
 
-__all__ = ["Exam", "find_exam"]
+__all__ = ["Exam", "find_exam", "list_series"]
 
 
 _OTHER_ORIENTATION: Final = 0.9
@@ -91,8 +91,24 @@ def find_exam(
     choice = choose_clock(rows, name if len(chosen) > 1 else chosen[0].header.series_name, clock)
     flat = [piece for row in rows for piece in row]
     stacks = tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
-    table = table_of(images, parts, chosen, stacks)
+    table = table_of(images, parts, chosen, stacks, _unwanted(images, series))
     return Exam(stacks, grid, choice, table, (*warnings, *choice.warnings))
+
+
+def list_series(images: Sequence[Image], series: Sequence[int] = ()) -> tuple[SeriesRow, ...]:
+    """Return the table of a study that `find_exam` refused; takes the same, and never raises.
+
+    Series that could be phases are "not decided".
+    """
+    return undecided_table(images, parts_of(_slices(images, series)), _unwanted(images, series))
+
+
+def _unwanted(images: Sequence[Image], series: Sequence[int]) -> list[Part]:
+    """Return the parts of the series that the user did not choose."""
+    if not series:
+        return []
+    chosen = {id(piece) for piece in _slices(images, series)}
+    return parts_of([piece for piece in _slices(images, ()) if id(piece) not in chosen])
 
 
 def _slices(images: Sequence[Image], series: Sequence[int]) -> list[Slice]:
@@ -145,9 +161,16 @@ def _n_phases(parts: Sequence[Part]) -> int:
 
 
 def _require_no_doubt(chosen: Sequence[Part], parts: Sequence[Part], name: str) -> None:
-    """Refuse where a part might be a phase of the chosen acquisition, but does not fit."""
+    """Refuse where a part might be a phase of the chosen acquisition, but does not fit.
+
+    A broken series of more images than the whole acquisition has may be the exam itself: a T2
+    series must not take the place of a DCE series that lacks a slice.
+    """
     first = chosen[0]
+    n_planes = sum(len(part.slices) for part in chosen)
     for part in parts:
+        if part.problem and len(part.slices) > n_planes:
+            raise CaseError(part.problem)
         if any(part is own for own in chosen) or not part.sequence.is_same(first.sequence):
             continue
         if part.problem:

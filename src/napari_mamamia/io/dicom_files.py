@@ -45,8 +45,8 @@ class Study:
                 yield header
 
 
-def dicom_files(folder: Path) -> tuple[list[Path], int]:
-    """Return the DICOM files below a folder in order of path, and how many other files are there.
+def dicom_files(folder: Path) -> Job[tuple[list[Path], int]]:
+    """Return a job for the DICOM files below a folder, by path, and how many other files lie there.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
 
@@ -55,26 +55,18 @@ def dicom_files(folder: Path) -> tuple[list[Path], int]:
     FormatError
         If the folder cannot be read.
     """
-
-    def refuse(error: OSError) -> None:
-        raise FormatError(
-            f"expected a readable folder at {error.filename}, but {error.strerror}: check that "
-            "you may read it"
-        ) from error
-
-    found: list[Path] = []
+    yield Progress(0, 1, "Looking for DICOM files")
+    files: list[Path] = []
     n_foreign = 0
-    for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if name.startswith(".") or name == _INDEX:
-                continue
-            path = Path(parent, name)
-            if is_dicom_file(path):
-                found.append(path)
-            else:
-                n_foreign += 1
-    return found, n_foreign
+    for item in paced(_marked(folder)):
+        if item is None:
+            n_files = len(files) + n_foreign
+            yield Progress(0, 1, f"Looking for DICOM files: {n_files:,} files so far")
+        elif item[1]:
+            files.append(item[0])
+        else:
+            n_foreign += 1
+    return files, n_foreign
 
 
 def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
@@ -89,8 +81,7 @@ def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
     MissingExtraError
         If pydicom is not installed.
     """
-    yield Progress(0, 1, "Looking for DICOM files")
-    files, n_foreign = dicom_files(folder)
+    files, n_foreign = yield from dicom_files(folder)
     if not files:
         raise FormatError(
             f"expected MR images in {folder}, got no image in DICOM form among {n_foreign} "
@@ -104,6 +95,23 @@ def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
             else:
                 images.append(item)
     return _by_study(folder, images, n_foreign)
+
+
+def _marked(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield the files below a folder in order of path, and whether each has the DICOM mark."""
+
+    def refuse(error: OSError) -> None:
+        raise FormatError(
+            f"expected a readable folder at {error.filename}, but {error.strerror}: check that "
+            "you may read it"
+        ) from error
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and name != _INDEX:
+                path = Path(parent, name)
+                yield path, is_dicom_file(path)
 
 
 def _headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | str], None, None]:

@@ -19,6 +19,7 @@ from napari_mamamia.io.dicom_elements import (
 )
 from napari_mamamia.io.dicom_enhanced import frames_of
 from napari_mamamia.io.dicom_kinds import GE_TAGS, left_out_as, sequence_of
+from napari_mamamia.io.dicom_mosaic import is_mosaic, tiles_of
 from napari_mamamia.io.dicom_quick import read_quickly
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice, clocks_of
 
@@ -103,7 +104,8 @@ def _planes(
     try:
         if is_enhanced:
             return frames_of(header, content)
-        return (_slice(header, content),)
+        picture = _slice(header, content)
+        return tiles_of(picture) if is_mosaic(content) else (picture,)
     except FormatError as error:
         return BadImage(header, str(error))
     except DAMAGED as error:
@@ -135,12 +137,6 @@ def _slice(header: Header, content: Any) -> Slice:
         raise FormatError(
             f"expected one plane in {path}, but it is a classic MR image of several frames, whose "
             "places are not told: export the series again as single frames or enhanced MR"
-        )
-    if "MOSAIC" in str(content.get("ImageType")):
-        raise FormatError(
-            f"expected one plane in {path}, but it is a Siemens mosaic, many slices in one "
-            "picture, which is not used for breast exams and cannot be read: convert it with "
-            "dcm2niix"
         )
     return Slice(
         header=header,

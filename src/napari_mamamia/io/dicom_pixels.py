@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_elements import DAMAGED
-from napari_mamamia.io.dicom_slices import Slice
+from napari_mamamia.io.dicom_slices import Slice, Tile
 
 __all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders"]
 
@@ -93,17 +93,26 @@ def require_decoders(slices: Iterable[Slice]) -> None:
 
 def _plain(piece: Slice, at: int) -> NDArray[Any]:
     stored = piece.stored.newbyteorder(">" if piece.header.byte_order == ">" else "<")
-    plane: NDArray[Any] = np.empty(piece.shape, dtype=stored)
+    if piece.tile is None:
+        plane: NDArray[Any] = np.empty(piece.shape, dtype=stored)
+        start = piece.frame * plane.nbytes
+    else:
+        plane = np.empty((piece.shape[0], piece.tile.picture[1]), dtype=stored)
+        start = piece.tile.row * plane.strides[0]
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:
         stream.seek(at - ahead)
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
             raise ValueError("its PixelData is missing")
-        stream.seek(at + piece.frame * plane.nbytes)
+        stream.seek(at + start)
         n_bytes = stream.readinto(plane.view(np.uint8).data)
     if n_bytes != plane.nbytes:
         raise ValueError(f"it was cut: {n_bytes} of {plane.nbytes} bytes of the plane are there")
-    return plane
+    return plane if piece.tile is None else _columns(piece, piece.tile, plane)
+
+
+def _columns(piece: Slice, tile: Tile, rows: NDArray[Any]) -> NDArray[Any]:
+    return rows[:, tile.column : tile.column + piece.shape[1]]
 
 
 def _decoded(piece: Slice) -> NDArray[Any]:
@@ -111,12 +120,16 @@ def _decoded(piece: Slice) -> NDArray[Any]:
     try:
         from pydicom.pixels.utils import pixel_array
 
-        plane: NDArray[Any] = pixel_array(os.fspath(piece.file), index=piece.frame)
+        index = piece.frame if piece.tile is None else 0
+        plane: NDArray[Any] = pixel_array(os.fspath(piece.file), index=index)
     except DAMAGED as error:
         raise _unreadable(piece, str(error)) from error
-    if plane.shape != piece.shape:
+    tile = piece.tile
+    if plane.shape != (piece.shape if tile is None else tile.picture):
         raise _unreadable(piece, f"its plane has {plane.shape} rows and columns")
-    return plane
+    if tile is None:
+        return plane
+    return _columns(piece, tile, plane[tile.row : tile.row + piece.shape[0]])
 
 
 def _require_decoder(piece: Slice) -> None:

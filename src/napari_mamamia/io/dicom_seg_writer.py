@@ -1,38 +1,25 @@
 """Masks -> DICOM SEG, on the very slices of the series that they were drawn on."""
 
-import logging
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import (
-    CaseError,
-    FormatError,
-    MamamiaError,
-    SaveError,
-)
+from napari_mamamia.core.errors import CaseError, MamamiaError, SaveError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.dicom_seg import read_segmentation
 from napari_mamamia.io.dicom_seg_codes import SegmentMeaning, load_highdicom, segment_description
+from napari_mamamia.io.dicom_seg_sources import explained, name_frames, source_images
 from napari_mamamia.io.save import saving
 from napari_mamamia.io.sources import PhaseSource
 
 __all__ = ["write_segmentation"]
 
-_log = logging.getLogger(__name__)
-
 _SERIES_OFFSET: Final = 1000
 """Added to the source's series number, so that the segmentation sorts behind the images."""
-_PATIENT: Final = (
-    "PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID",
-    "StudyDate", "StudyTime", "ReferringPhysicianName",
-)  # fmt: skip
 
 
 def write_segmentation(
@@ -55,7 +42,8 @@ def write_segmentation(
         ``(z, y, x)`` on `grid`. Each label of `names` that occurs becomes a segment of its name.
     source, source_grid
         One phase that is DICOM, and its grid: the same place as `grid`, whose axes may run the
-        other way. Either one file for each slice, or one multi-frame file of this phase alone.
+        other way. Either one file for each slice, or one multi-frame file, which may hold other
+        phases too: the segmentation names the frames of this one.
     meaning
         What the segments are said to be made by.
     software
@@ -64,8 +52,8 @@ def write_segmentation(
     Raises
     ------
     CaseError
-        If a label has no coded name, the mask is empty, or the source's files hold other phases
-        too.
+        If a label has no coded name, the mask is empty, or the source is a mosaic or spread over
+        several multi-frame files.
     GridMismatchError
         If the two grids are not one place.
     FormatError
@@ -87,7 +75,7 @@ def write_segmentation(
         )
     masks = [labels == value for value, _ in found]
     turned = np.stack([turn.array(mask) for mask in masks], axis=-1)
-    with _explained(first):
+    with explained(first):
         made = _made(turned, [name for _, name in found], source, meaning, software)
     with saving(path, overwrite=overwrite) as temporary:
         made.save_as(temporary)
@@ -103,11 +91,11 @@ def _made(
 ) -> Any:
     """Return the SEG object of masks ``(z, y, x, segment)`` on the slices of `source`."""
     hd = load_highdicom()
-    images = _source_images(source)
+    images = source_images(source)
     described = [segment_description(hd, k, name, meaning) for k, name in enumerate(names, start=1)]
-    return hd.seg.Segmentation(
+    made = hd.seg.Segmentation(
         source_images=images,
-        pixel_array=stack[np.argsort(source.frames)] if source.frames else stack,
+        pixel_array=stack,
         segmentation_type="BINARY",
         segment_descriptions=described,
         series_instance_uid=hd.UID(),
@@ -122,6 +110,8 @@ def _made(
         content_description="Tumour annotation on breast DCE-MRI",
         series_description=f"Segmentation {meaning.name}"[:64],
     )
+    name_frames(made, source.frames)
+    return made
 
 
 def _require_equal(
@@ -140,65 +130,3 @@ def _require_equal(
             f"expected {path} to read back as it was written, but its masks differ: save again; "
             "an existing file is unchanged"
         )
-
-
-def _source_images(source: PhaseSource) -> list[Any]:
-    """Return the datasets that frames refer to: one for each slice, or one multi-frame file."""
-    if not source.frames:
-        return [_source_image(path) for path in source.files]
-    image = _source_image(source.files[0])
-    whole = sorted(source.frames) == list(range(int(image.get("NumberOfFrames") or 1)))
-    if len(set(source.files)) > 1 or not whole:
-        raise CaseError(
-            f"a DICOM SEG refers to one file for each slice, or to one file of one phase, but "
-            f"{source.files[0]} holds frames of other phases too: export the study with one file "
-            "for each phase, or write NIfTI"
-        )
-    _share_groups(image)
-    return [image]
-
-
-def _share_groups(image: Any) -> None:
-    """Say once for all frames what each says alike, which is where highdicom looks for it."""
-    shared, first = (
-        image.SharedFunctionalGroupsSequence[0],
-        image.PerFrameFunctionalGroupsSequence[0],
-    )
-    for name in ("PixelMeasuresSequence", "PlaneOrientationSequence"):
-        if name not in shared and name in first:
-            setattr(shared, name, getattr(first, name))
-
-
-def _source_image(path: Path) -> Any:
-    """Return a file's header, with empty patient elements where it has none."""
-    from pydicom import dcmread
-
-    with _explained(path):
-        image = dcmread(path, stop_before_pixels=True)
-    for name in ("FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID"):
-        if not image.get(name):
-            raise FormatError(
-                f"expected {name} in {path}, but it is missing, and a segmentation must name it: "
-                "export the series again with it"
-            )
-    for name in _PATIENT:
-        if name not in image:
-            setattr(image, name, "")
-    return image
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn what highdicom and pydicom say of a source into one error that names it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # values of scanners that break the standard's rules
-            yield
-    except MamamiaError:
-        raise
-    except Exception as error:
-        _log.debug("no segmentation on %s", path, exc_info=True)
-        raise FormatError(
-            f"expected a DICOM series that a segmentation can refer to at {path}, but {error}: "
-            "export the series again, or write against another one"
-        ) from error

@@ -29,6 +29,7 @@ __all__ = [
     "Header",
     "OtherImage",
     "Slice",
+    "Tile",
     "clocks_of",
 ]
 
@@ -82,6 +83,15 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
+class Tile:
+    """Where a plane lies in a picture of many: first row and column, (rows, columns) of it all."""
+
+    row: int
+    column: int
+    picture: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """One plane of an MR image.
 
@@ -89,7 +99,8 @@ class Slice:
     `orientation` the six direction cosines (along a row, down a column) and `position_mm` the
     centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
     `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME` and `RESOLUTION`, as far as
-    the file gives them. `frame` counts the planes of the file from 0.
+    the file gives them. `frame` counts the planes of the file from 0; `tile` is where the plane
+    lies in the picture of a mosaic, None where the picture is the plane.
     """
 
     header: Header
@@ -101,6 +112,7 @@ class Slice:
     scaling: Scaling
     sequence: SequenceKey
     frame: int = 0
+    tile: Tile | None = None
     clocks: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -116,7 +128,8 @@ class Slice:
     @property
     def name(self) -> str:
         """File, and of a later frame its number, as messages name them."""
-        return str(self.file) if self.frame == 0 else f"{self.file} (frame {self.frame + 1})"
+        part = "frame" if self.tile is None else "tile"
+        return str(self.file) if self.frame == 0 else f"{self.file} ({part} {self.frame + 1})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """An imported case in the MAMA-MIA layout: its folder appears whole, with all phases, or not."""
 
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +14,14 @@ from numpy.typing import NDArray
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
 from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.layout import CLINICAL_NAMES
+from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import write_volume
+from napari_mamamia.io.volumes import write_volume_job
 
 __all__ = [
     "add_clinical_row",
@@ -35,6 +36,12 @@ __all__ = [
 
 _IMAGES: Final = "images"
 _INFOS: Final = "patient_info_files"
+_TABLE: Final = "clinical_table"
+"""One lock for the table under whatever name, also while there is none yet."""
+_NO_LOCKS: Final = (
+    "this file system has no locks: two imports into one data set at the same time may lose a row "
+    "of the clinical table"
+)
 
 
 def case_folder(data_set: Path, case_id: str) -> Path:
@@ -108,11 +115,11 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
 
 def write_phase(
     folder: Path, case_id: str, index: int, array: NDArray[Any], grid: Grid
-) -> tuple[Path, int]:
-    """Write one phase, verified, and return its path and size in bytes."""
+) -> Job[int]:
+    """Return a job that writes one phase, verified, and gives its size in bytes."""
     path = folder / f"{case_id}_{index:04d}.nii.gz"
-    write_volume(array, grid, path)
-    return path, os.path.getsize(path)  # noqa: PTH202 - one call
+    yield from write_volume_job(array, grid, path)
+    return path.stat().st_size
 
 
 def write_info(
@@ -144,11 +151,12 @@ def check_clinical_table(data_set: Path) -> None:
         _whole_table(path)
 
 
-def add_clinical_row(data_set: Path, record: CaseRecord) -> str:
-    """Add one row to the clinical table, or complete the one that is there; return what to tell.
+def add_clinical_row(data_set: Path, record: CaseRecord) -> Job[str]:
+    """Return a job that adds one row to the clinical table and gives what to tell, or "".
 
-    The table in the data set's root counts; without one a .csv file is made. Values that a row has
-    already are never changed, and columns that it lacks are added.
+    The table in the data set's root counts; without one a .csv file is made. A row that is there
+    already is completed: values that it has are never changed, and columns that it lacks are added.
+    The table is read and written while no other import does; the job waits for its turn.
 
     Raises
     ------
@@ -157,6 +165,12 @@ def add_clinical_row(data_set: Path, record: CaseRecord) -> str:
     SaveError
         If the system refuses to write.
     """
+    with (yield from wait_for_turn(data_set / _TABLE)) as turn:
+        told = _with_row(data_set, record)
+    return ". ".join(filter(None, (told, "" if turn.is_alone else _NO_LOCKS)))
+
+
+def _with_row(data_set: Path, record: CaseRecord) -> str:
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is None:
         write_clinical(Cohort((record,)), data_set / CLINICAL_NAMES[-1])

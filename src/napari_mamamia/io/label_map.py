@@ -24,7 +24,7 @@ def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
     ------
     FormatError
         If the file cannot be read, a rule lacks a key, has an unknown one or a value of another
-        kind, or one target has two names; names file and rule.
+        kind, one target has two names, or a value of a mask two rules; names file and rule.
     """
     content = _read(path)
     entries = content.get("rules") if isinstance(content, dict) else None
@@ -32,6 +32,7 @@ def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
         raise FormatError(f"expected {_FORM} in {path}, got {str(content)[:80]}: correct the file")
     rules = tuple(_rule(path, number, entry) for number, entry in enumerate(entries, start=1))
     _require_one_name(path, rules)
+    _require_one_rule(path, rules)
     return rules
 
 
@@ -86,3 +87,15 @@ def _require_one_name(path: Path, rules: tuple[LabelRule, ...]) -> None:
                 f"expected one name for label {rule.target} in {path}, got {known!r} and "
                 f"{rule.name!r}: give both rules the same name, or two targets"
             )
+
+
+def _require_one_rule(path: Path, rules: tuple[LabelRule, ...]) -> None:
+    """Refuse two rules that speak of one value of the same masks; a rule may be for all masks."""
+    for number, rule in enumerate(rules, start=1):
+        for earlier, other in enumerate(rules[: number - 1], start=1):
+            shared = rule.masks == other.masks or not (rule.masks and other.masks)
+            if shared and rule.source == other.source:
+                raise FormatError(
+                    f"expected one rule for each value in {path}, got rules {earlier} and {number} "
+                    f"for {rule.source:g}: remove one, or say in both whose masks they are for"
+                )

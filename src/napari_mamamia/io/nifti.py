@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.nifti_geometry import make_nifti_header, stored_grid
@@ -57,8 +58,10 @@ def read_nifti_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nifti(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write voxels to ``.nii`` or, by the name, ``.nii.gz``; verified before it is in place.
+def write_nifti(
+    array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False
+) -> Job[None]:
+    """Return a job that writes voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
 
     Where `grid` came from a NIfTI file, the header's geometry is that file's byte for byte;
     elsewhere the affine is rounded to float32, as NIfTI-1 stores it.
@@ -90,4 +93,5 @@ def write_nifti(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool 
     header = make_nifti_header(grid, n_volumes, stored)
     is_gzip = path.name.lower().endswith(".gz")
     content = VolumeContent(b"", header, array, stored, is_gzip)
-    save_volume(content, path, stored_grid(grid), read_nifti_header, overwrite=overwrite)
+    place = stored_grid(grid)
+    yield from save_volume(content, path, place, read_nifti_header, overwrite=overwrite)

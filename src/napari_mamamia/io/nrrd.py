@@ -13,6 +13,7 @@ from nrrd.errors import NRRDError
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.streams import VoxelStream, open_stream, refusal
@@ -65,8 +66,10 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nrrd(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write voxels as a gzip NRRD in left-posterior-superior space; verified before it is in place.
+def write_nrrd(
+    array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False
+) -> Job[None]:
+    """Return a job that writes voxels as a gzip NRRD in left-posterior-superior space; verified.
 
     The affine is written in full precision. pynrrd's own writer is not used: it stamps the time
     into the header, and equal masks shall give equal files.
@@ -93,7 +96,8 @@ def write_nrrd(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool =
         raise ValueError(f"the array has shape {array.shape}, its grid {grid.shape} (z, y, x)")
     stored = stored_type(array)
     content = VolumeContent(_text(grid, stored).encode("ascii"), b"", array, stored, is_gzip=True)
-    save_volume(content, path, Grid(grid.shape, grid.affine), read_nrrd_header, overwrite=overwrite)
+    place = Grid(grid.shape, grid.affine)
+    yield from save_volume(content, path, place, read_nrrd_header, overwrite=overwrite)
 
 
 def _fields(path: Path) -> tuple[Mapping[str, Any], int]:

@@ -5,14 +5,16 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
 
-__all__ = ["saving", "write_text_atomically"]
+__all__ = ["flushed", "saving", "write_text_atomically"]
 
+_POLL_S: Final = 0.1
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS: Final = {
@@ -92,6 +94,23 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
     """
     with saving(path, overwrite=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def flushed(path: Path) -> Iterator[None]:
+    """Force a file to the disk in a thread; yields every 100 ms while it takes.
+
+    A slow disk takes seconds for a volume. Closed before its end, it waits for the disk.
+
+    Raises
+    ------
+    OSError
+        If the system refuses, such as for a disk that is full.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        forcing = thread.submit(_force_to_disk, path)
+        while wait((forcing,), _POLL_S).not_done:
+            yield
+        forcing.result()
 
 
 def _rename_to_free_name(temporary: Path, target: Path) -> None:

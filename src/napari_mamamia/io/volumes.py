@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.nifti import open_nifti, write_nifti
@@ -33,6 +33,7 @@ __all__ = [
     "volume_stem",
     "write_mask",
     "write_volume",
+    "write_volume_job",
 ]
 
 VOLUME_SUFFIXES: Final = (".nii.gz", ".nii", ".nrrd")
@@ -220,13 +221,24 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
 def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Write voxels to ``.nii.gz``, ``.nii`` or ``.nrrd``, in their own type; else as `write_mask`.
 
-    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`.
+    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. Takes a second and more for
+    the phases of an exam: `write_volume_job` is for them.
+    """
+    run_job(write_volume_job(array, grid, path, overwrite=overwrite))
+
+
+def write_volume_job(
+    array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False
+) -> Job[None]:
+    """Return a job that does what `write_volume` does; progress counts planes.
+
+    The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
     """
     suffix = _suffix(path)
     if not suffix:
         raise _unknown_suffix(path)
     write = write_nrrd if suffix == ".nrrd" else write_nifti
-    write(array, grid, path, overwrite=overwrite)
+    yield from write(array, grid, path, overwrite=overwrite)
 
 
 def _read_labels(path: Path) -> tuple[VolumeHeader, LabelMap]:

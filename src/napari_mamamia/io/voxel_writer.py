@@ -1,9 +1,11 @@
 """Voxels to a file: block by block, verified by re-reading, whole or not at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from time import perf_counter
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from isal import isal_zlib
@@ -11,13 +13,20 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.blocks import BLOCK_BYTES, BlockGzip, PlainBlocks
 from napari_mamamia.io.headers import VolumeHeader
-from napari_mamamia.io.save import saving
+from napari_mamamia.io.save import flushed, saving
+
+_Steps: TypeAlias = Generator[int, None, int]
+"""Yields how many planes are done at every block, returns the CRC-32 of the file's bytes."""
 
 __all__ = ["VolumeContent", "save_volume", "stored_type"]
 
 _BUFFER_BYTES: Final = 1 << 20
+_YIELD_SECONDS: Final = 0.05
+_SLOW_BYTES: Final = 1 << 23
+"""From this size on a file is forced to the disk in a thread, while the job goes on to answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +43,11 @@ class VolumeContent:
     array: NDArray[Any]
     stored: np.dtype[Any]
     is_gzip: bool
+
+    @property
+    def n_planes(self) -> int:
+        """How many planes all volumes have together."""
+        return int(np.prod(self.array.shape[:-2]))
 
 
 def stored_type(array: NDArray[Any], byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
@@ -58,8 +72,11 @@ def save_volume(
     read_header: Callable[[Path], VolumeHeader],
     *,
     overwrite: bool,
-) -> None:
-    """Write `content` to `target`, read it back, compare, and only then give it its name.
+) -> Job[None]:
+    """Return a job that writes `content`, reads it back, compares, and only then gives it its name.
+
+    Progress counts planes. A job that is closed before its end leaves an older file as it was, and
+    no other.
 
     Compressed blocks are inflated and compared with the voxels while they are written; then the
     file's checksum is compared with that of the bytes written, and its header with what it must
@@ -85,21 +102,26 @@ def save_volume(
     SaveError
         If writing fails, or the file read back differs; the message says in what.
     """
+    total = content.n_planes
     with saving(target, overwrite=overwrite) as temporary:
         try:
-            written = _write(content, temporary)
+            writing = _write(content, temporary)
+            written = yield from _paced(writing, total, f"Writing {target.name}")
             read = read_header(temporary)
         except ValueError as error:
             raise _differs(target, str(error)) from error
-        if _checksum_of(temporary) != written:
+        yield Progress(total, total, f"Checking {target.name}")
+        checking = _checksum_of(temporary, total)
+        found = yield from _paced(checking, total, f"Checking {target.name}")
+        if found != written:
             raise _differs(target, "the bytes on the disk are not those written")
         for what, wanted, got in _facts(content, grid, read):
             if wanted != got:
                 raise _differs(target, f"{what} is {got}, expected {wanted}")
 
 
-def _write(content: VolumeContent, path: Path) -> int:
-    """Write the file and return the CRC-32 of what was written."""
+def _write(content: VolumeContent, path: Path) -> _Steps:
+    """Write the file and force it to the disk."""
     checksum = 0
     with path.open("wb", buffering=_BUFFER_BYTES) as file:
 
@@ -112,23 +134,43 @@ def _write(content: VolumeContent, path: Path) -> int:
         blocks = BlockGzip(write) if content.is_gzip else PlainBlocks(write)
         if content.header:
             blocks.add(content.header)
-        _add_planes(blocks, content)
+        yield from _add_planes(blocks, content)
         blocks.close()
+    if path.stat().st_size >= _SLOW_BYTES:
+        for _ in flushed(path):
+            yield content.n_planes
     return checksum
 
 
-def _checksum_of(path: Path) -> int:
+def _checksum_of(path: Path, done: int) -> _Steps:
     checksum = 0
     with path.open("rb", buffering=0) as file:
         while data := file.read(_BUFFER_BYTES):
             checksum = isal_zlib.crc32(data, checksum)
+            yield done
     return checksum
 
 
-def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> None:
+def _paced(steps: _Steps, total: int, text: str) -> Job[int]:
+    """Pass on progress at most every 50 ms."""
+    last = perf_counter()
+    with closing(steps):
+        while True:
+            try:
+                done = next(steps)
+            except StopIteration as stop:
+                checksum: int = stop.value
+                return checksum
+            if perf_counter() - last >= _YIELD_SECONDS:
+                yield Progress(done, total, text)
+                last = perf_counter()
+
+
+def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iterator[int]:
     """Add the voxels; planes and blocks of zeros take the short way."""
     step = BLOCK_BYTES // content.stored.itemsize
-    for plane in _planes(content.array):
+    for done, plane in enumerate(_planes(content.array)):
+        yield done
         if _is_zero(plane):
             blocks.add_zeros(plane.nbytes)
             continue
@@ -138,6 +180,7 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> None
                 blocks.add_zeros(part.nbytes)
             else:
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
+                yield done
 
 
 def _is_zero(values: NDArray[Any]) -> bool:

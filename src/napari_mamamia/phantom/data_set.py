@@ -17,7 +17,7 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical import write_clinical
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import write_mask, write_volume
+from napari_mamamia.io.volumes import write_mask, write_volume_job
 from napari_mamamia.phantom.case_mix import Patient, PlannedCase, plan_case
 from napari_mamamia.phantom.degraded import degraded_mask
 from napari_mamamia.phantom.phantom_case import Phantom, make_phantom_job
@@ -153,7 +153,9 @@ def _write_case(
     for phase in case.phases:
         yield Progress(start + phase.index * step, total, text)
         name = f"{case.case_id}_{phase.index:04d}.nii.gz"
-        write_volume(case.signal[phase.index], case.grid, root / "images" / case.case_id / name)
+        path = root / "images" / case.case_id / name
+        for _ in write_volume_job(case.signal[phase.index], case.grid, path):
+            yield Progress(start + phase.index * step, total, text)
     yield Progress(start + len(case.phases) * step, total, text)
     masks = root / "segmentations"
     write_mask(phantom.reference, masks / "expert" / f"{case.case_id}.nii.gz")

@@ -98,9 +98,9 @@ def _written(
         if settings.profile is not OrientationProfile.AS_IS:
             yield from write_harmonised(writer, files, turn, drawn, images)
     if ExportFormat.CHALLENGE in settings.formats:
-        write_challenge(writer, drawn, len(plan.names))
+        yield from write_challenge(writer, drawn, len(plan.names))
     if ExportFormat.BIDS in settings.formats:
-        write_bids(writer, drawn)
+        yield from write_bids(writer, drawn)
     if ExportFormat.NNUNET in settings.formats and case is not None:
         last = drawn[-1]  # the only one, or the fused
         yield from write_nnunet(writer, plan.data_set, settings, turn, last, case, plan.channels)
@@ -116,12 +116,12 @@ def _write_native(
     yield Progress(1, 2, "Writing masks")
     for mask in drawn:
         folder = root if len(plan.names) == 1 else root / "masks" / mask.name
-        writer.mask(mask, mask.labels, mask.grid, folder / f"{case_id}.nii.gz")
+        yield from writer.mask(mask, mask.labels, mask.grid, folder / f"{case_id}.nii.gz")
     if case is not None and plan.settings.profile is OrientationProfile.AS_IS:
         for k, volume in enumerate(case.signal):
             yield Progress(k, len(case.phases), f"Writing phase {k}")
             path = root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
-            writer.volume(volume, case.grid, path, "image")
+            yield from writer.volume(volume, case.grid, path, "image")
 
 
 def _absent(plan: CasePlan, case_id: str, drawn: Sequence[DrawnMask]) -> tuple[str, ...]:

@@ -113,28 +113,32 @@ def write_nnunet(
     for k in range(channels):
         yield Progress(k, channels, f"Writing phase {k} for nnU-Net")
         path = folder / "imagesTr" / f"{case_id}_{k:04d}.nii.gz"
-        writer.volume(turn.array(case.signal[k]), turn.target, path, "image")
+        yield from writer.volume(turn.array(case.signal[k]), turn.target, path, "image")
     path = folder / "labelsTr" / f"{case_id}.nii.gz"
-    writer.volume(turn.array(mask.labels), turn.target, path, "mask", mask.name)
+    yield from writer.volume(turn.array(mask.labels), turn.target, path, "mask", mask.name)
 
 
-def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> None:
-    """Write ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz`` and provenance beside."""
+def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> Job[None]:
+    """Return a job that writes ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
+
+    Provenance stands beside each.
+    """
     for mask in drawn:
         path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
-        writer.mask(mask, mask.labels, mask.grid, path)
+        yield from writer.mask(mask, mask.labels, mask.grid, path)
 
 
-def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> None:
-    """Write ``challenge/pred_segmentations/ID.nii.gz``: uint8, 1 where the label is 1, else 0.
+def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> Job[None]:
+    """Return a job that writes ``challenge/pred_segmentations/ID.nii.gz``.
 
-    With several sets of masks each has a folder of its name between.
+    Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a folder
+    of its name between.
     """
     for mask in drawn:
         folder = _challenge_root(writer.root, mask.name, n_sets)
         tumour = (mask.labels == 1).view(np.uint8)
         path = folder / _PREDICTIONS / f"{writer.case_id}.nii.gz"
-        writer.volume(tumour, mask.grid, path, "mask", mask.name)
+        yield from writer.volume(tumour, mask.grid, path, "mask", mask.name)
 
 
 def finish_formats(

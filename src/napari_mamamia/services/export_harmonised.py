@@ -58,12 +58,12 @@ def write_harmonised(
     yield Progress(0, 1, "Writing, harmonised")
     for mask in drawn:
         path = root / "segmentations" / mask.name / f"{case_id}.nii.gz"
-        writer.mask(mask, turn.array(mask.labels), turn.target, path)
+        yield from writer.mask(mask, turn.array(mask.labels), turn.target, path)
     if case is not None:
         for k, volume in enumerate(case.signal):
             yield Progress(k, len(case.phases), f"Writing phase {k}, harmonised")
             path = root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
-            writer.volume(turn.array(volume), turn.target, path, "image")
+            yield from writer.volume(turn.array(volume), turn.target, path, "image")
     breast = None
     if files.info is not None:
         breast = read_patient_info(files.info).breast_box

@@ -8,9 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.bundle import BundleFile, describe_file
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.io.bundle import BundleFile, describe_file_job
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
-from napari_mamamia.io.volumes import write_volume
+from napari_mamamia.io.volumes import write_volume_job
 from napari_mamamia.services.export_masks import DrawnMask
 
 __all__ = ["CaseWriter", "case_writer"]
@@ -28,14 +29,14 @@ class CaseWriter:
 
     def volume(
         self, array: NDArray[Any], grid: Grid, path: Path, kind: str, masks: str = ""
-    ) -> None:
-        """Write and record a mask or an image on `grid`."""
-        write_volume(array, grid, path, overwrite=self.replacing)
-        self.record(path, kind, masks=masks, grid=grid)
+    ) -> Job[None]:
+        """Return a job that writes and records a mask or an image on `grid`."""
+        yield from write_volume_job(array, grid, path, overwrite=self.replacing)
+        yield from self._recorded(path, kind, masks, grid)
 
-    def mask(self, drawn: DrawnMask, array: NDArray[Any], grid: Grid, path: Path) -> None:
-        """Write a mask and, beside it, who made it."""
-        self.volume(array, grid, path, "mask", drawn.name)
+    def mask(self, drawn: DrawnMask, array: NDArray[Any], grid: Grid, path: Path) -> Job[None]:
+        """Return a job that writes a mask and, beside it, who made it."""
+        yield from self.volume(array, grid, path, "mask", drawn.name)
         self.history(drawn, sidecar_path(path))
 
     def history(self, drawn: DrawnMask, path: Path) -> None:
@@ -45,16 +46,20 @@ class CaseWriter:
 
     def record(self, path: Path, kind: str, *, masks: str = "", grid: Grid | None = None) -> None:
         """Record a file that was written, with its SHA-256."""
-        self._written.append(path)
-        self.files.append(
-            describe_file(self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid)
-        )
+        run_job(self._recorded(path, kind, masks, grid))
 
     def take_back(self) -> None:
         """Remove what was written."""
         for path in self._written:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+
+    def _recorded(self, path: Path, kind: str, masks: str, grid: Grid | None) -> Job[None]:
+        self._written.append(path)
+        described = describe_file_job(
+            self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid
+        )
+        self.files.append((yield from described))
 
 
 @contextmanager

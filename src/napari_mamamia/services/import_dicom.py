@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ __all__ = [
     "ImportSummary",
     "ImportedCase",
     "import_dicom",
+    "import_study",
     "look_into",
 ]
 
@@ -115,18 +117,19 @@ def import_dicom(
         skipped = sorted(there) if wanted.existing is Existing.RESUME else []
         for study in found:
             if study.case_id in skipped and study.exam is not None:
-                _complete_row(study, out, wanted)
+                yield from _complete_row(study, out, wanted)
         waiting = {study.case_id: study for study in found if study.case_id not in skipped}
         if len(found) == 1 and waiting:
-            case = yield from _import_one(found[0], out, wanted)
+            case = yield from import_study(found[0], out, wanted)
             return ImportSummary((case,))
         done = yield from for_each_case(
-            list(waiting), lambda name: _import_one(waiting[name], out, wanted)
+            list(waiting), lambda name: import_study(waiting[name], out, wanted)
         )
         return ImportSummary(done.results, tuple(skipped), done.failures)
 
 
-def _import_one(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[ImportedCase]:
+def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[ImportedCase]:
+    """Return a job that writes one study as a case of `out`; raises as `import_dicom`."""
     exam = study.exam
     if exam is None:
         raise CaseError(study.problem)
@@ -146,7 +149,7 @@ def _import_one(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[I
         info = patient_info(study.case_id, exam, grid, times_s, facts, choices, warnings)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
-    told = add_clinical_row(out, record)
+    told = yield from add_clinical_row(out, record)
     kept = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
     return ImportedCase(
         study.case_id,
@@ -161,8 +164,8 @@ def _import_one(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[I
     )
 
 
-def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> None:
-    """Add the row that an import which was killed after the images did not come to write."""
+def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[None]:
+    """Return a job for the row that an import did not come to write: killed after the images."""
     exam = study.exam
     if exam is None:
         return
@@ -170,7 +173,8 @@ def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Non
     grid, _ = upright(exam.grid)
     facts = read_facts(exam.stacks[wanted[0]][0].file, (), user_secret(), settings.dates)
     times_s = _shifted(exam.times_s, wanted)
-    add_clinical_row(out, clinical_record(study.case_id, grid, len(wanted), times_s, facts))
+    row = clinical_record(study.case_id, grid, len(wanted), times_s, facts)
+    yield from add_clinical_row(out, row)
 
 
 def _shifted(times_s: Sequence[float] | None, wanted: Sequence[int]) -> tuple[float, ...] | None:
@@ -191,18 +195,21 @@ def _write_all(
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
     stop = threading.Event()
     done = [0] * len(stacks)
-    total = sum(len(stack) for stack in stacks)
+    total = 2 * sum(len(stack) for stack in stacks)  # each plane is read, then written
 
     def write(index: int) -> tuple[int, NDArray[np.float32]]:
         out: NDArray[Any] = np.empty(grid.shape, dtype=dtype)
 
-        def report(progress: Progress) -> None:
-            done[index] = progress.done
+        def report(before: int, progress: Progress) -> None:
+            done[index] = before + progress.done
             if stop.is_set():
                 raise Cancelled
 
-        run_job(fill_planes(stacks[index], out), report)
-        _, n_bytes = write_phase(folder, case_id, index, out[turn], grid)
+        n_planes = len(stacks[index])
+        run_job(fill_planes(stacks[index], out), partial(report, 0))
+        writing = write_phase(folder, case_id, index, out[turn], grid)
+        n_bytes = run_job(writing, partial(report, n_planes))
+        done[index] = 2 * n_planes
         return n_bytes, coarse(out)
 
     with ThreadPoolExecutor(_WRITERS) as threads:

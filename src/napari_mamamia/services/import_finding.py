@@ -4,17 +4,18 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.dicom_exam import Exam, find_exam
+from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies
 from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.io.dicom_zip import is_zip, unpack
 from napari_mamamia.services.output_folder import Existing
 
@@ -23,8 +24,13 @@ __all__ = [
     "ImportSettings",
     "chosen_phases",
     "find_studies",
+    "judged",
     "look_into",
+    "require_id",
+    "study_ids",
+    "tells_the_patient",
     "unpacked",
+    "usable_studies",
 ]
 
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -48,7 +54,11 @@ class ImportSettings:
 
 @dataclass(frozen=True, slots=True)
 class FoundStudy:
-    """One study of the source: its exam, or the `problem` that forbids the import."""
+    """One study of the source: its exam, or the `problem` that forbids the import.
+
+    `rows` are its series and what becomes of each, also where it is refused; `study` is what the
+    headers said, from which it can be judged again without reading them again.
+    """
 
     case_id: str
     folder: Path
@@ -56,6 +66,8 @@ class FoundStudy:
     n_foreign: int
     exam: Exam | None
     problem: str = ""
+    rows: tuple[SeriesRow, ...] = ()
+    study: Study | None = field(default=None, repr=False, compare=False)
 
 
 def look_into(
@@ -97,9 +109,8 @@ def find_studies(
     """
     if folder != source:
         yield from unpack(source, folder)
-    studies = yield from read_studies(folder)
-    usable = [study for study in studies if any(True for _ in study.headers)] or list(studies)
-    ids = _ids(usable, folder, source, case_id)
+    usable = yield from usable_studies(folder)
+    ids = study_ids(usable, folder, source, case_id)
     found = []
     for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
         yield Progress(index, len(usable), f"Sorting {name}")
@@ -107,12 +118,18 @@ def find_studies(
     return tuple(found)
 
 
-def _found(name: str, study: Study, settings: ImportSettings, *, is_named: bool) -> FoundStudy:
+def usable_studies(folder: Path) -> Job[list[Study]]:
+    """Return a job for the studies below a folder; those without an image only if there is none."""
+    studies = yield from read_studies(folder)
+    return [study for study in studies if any(True for _ in study.headers)] or list(studies)
+
+
+def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
+    """Return what becomes of a study under `settings`, from its headers as they were read."""
     exam, problem = None, ""
     try:
         if study.damaged:
             raise FormatError(study.damaged[0])
-        _require_impersonal(name, study, is_named)
         exam = find_exam(
             study.images, str(study.folder), clock=settings.clock, series=settings.series
         )
@@ -120,17 +137,37 @@ def _found(name: str, study: Study, settings: ImportSettings, *, is_named: bool)
         require_decoders(piece for stack in exam.stacks for piece in stack)
     except MamamiaError as error:
         problem = str(error)
+    rows = list_series(study.images, settings.series) if exam is None else exam.rows
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
-    return FoundStudy(name, study.folder, n_images, study.n_foreign, exam, problem)
+    return FoundStudy(
+        name, study.folder, n_images, study.n_foreign, exam, problem, rows, study=study
+    )
 
 
-def _ids(studies: Sequence[Study], folder: Path, source: Path, case_id: str) -> list[str]:
-    """Return an id for each study: the user's, or the name of its folder."""
-    if case_id and not (_ID.fullmatch(case_id) and not _PHASE_END.fullmatch(case_id)):
+def _found(name: str, study: Study, settings: ImportSettings, *, is_named: bool) -> FoundStudy:
+    found = judged(name, study, settings)
+    if found.problem:
+        return found
+    try:
+        _require_impersonal(name, study, is_named)
+    except MamamiaError as error:
+        return replace(found, exam=None, problem=str(error))
+    return found
+
+
+def require_id(case_id: str) -> None:
+    """Raise `CaseError` where a text cannot be the id of a case."""
+    if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
         raise CaseError(
             f"expected a case id of letters, digits, dots, dashes and underscores that does not "
             f"end in _ and four digits, got {case_id!r}: choose another one"
         )
+
+
+def study_ids(studies: Sequence[Study], folder: Path, source: Path, case_id: str) -> list[str]:
+    """Return an id for each study: the user's, or the name of its folder."""
+    if case_id:
+        require_id(case_id)
     if len(studies) == 1:
         return [case_id or _as_id(source.stem if folder != source else source.name)]
     if case_id:
@@ -147,10 +184,15 @@ def _as_id(text: str) -> str:
     return f"{cleaned}-case" if _PHASE_END.fullmatch(cleaned) else cleaned
 
 
+def tells_the_patient(study: Study, case_id: str) -> bool:
+    """Whether an id holds a word of the patient's elements in the study's first header."""
+    header = next(study.headers, None)
+    return header is not None and names_a_person(header.file, case_id)
+
+
 def _require_impersonal(name: str, study: Study, is_named: bool) -> None:
     """Refuse an id made of a folder's name that holds the patient's; the user's own is theirs."""
-    header = next(study.headers, None)
-    if is_named or header is None or not names_a_person(header.file, name):
+    if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
         "expected a folder name that does not tell the patient, but it holds a word of the "

@@ -8,6 +8,7 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.io.sources import LayoutKind
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.export import ExportSummary
+from napari_mamamia.services.export_labels import LabelFile
 from napari_mamamia.services.export_plan import ExportSettings, MaskFolder
 from napari_mamamia.services.export_target import ExportTarget
 from napari_mamamia.services.output_folder import Existing
@@ -47,6 +48,7 @@ class ExportFlow(QObject):
         self._rows: dict[str, CaseRow] = {}
         page.export_wanted.connect(self._save_then_export)
         page.target_asked.connect(self._look_at)
+        page.options.labels.asked.connect(self._look_at_labels)
         opening.listed.connect(self._take_rows)
         session.row_changed.connect(self._take_row)
         self._show_sets()
@@ -79,6 +81,16 @@ class ExportFlow(QObject):
             return job_of(self._services.look_at_target, folder)
 
         self._jobs.start("export target", "Looking at the folder", make_job, done, shown=False)
+
+    def _look_at_labels(self, path: Path) -> None:
+        def done(outcome: Outcome[LabelFile]) -> None:
+            if isinstance(outcome, Finished):
+                self._page.options.labels.show_found(outcome.result)
+
+        def make_job() -> Job[LabelFile]:
+            return job_of(self._services.look_at_labels, path)
+
+        self._jobs.start("export labels", "Reading the labels", make_job, done, shown=False)
 
     def _save_then_export(self, wanted: ExportRequest) -> None:
         self._editing.save_if_needed(lambda saved: self._export(wanted) if saved else None)
@@ -133,6 +145,7 @@ def _settings(wanted: ExportRequest) -> ExportSettings:
         study=wish.study,
         segment_maker=wish.segment_maker,
         n_channels=wish.n_channels,
+        rules=wish.rules,
     )
 
 

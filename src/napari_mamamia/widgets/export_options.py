@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.services.export_plan import ExportFormat, FuseRule, SegmentMaker
 from napari_mamamia.widgets.controls import button, column, named, row
+from napari_mamamia.widgets.export_labels import ExportLabels
 from napari_mamamia.widgets.export_wish import ExportWish
 
 __all__ = ["ExportOptions"]
@@ -79,6 +80,8 @@ class ExportOptions(QWidget):
         )
         self.study.setPlaceholderText("DICOM folder of the case")
         browse = button("export_study_browse", "…", "Choose the DICOM folder", self._browse)
+        self.labels = ExportLabels()
+        label_row, label_rows = self.labels.parts()
         self._fuse_row = _named_row("Several", self.fuse)
         self._channels_row = _named_row("Phases", self.channels, _stretch())
         self._study_row = _named_row("Study", self.study, browse)
@@ -89,6 +92,8 @@ class ExportOptions(QWidget):
         for part in (
             self._format_grid(),
             _named_row("Orientation", self.profile, self.with_images),
+            _named_row("Labels", label_row),
+            label_rows,
             self._fuse_row,
             self._channels_row,
             self._dicom_rows,
@@ -100,12 +105,18 @@ class ExportOptions(QWidget):
             choice.currentIndexChanged.connect(lambda _at: self._follow())
         self.channels.valueChanged.connect(lambda _n: self._follow())
         self.study.textChanged.connect(lambda _text: self._follow())
+        self.labels.changed.connect(self._follow)
         self._follow()
 
     def show_kind(self, *, is_dicom: bool) -> None:
         """Say whether the cases are DICOM, which needs no study to refer to."""
         self._is_dicom = is_dicom
         self._follow()
+
+    def show_study(self, folder: Path | None) -> None:
+        """Fill in the DICOM study that the cases were imported from, where there is one."""
+        if folder is not None:
+            self.study.setText(str(folder))
 
     def show_number_of_sets(self, n_sets: int) -> None:
         """Say how many sets of masks are chosen; two or more can be fused."""
@@ -118,6 +129,7 @@ class ExportOptions(QWidget):
         seg = ExportFormat.DICOM_SEG in formats
         study = self.study.text().strip()
         several = self._n_sets > 1
+        found = self.labels.found
         return ExportWish(
             formats,
             OrientationProfile(self.profile.currentData()),
@@ -126,6 +138,7 @@ class ExportOptions(QWidget):
             Path(study) if seg and study and not self._is_dicom else None,
             SegmentMaker(self.maker.currentData()) if seg else SegmentMaker.FROM_PROVENANCE,
             self.channels.value() or None,
+            () if found is None else found.rules,
             self._problem(formats, study),
         )
 
@@ -134,6 +147,8 @@ class ExportOptions(QWidget):
     def _problem(self, formats: tuple[ExportFormat, ...], study: str) -> str:
         if not formats:
             return "Choose a format first."
+        if self.labels.problem:
+            return self.labels.problem
         if ExportFormat.DICOM_SEG in formats and not self._is_dicom and not study:
             return "DICOM SEG refers to DICOM images, but these cases are not: choose their study."
         if (

@@ -40,10 +40,11 @@ class ExportPage(Page):
         self._target: ExportTarget | None = None
         self._running = False
         self._own_out = False
+        self._own_choice = False
         self.sets: QListWidget = named(
             QListWidget(), "export_sets", "Which masks are written; several are kept apart by name"
         )
-        self.sets.itemChanged.connect(lambda _item: self._show_choice())
+        self.sets.itemChanged.connect(lambda _item: self._take_own_choice())
         self.options = ExportOptions()
         self.options.changed.connect(self._describe)
         self.out: QLineEdit = named(QLineEdit(), "export_out", "Folder to write to")
@@ -85,8 +86,8 @@ class ExportPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
-        """Offer the masks that the workspace holds; those that were chosen stay chosen."""
-        before = {chosen.folder for chosen in self.chosen()}
+        """Offer the masks that the workspace holds, the first ticked; own ticks stay."""
+        before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
         self.sets.clear()
         for k, found in enumerate(sets):
@@ -135,6 +136,10 @@ class ExportPage(Page):
         self._ask_target()
 
     # -------------------------------------------------------------------- inner
+
+    def _take_own_choice(self) -> None:
+        self._own_choice = True
+        self._show_choice()
 
     def _show_choice(self) -> None:
         chosen = self.chosen()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.annotations.harmonise import LabelRule, OrientationProfile, target_names
 from napari_mamamia.services.export import ExportSummary
 from napari_mamamia.services.export_plan import ExportFormat, FuseRule
 from napari_mamamia.widgets.export_wish import ExportWish, MaskSet
@@ -31,6 +31,8 @@ def what_is_written(sets: Sequence[MaskSet], wish: ExportWish) -> str:
             lines.append(f"harmonised/: the same turned to {_LETTERS[wish.profile]}, with boxes")
         if wish.with_images:
             lines.append("the images of these cases as ID_0000.nii.gz, ID_0001.nii.gz, …")
+    if wish.rules:
+        lines.append(_labels_text(wish.rules))
     lines += [text for wanted, text in _FOLDERS if wanted in wish.formats]
     if wish.fuse is not FuseRule.NONE:
         lines.append(f"one more mask of each case: {wish.fuse.value} of the {len(sets)} chosen")
@@ -44,6 +46,13 @@ _FOLDERS = (
     (ExportFormat.NNUNET, "nnunet/Dataset501_…: images, labels, dataset.json"),
     (ExportFormat.BIDS, "bids/sub-ID/anat/…_dseg.nii.gz"),
 )
+
+
+def _labels_text(rules: Sequence[LabelRule]) -> str:
+    named = ", ".join(f"{value} {name}" for value, name in target_names(rules))
+    left_out = sum(not rule.target for rule in rules)
+    rest = f"; {left_out} value(s) left out" if left_out else ""
+    return f"labels: {named or 'none'}{rest}; a mask with any other value is refused"
 
 
 def summary_text(summary: ExportSummary) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.annotations.harmonise import LabelRule, OrientationProfile
 from napari_mamamia.services.export_plan import ExportFormat, FuseRule, SegmentMaker
 
 __all__ = ["ExportRequest", "ExportWish", "MaskSet"]
@@ -30,6 +30,7 @@ class ExportWish:
     study: Path | None = None
     segment_maker: SegmentMaker = SegmentMaker.FROM_PROVENANCE
     n_channels: int | None = None
+    rules: tuple[LabelRule, ...] = ()
     problem: str = ""
 
 

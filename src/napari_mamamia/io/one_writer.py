@@ -1,0 +1,111 @@
+"""One writer at a time: a lock file that the system lets go of when its holder ends, killed or not.
+
+For files that several programs change by reading and writing them anew, such as the clinical table
+of a data set that two imports add to.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.progress import Job, Progress
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = ["Turn", "wait_for_turn"]
+
+_POLL_S: Final = 0.05
+
+
+class Turn:
+    """The right to change a file until the block ends; the lock file goes with it.
+
+    `is_alone` is off on a file system without locks, where nothing keeps others away.
+    """
+
+    def __init__(self, handle: int, lock: Path, *, is_alone: bool) -> None:
+        self._handle, self._lock = handle, lock
+        self.is_alone = is_alone
+
+    def __enter__(self) -> "Turn":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go; removed while it is still held, so that nobody waits at a file that is gone."""
+        if sys.platform == "win32":
+            os.close(self._handle)
+        with suppress(OSError):
+            self._lock.unlink()
+        if sys.platform != "win32":
+            os.close(self._handle)
+
+
+def wait_for_turn(path: Path) -> Job[Turn]:
+    """Return a job that waits until nobody else has a turn at `path`, and gives it.
+
+    Use what it returns in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It
+    is the system's own (flock, on Windows a locked byte), so that one of a program that was killed
+    holds nobody up; it also keeps threads of one program apart.
+
+    Raises
+    ------
+    SaveError
+        If the lock file cannot be made.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    waiting = Progress(0, 1, f"Waiting for another program that is changing {path.name}")
+    while True:
+        handle = _opened(lock, path)
+        try:
+            claimed = _claim(handle)
+        except OSError:  # no locks on this file system
+            return Turn(handle, lock, is_alone=False)
+        if claimed and _is_same(handle, lock):
+            return Turn(handle, lock, is_alone=True)
+        os.close(handle)
+        if not claimed:
+            yield waiting
+            time.sleep(_POLL_S)
+
+
+def _opened(lock: Path, path: Path) -> int:
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise SaveError(
+            f"expected to lock {path} against other programs by {lock.name}, but "
+            f"{error.strerror or error}: choose a folder that you may write to; nothing was written"
+        ) from error
+
+
+def _claim(handle: int) -> bool:
+    """Whether the file is ours now; False where somebody else holds it."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _is_same(handle: int, lock: Path) -> bool:
+    """Whether the file that was locked still has its name; its last holder may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(handle), lock.stat())
+    except FileNotFoundError:
+        return False

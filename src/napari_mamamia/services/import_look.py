@@ -1,0 +1,154 @@
+"""Looking into DICOM before an import: headers are read once, judged as often as the user likes."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom import find_phases
+from napari_mamamia.io.dicom_elements import require_pydicom
+from napari_mamamia.io.dicom_files import Study
+from napari_mamamia.io.dicom_zip import is_zip, unpack
+from napari_mamamia.services.import_finding import (
+    FoundStudy,
+    ImportSettings,
+    judged,
+    study_ids,
+    tells_the_patient,
+    unpacked,
+    usable_studies,
+)
+from napari_mamamia.services.open_case import load_case
+
+__all__ = ["LookedInto", "judge_again", "look_at_source", "read_dicom_case"]
+
+_NEUTRAL: Final = "CASE"
+
+
+class LookedInto:
+    """The studies of a folder or zip, with their headers; a zip stays unpacked until `close`.
+
+    Attributes
+    ----------
+    source
+        What the user gave.
+    folder
+        Where the files lie: the source itself, or what was unpacked.
+    studies
+        In order of their first file.
+    renamed
+        The studies, by their place, whose id is a neutral one, because the folder tells the
+        patient.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        folder: Path,
+        studies: Sequence[FoundStudy],
+        renamed: frozenset[int] = frozenset(),
+    ) -> None:
+        self.source = source
+        self.folder = folder
+        self.studies = tuple(studies)
+        self.renamed = renamed
+        self._remove = (
+            None if folder == source else weakref.finalize(self, shutil.rmtree, folder, True)
+        )
+
+    def place_of(self, at: int) -> str:
+        """Return where the files of a study lie below the source, "" where they are all of it."""
+        folder = self.studies[at].folder
+        below = folder.relative_to(self.folder) if folder.is_relative_to(self.folder) else folder
+        return "" if below == Path() else str(below)
+
+    def close(self) -> None:
+        """Remove what was unpacked. Without this it goes with the last reference."""
+        if self._remove is not None:
+            self._remove()
+
+
+def look_at_source(source: Path) -> Job[LookedInto]:
+    """Return a job for the studies of a DICOM folder or zip; nothing is written beside it.
+
+    The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would tell
+    the patient. Progress counts files. A refused study is among them, with its problem.
+
+    Raises
+    ------
+    FormatError
+        If the source cannot be read, holds no DICOM file, or is a hostile archive.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    require_pydicom()
+    if not is_zip(source):
+        if not source.is_dir():
+            raise FormatError(
+                f"expected a folder or zip of DICOM files, got {source}: check the path"
+            )
+        return (yield from _looked(source, source))
+    folder = Path(tempfile.mkdtemp(prefix="mamamia-import-"))
+    try:
+        yield from unpack(source, folder)
+        return (yield from _looked(source, folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
+    """Return a job that judges a study under other settings, such as another clock.
+
+    Raises
+    ------
+    CaseError
+        If the study was not made by `look_at_source`.
+    """
+    if found.study is None:
+        raise CaseError(f"expected the headers of {found.case_id}, got none: look at it again")
+    yield Progress(0, 1, f"Sorting {found.case_id}")
+    return judged(found.case_id, found.study, settings)
+
+
+def read_dicom_case(source: Path) -> Job[Case]:
+    """Return a job that reads the one exam of a DICOM folder or zip, with all its phases.
+
+    Raises
+    ------
+    FormatError, CaseError
+        If the source is refused, or holds several studies.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    with unpacked(source) as folder:
+        if folder != source:
+            yield from unpack(source, folder)
+        return (yield from load_case(find_phases(folder)))
+
+
+def _looked(source: Path, folder: Path) -> Job[LookedInto]:
+    usable = yield from usable_studies(folder)
+    found, renamed = [], set()
+    for index, (name, study) in enumerate(
+        zip(study_ids(usable, folder, source, ""), usable, strict=True)
+    ):
+        yield Progress(index, len(usable), f"Sorting study {index + 1} of {len(usable)}")
+        if _may_tell_the_patient(study, name):
+            name = f"{_NEUTRAL}_{index + 1:03d}"
+            renamed.add(index)
+        found.append(judged(name, study, ImportSettings()))
+    return LookedInto(source, folder, found, frozenset(renamed))
+
+
+def _may_tell_the_patient(study: Study, name: str) -> bool:
+    """Whether an id tells the patient, or this cannot be known."""
+    try:
+        return tells_the_patient(study, name)
+    except FormatError:
+        return True

@@ -1,0 +1,104 @@
+"""What a user sees of a study before the import: a picture of each phase, and what is kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom_facts import Dates, Fact, read_facts, user_secret
+from napari_mamamia.io.dicom_pixels import read_plane
+from napari_mamamia.io.dicom_slices import Slice
+from napari_mamamia.services.import_enhancement import coarse, enhancement_warnings
+from napari_mamamia.services.import_finding import FoundStudy
+
+__all__ = ["PhasePicture", "StudyPreview", "preview_study"]
+
+_MOST_PIXELS: Final = 128
+_WHITE: Final = 99.5
+"""Percentile of all pictures together that is drawn white, so that enhancement can be seen."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhasePicture:
+    """The middle slice of a phase, uint8 (rows, columns) as DICOM stores it, and its size in mm."""
+
+    pixels: NDArray[np.uint8]
+    height_mm: float
+    width_mm: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyPreview:
+    """Pictures in order of the phases, all with one grey range; `warnings` are plain sentences.
+
+    `kept` is what an import would keep of the headers, by name, besides the times.
+    """
+
+    pictures: tuple[PhasePicture, ...]
+    kept: tuple[tuple[str, Fact], ...]
+    warnings: tuple[str, ...] = ()
+
+
+def preview_study(found: FoundStudy) -> Job[StudyPreview]:
+    """Return a job that reads the middle slice of each phase of a study; none of a refused one.
+
+    Raises
+    ------
+    FormatError
+        If a slice cannot be read.
+    MissingExtraError
+        If pydicom is not installed.
+    SaveError
+        If the secret for remapped UIDs cannot be made.
+    """
+    if found.exam is None:
+        return StudyPreview((), ())
+    stacks = found.exam.stacks
+    middles: list[Slice] = [stack[len(stack) // 2] for stack in stacks]
+    planes = []
+    for index, piece in enumerate(middles):
+        yield Progress(index, len(middles), f"Reading a picture of phase {index}")
+        planes.append(_values(piece))
+    facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
+    return StudyPreview(_pictures(planes, middles), tuple(facts.values.items()), _warnings(planes))
+
+
+def _values(piece: Slice) -> NDArray[np.float32]:
+    plane = read_plane(piece).astype(np.float32)
+    return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)
+
+
+def _pictures(
+    planes: Sequence[NDArray[np.float32]], middles: Sequence[Slice]
+) -> tuple[PhasePicture, ...]:
+    small = [_smaller(plane) for plane in planes]
+    low = min(float(plane.min()) for plane in small)
+    high = max(float(np.percentile(plane, _WHITE)) for plane in small)
+    width = max(high - low, 1e-6)
+    return tuple(
+        PhasePicture(
+            (np.clip((plane - low) / width, 0, 1) * 255).astype(np.uint8),
+            piece.shape[0] * piece.spacing_mm[0],
+            piece.shape[1] * piece.spacing_mm[1],
+        )
+        for plane, piece in zip(small, middles, strict=True)
+    )
+
+
+def _smaller(plane: NDArray[Any]) -> NDArray[np.float32]:
+    """Return means over square blocks, so that no side is longer than a picture's."""
+    edge = -(-max(plane.shape) // _MOST_PIXELS)
+    rows, columns = (size - size % edge for size in plane.shape)
+    blocks = plane[:rows, :columns].reshape(rows // edge, edge, columns // edge, edge)
+    means: NDArray[np.float32] = blocks.mean(axis=(1, 3), dtype=np.float32)
+    return means
+
+
+def _warnings(planes: Sequence[NDArray[np.float32]]) -> tuple[str, ...]:
+    told = enhancement_warnings([coarse(plane[None]) for plane in planes])
+    if len(planes) == 1:
+        return told
+    return tuple(f"By the middle slice alone, {text}" for text in told)
