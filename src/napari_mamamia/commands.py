@@ -14,10 +14,12 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.dicom_probe import dicom_source
 from napari_mamamia.io.layout import find_data_set, recognise
 from napari_mamamia.io.sources import CaseFiles, LayoutKind
 from napari_mamamia.io.volumes import VOLUME_SUFFIXES, read_header, read_volume, write_mask
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
+from napari_mamamia.services.import_look import read_dicom_case
 from napari_mamamia.services.open_case import load_case, load_mask
 from napari_mamamia.services.show_case import display_range, looks_like_mask, uint8_mask
 
@@ -31,6 +33,7 @@ __all__ = [
     "cases_page",
     "export_page",
     "get_reader",
+    "import_page",
     "kinetics_page",
     "predict_now",
     "predict_page",
@@ -46,13 +49,29 @@ __all__ = [
 
 
 def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
-    """Return a reader for a data set, a case or a volume; None at once for anything else."""
-    if isinstance(path, list):
-        return None
-    kind = recognise(Path(path))
-    if kind is None:
-        return None
+    """Return a reader for a data set, a case, a volume or DICOM; None at once for anything else.
+
+    A list of paths is taken where all are DICOM files of one folder.
+    """
+    paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
+    kind = recognise(paths[0]) if len(paths) == 1 else None
+    if kind is None or kind is LayoutKind.DICOM:
+        return _read_dicom if dicom_source(paths) is not None else None
     return _read_file if kind is LayoutKind.SINGLE_FILE else _read_folder
+
+
+def _read_dicom(path: str | list[str]) -> list[Any]:
+    """Show in the dock what is in DICOM files; without a window, return the layers of the exam."""
+    from napari_mamamia.widgets.napari_adapter import current_viewer
+    from napari_mamamia.widgets.place import show_dock
+
+    paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
+    source = dicom_source(paths) or paths[0]
+    viewer = current_viewer()
+    if viewer is not None:
+        show_dock(viewer, "Cases").import_dicom(source)
+        return [(None,)]
+    return [_case_tuple(run_job(read_dicom_case(source)))]
 
 
 def _read_folder(path: str | list[str]) -> list[Any]:
@@ -232,6 +251,11 @@ def batch_page() -> "MamamiaDock":
 def export_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Export."""
     return _page("Export")
+
+
+def import_page() -> None:
+    """Show the page Import, where a DICOM folder or zip becomes cases."""
+    _show("Cases").show_import()
 
 
 def predict_now() -> None:

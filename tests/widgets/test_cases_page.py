@@ -1,8 +1,7 @@
 from pathlib import Path
 
 import pytest
-from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
-from qtpy.QtGui import QDropEvent
+from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_mamamia.widgets.cases_page import CasesPage
@@ -40,16 +39,6 @@ def test_enter_in_the_folder_field_opens_it(page, qtbot):
     with qtbot.waitSignal(page.folder_chosen) as heard:
         QTest.keyClick(page.folder, Qt.Key.Key_Return)
     assert heard.args == [Path("/data/my set")]
-
-
-def test_a_dropped_folder_is_opened(page, qtbot, tmp_path):
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(tmp_path))])
-    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    event = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, keys)
-    with qtbot.waitSignal(page.folder_chosen) as heard:
-        page.dropEvent(event)
-    assert heard.args == [tmp_path]
 
 
 def test_double_click_and_enter_open_a_case(filled, qtbot):

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtGui import QAction, QDragEnterEvent, QDropEvent, QFontMetrics, QKeyEvent
+from qtpy.QtGui import QAction, QFontMetrics, QKeyEvent
 from qtpy.QtWidgets import (
     QFileDialog,
     QHeaderView,
@@ -32,6 +31,7 @@ __all__ = ["CaseTable", "CasesPage"]
 _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
+_IMPORT = "Import DICOM…"
 _NOTHING_OPEN = (
     "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of one case, a DICOM "
     "folder, or a 4-D file. It is only read; your masks go to a folder of your own."
@@ -79,11 +79,11 @@ class CasesPage(QWidget):
     folder_chosen = Signal(object)
     case_chosen = Signal(str)
     workspace_chosen = Signal(object)
+    import_wanted = Signal()
     queue_changed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.setAcceptDrops(True)
         self._rows: tuple[CaseRow, ...] = ()
         self._workspace: Path | None = None
         self._added: dict[str, Column] = {}
@@ -148,6 +148,10 @@ class CasesPage(QWidget):
             )
         self.recent.setEnabled(bool(folders))
 
+    def show_import_begun(self, is_begun: bool) -> None:
+        """Say on the button whether an import was begun, to which it then leads back."""
+        self.to_import.setText("Back to the import…" if is_begun else _IMPORT)
+
     def queue(self) -> list[str]:
         """Return the cases as listed, in order: what next and previous go through."""
         return self.model.case_ids()
@@ -166,6 +170,12 @@ class CasesPage(QWidget):
         self.recent.setEnabled(False)
         self.browse = button(
             "cases_browse", "Open data set…", "Choose a data-set folder", self._browse, primary=True
+        )
+        self.to_import = button(
+            "cases_import",
+            _IMPORT,
+            "Makes cases of a DICOM folder, a whole study or a zip; they can be dropped here, too",
+            self.import_wanted.emit,
         )
         self.search: QLineEdit = named(
             QLineEdit(), "cases_search", "Show only cases with these words in any column"
@@ -189,7 +199,7 @@ class CasesPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(row(self.folder, self.recent))
-        layout.addWidget(self.browse)
+        layout.addWidget(row(self.browse, self.to_import))
         layout.addWidget(self.note)
         self._finder = row(self.search, self.columns)
         self.workspace = label("cases_workspace", tip="Where your masks are kept")
@@ -255,20 +265,3 @@ class CasesPage(QWidget):
         else:
             self._added.pop(column.title, None)
         self._show_rows()
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take one local folder or file."""
-        if _dropped_path(event) is not None:
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped."""
-        path = _dropped_path(event)
-        if path is not None:
-            event.acceptProposedAction()
-            self.folder_chosen.emit(path)
-
-
-def _dropped_path(event: Any) -> Path | None:
-    urls = event.mimeData().urls()
-    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None

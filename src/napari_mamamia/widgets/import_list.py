@@ -1,0 +1,124 @@
+"""Several studies of one source: a tick, an id and a line each; a click shows one below."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from qtpy.QtGui import QColor
+from qtpy.QtWidgets import QHeaderView, QTableView
+
+from napari_mamamia.widgets.colours import TINTS
+from napari_mamamia.widgets.controls import named
+from napari_mamamia.widgets.import_choice import StudyChoice
+from napari_mamamia.widgets.import_text import study_text
+
+__all__ = ["StudiesModel", "StudiesTable"]
+
+_TITLES: Final = (
+    ("study", "The id that its case gets; the tick says whether it is imported"),
+    ("what it is", "Phases and size, or that it is refused; a click shows why below"),
+)
+_ROW_HEIGHT: Final = 22
+_MOST_ROWS: Final = 6
+
+
+class StudiesModel(QAbstractTableModel):
+    """Choices as rows; `toggled` carries a row and whether the study is imported."""
+
+    toggled = Signal(int, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._choices: tuple[StudyChoice, ...] = ()
+
+    def show_choices(self, choices: Sequence[StudyChoice]) -> None:
+        """Show studies in place of others."""
+        self.beginResetModel()
+        self._choices = tuple(choices)
+        self.endResetModel()
+
+    def set_choice(self, at: int, choice: StudyChoice) -> None:
+        """Show one study as it is now."""
+        self._choices = (*self._choices[:at], choice, *self._choices[at + 1 :])
+        self.dataChanged.emit(self.index(at, 0), self.index(at, len(_TITLES) - 1))
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of studies."""
+        return 0 if parent is not None and parent.isValid() else len(self._choices)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of columns."""
+        return 0 if parent is not None and parent.isValid() else len(_TITLES)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return a cell's text, hover text, colour, or whether it is ticked."""
+        choice = self._choices[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            is_first = index.column() == 0
+            return choice.found.case_id or "(no id)" if is_first else study_text(choice.found)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return choice.problem or str(choice.found.folder)
+        if role == Qt.ItemDataRole.BackgroundRole and choice.problem:
+            return QColor(TINTS["problem"])
+        if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
+            on = choice.is_wanted and not choice.problem
+            return Qt.CheckState.Checked if on else Qt.CheckState.Unchecked
+        return None
+
+    def flags(self, index: QModelIndex) -> Qt.ItemFlag:
+        """Let studies that can be imported be ticked."""
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        if index.column() == 0 and not self._choices[index.row()].problem:
+            flags |= Qt.ItemFlag.ItemIsUserCheckable
+        return flags
+
+    def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Ask for a study to be imported or not."""
+        if role != Qt.ItemDataRole.CheckStateRole:
+            return False
+        self.toggled.emit(index.row(), Qt.CheckState(value) == Qt.CheckState.Checked)
+        return True
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's title and what it means."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        title, tip = _TITLES[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return title
+        return tip if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+class StudiesTable(QTableView):
+    """The list; `study_shown` carries the row that was clicked or reached by keys."""
+
+    study_shown = Signal(int)
+
+    def __init__(self, model: StudiesModel) -> None:
+        super().__init__()
+        named(self, "import_studies", "Studies of this source; a click shows one below")
+        self.setModel(model)
+        self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QTableView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
+        self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self.selectionModel().currentRowChanged.connect(self._show)
+        model.modelReset.connect(self._fit)
+
+    def _show(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.study_shown.emit(index.row())
+
+    def _fit(self) -> None:
+        rows = min(self.model().rowCount(), _MOST_ROWS)
+        header = self.horizontalHeader().sizeHint().height()
+        self.setFixedHeight(rows * _ROW_HEIGHT + header + 2 * self.frameWidth() + 2)

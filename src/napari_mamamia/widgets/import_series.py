@@ -1,0 +1,151 @@
+"""The series of a DICOM study as a table: what each is, its phases and times, what is wrong."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from qtpy.QtGui import QColor
+from qtpy.QtWidgets import QHeaderView, QTableView
+
+from napari_mamamia.io.dicom_table import SeriesRow
+from napari_mamamia.widgets.colours import TINTS
+from napari_mamamia.widgets.import_text import kind_text, matrix_text, series_text
+
+__all__ = ["SeriesModel", "SeriesTable"]
+
+_TITLES: Final = (
+    (
+        "series",
+        "Number and description; slices x rows x columns, spacing in mm; the tick says whether the "
+        "series counts",
+    ),
+    ("what it is", "Which phases it gives and their times, or why it is left out; its images"),
+)
+_WIDTHS: Final = (0.6, 0.4)
+_SERIES, _KIND = range(2)
+_MOST_HEIGHT: Final = 320
+_LEAST_HEIGHT: Final = 60
+
+
+class SeriesModel(QAbstractTableModel):
+    """Rows of a study; `toggled` carries a series number and whether it shall count."""
+
+    toggled = Signal(int, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: tuple[SeriesRow, ...] = ()
+        self._times_s: tuple[float, ...] | None = None
+        self._ticked: frozenset[int] = frozenset()
+
+    def show_rows(
+        self,
+        rows: Sequence[SeriesRow],
+        times_s: tuple[float, ...] | None,
+        ticked: frozenset[int],
+    ) -> None:
+        """Show the series of a study; `ticked` are the numbers of those that count."""
+        self.beginResetModel()
+        self._rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
+        self.endResetModel()
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of series."""
+        return 0 if parent is not None and parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of columns."""
+        return 0 if parent is not None and parent.isValid() else len(_TITLES)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return a cell's text, hover text, colour, or whether it is ticked."""
+        series = self._rows[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(series, index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return series.fate if index.column() == _KIND else series.sequence or series.kind
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+        if role == Qt.ItemDataRole.BackgroundRole and series.problem:
+            return QColor(TINTS["problem"])
+        if role == Qt.ItemDataRole.CheckStateRole and index.column() == _SERIES:
+            return self._check(series)
+        return None
+
+    def flags(self, index: QModelIndex) -> Qt.ItemFlag:
+        """Let series that may count be ticked."""
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        if index.column() == _SERIES and _may_be_chosen(self._rows[index.row()]):
+            flags |= Qt.ItemFlag.ItemIsUserCheckable
+        return flags
+
+    def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Ask for a series to count or not; the answer comes as new rows."""
+        number = self._rows[index.row()].number
+        if role != Qt.ItemDataRole.CheckStateRole or number is None:
+            return False
+        self.toggled.emit(number, Qt.CheckState(value) == Qt.CheckState.Checked)
+        return True
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's title and what it means."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        title, tip = _TITLES[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return title
+        return tip if role == Qt.ItemDataRole.ToolTipRole else None
+
+    def _text(self, series: SeriesRow, column: int) -> str:
+        if column == _KIND:
+            return kind_text(series, self._times_s)
+        return "\n".join(part for part in (series_text(series), matrix_text(series)) if part)
+
+    def _check(self, series: SeriesRow) -> Qt.CheckState | None:
+        if not _may_be_chosen(series):
+            return None
+        on = series.number in self._ticked
+        return Qt.CheckState.Checked if on else Qt.CheckState.Unchecked
+
+
+class SeriesTable(QTableView):
+    """The table: its text wraps, and it is as high as its rows, up to a third of the window."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSelectionMode(QTableView.SelectionMode.NoSelection)
+        self.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(True)
+        self.setTextElideMode(Qt.TextElideMode.ElideNone)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().hide()
+        self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+
+    def fit(self) -> None:
+        """Give the columns their shares of the width, and each row the height of its text."""
+        if self.model() is None or self.model().rowCount() == 0:
+            return
+        width = self.viewport().width()
+        for column, share in enumerate(_WIDTHS):
+            self.setColumnWidth(column, int(width * share))
+        self.resizeRowsToContents()
+        rows = sum(self.rowHeight(at) for at in range(self.model().rowCount()))
+        needed = rows + self.horizontalHeader().height() + 2 * self.frameWidth()
+        self.setFixedHeight(max(_LEAST_HEIGHT, min(needed, _MOST_HEIGHT)))
+
+    def resizeEvent(self, event: Any) -> None:
+        """Wrap the text anew."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.fit()
+
+
+def _may_be_chosen(series: SeriesRow) -> bool:
+    return series.may_count and series.number is not None

@@ -1,0 +1,573 @@
+"""The page Import with services that touch no file: what is shown, chosen, refused, asked for."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from qtpy.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication, QLabel, QWidget
+
+from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
+from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.dicom_facts import Dates
+from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.sources import LayoutKind
+from napari_mamamia.services.import_check import IdState, ImportCheck
+from napari_mamamia.services.import_dicom import ImportedCase, ImportSummary
+from napari_mamamia.services.import_look import LookedInto, judge_again, look_at_source
+from napari_mamamia.services.import_preview import StudyPreview, preview_study
+from napari_mamamia.services.output_folder import Existing
+from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.import_page import ImportState
+from napari_mamamia.widgets.import_services import ImportServices
+
+pytest.importorskip("pydicom")
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
+
+OUT = Path("/data/cases")
+
+
+@pytest.fixture(scope="module")
+def real_looks(tmp_path_factory):
+    """What real services found, once: a study with a localiser; three, one refused; a doubt."""
+    folders = {name: tmp_path_factory.mktemp("looks") / name for name in ("one", "many", "doubt")}
+    dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
+    phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
+    phantoms.write_phase(folders["one"] / "loc", 0, SeriesNumber=1, SeriesInstanceUID="2.25.1",
+                         SeriesDescription="localizer")  # fmt: skip
+    t2 = {"EchoTime": 80, "SeriesDescription": "t2_tra", "ScanningSequence": "SE"}
+    phantoms.write_phase(folders["one"] / "t2", 0, SeriesNumber=3, SeriesInstanceUID="2.25.3", **t2)
+    for k, name in enumerate(("A", "B", "C")):
+        phantoms.write_exam(folders["many"] / name, 2, StudyInstanceUID=f"2.25.3{k}")
+    next((folders["many"] / "B").iterdir()).unlink()
+    phantoms.write_exam(folders["doubt"], AcquisitionNumber=lambda phase, _: 9 - phase)
+    return {
+        name: [(s, run_job(preview_study(s))) for s in run_job(look_at_source(folder)).studies]
+        for name, folder in folders.items()
+    }
+
+
+class FakeImports:
+    """Services that answer what a test puts into them."""
+
+    def __init__(self, looks):
+        self.looks = looks
+        self.error = None
+        self.there = set()
+        self.refused_ids = {}
+        self.target_problem = ""
+        self.summary = None
+        self.runs = []
+        self.judged = []
+        self.closed = 0
+
+    def source_of(self, paths):
+        return paths[0] if paths[0].name in self.looks else None
+
+    def look(self, source):
+        yield Progress(0, 1, "Looking for DICOM files")
+        yield Progress(1200, 10_000, "Reading DICOM headers")
+        if self.error:
+            raise self.error
+        looked = LookedInto(source, source, [study for study, _ in self.looks[source.name]])
+        looked.close = self.close
+        return looked
+
+    def close(self):
+        self.closed += 1
+
+    def judge(self, found, settings):
+        self.judged.append(settings)
+        return (yield from judge_again(found, settings))
+
+    def preview(self, found):
+        yield Progress(0, 1)
+        pairs = [pair for pairs in self.looks.values() for pair in pairs]
+        return next((p for study, p in pairs if study.exam is found.exam), StudyPreview((), ()))
+
+    def check(self, studies, source, out):
+        yield Progress(0, 1)
+        states = tuple(
+            IdState(self.refused_ids.get(s.case_id, ""), s.case_id in self.there) for s in studies
+        )
+        return ImportCheck(self.target_problem, states)
+
+    def run(self, wanted, out):
+        self.runs.append((wanted, out))
+        yield Progress(1, 2, "Importing")
+        if isinstance(self.summary, Exception):
+            raise self.summary
+        return self.summary or ImportSummary(
+            tuple(imported(study.found.case_id) for study in wanted)
+        )
+
+    def services(self):
+        return ImportServices(
+            self.source_of,
+            self.look,
+            self.judge,
+            self.preview,
+            self.check,
+            self.run,
+            lambda opened, recent: OUT,
+        )
+
+
+def imported(case_id, warnings=()):
+    return ImportedCase(case_id, OUT / case_id, (4, 16, 20), None, "", "", (), warnings, 1)
+
+
+@pytest.fixture
+def imports(real_looks):
+    return FakeImports(real_looks)
+
+
+@pytest.fixture
+def dock(qtbot, viewer, world, imports):
+    world.case_ids = ("one", "A", "C", "Erika2")
+    services = replace(world.services(), imports=imports.services(), recognise=lambda path: None)
+    made = MamamiaDock(viewer, services)
+    qtbot.addWidget(made)
+    made.resize(460, 900)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def page(dock):
+    return dock.import_page
+
+
+@pytest.fixture
+def looked(qtbot, dock, page):
+    """Return a function that shows what is in a source, with its checks and pictures there."""
+
+    def look(name):
+        dock.import_dicom(Path("/data") / name)
+        settle(qtbot, dock)
+        return page
+
+    return look
+
+
+def settle(qtbot, dock):
+    lanes = [f"import {name}" for name in ("look", "judge", "preview", "check", "run")]
+    qtbot.waitUntil(lambda: not any(dock.jobs.is_running(lane) for lane in lanes))
+
+
+def cells(page):
+    model = page.study.model
+    texts = ([model.index(row, c).data() for c in range(2)] for row in range(model.rowCount()))
+    return [[text.replace("\u200b", "").replace("\u00a0", " ") for text in line] for line in texts]
+
+
+def click(widget):
+    assert widget.isVisible()
+    QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=QPoint(8, widget.height() // 2))
+
+
+def tick(page, row, on):
+    index = page.study.model.index(row, 0)
+    state = Qt.CheckState.Checked if on else Qt.CheckState.Unchecked
+    assert page.study.model.setData(index, state, Qt.ItemDataRole.CheckStateRole)
+
+
+# ---- ways in
+
+
+def test_the_button_on_the_page_cases_leads_to_the_import_and_back_to_it(dock, page, looked):
+    click(dock.cases_page.to_import)
+    assert dock.stack.currentWidget() is page
+    assert page.state is ImportState.IDLE
+    assert page.folder.property("primary")
+    looked("one")
+    dock.show_page("Cases")
+    assert dock.cases_page.to_import.text() == "Back to the import…"
+    click(dock.cases_page.to_import)
+    assert page.study.isVisible()
+
+
+def drop(widget, *paths):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    copy, button = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
+    keys = Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(QPoint(5, 5), copy, data, button, keys)
+    QApplication.sendEvent(widget, enter)
+    event = QDropEvent(QPointF(5, 5), copy, data, button, keys)
+    QApplication.sendEvent(widget, event)
+    return enter.isAccepted()
+
+
+def test_dicom_dropped_on_any_page_of_the_dock_is_looked_into(qtbot, dock, page):
+    dock.show_page("Score")
+    assert drop(dock.score_page, Path("/data/one"))
+    settle(qtbot, dock)
+    assert dock.stack.currentWidget() is page
+    assert page.state is ImportState.FOUND
+
+
+def test_another_folder_dropped_on_the_dock_is_opened_as_a_data_set(qtbot, dock):
+    drop(dock, Path("/data/set"))
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    assert dock.session.opened.data_set.root == Path("/data/set")
+
+
+def test_a_known_data_set_is_opened_and_a_volume_is_left_to_napari(qtbot, dock, world):
+    dock.dropping._services = replace(dock.services, recognise=lambda path: LayoutKind.MAMA_MIA)
+    assert dock.dropping.take([Path("/data/one")])
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    dock.dropping._services = replace(dock.services, recognise=lambda path: LayoutKind.SINGLE_FILE)
+    assert not dock.dropping.take([Path("/data/one")])
+    assert not dock.dropping.take([])
+
+
+# ---- looking
+
+
+def test_headers_are_counted_while_they_are_read(page):
+    page.show_looking(Path("/data/one"))
+    page.show_progress(Progress(1200, 10_000, "Reading DICOM headers"))
+    assert page.note.text() == "Reading DICOM headers: 1,200 of 10,000"
+    assert page.progress.value() == 120
+
+
+def test_a_missing_extra_is_said_with_the_command(qtbot, dock, imports, page, looked):
+    imports.error = MissingExtraError("pydicom", "dicom")
+    looked("one")
+    assert page.state is ImportState.IDLE
+    assert 'pip install "napari-mamamia[dicom]"' in page.note.text()
+    assert page.note.property("level") == "error"
+
+
+def test_a_source_that_is_refused_says_why(imports, looked):
+    imports.error = FormatError("expected MR images in /data/one, got none: choose another")
+    assert "expected MR images" in looked("one").note.text()
+
+
+def test_the_same_source_dropped_again_while_it_is_read_goes_on(dock, imports, qtbot):
+    calls = []
+    plain = imports.look
+    dock.import_flow._services = replace(
+        dock.services,
+        imports=replace(imports.services(), look=lambda s: calls.append(s) or plain(s)),
+    )
+    for _ in range(5):
+        dock.import_dicom(Path("/data/one"))
+    settle(qtbot, dock)
+    assert len(calls) == 1
+
+
+def test_a_stopped_look_leaves_the_page_ready_for_another(qtbot, dock, page):
+    dock.import_dicom(Path("/data/one"))
+    click(page.cancel)
+    assert page.state is ImportState.IDLE
+    assert "Stopped" in page.note.text()
+    assert page.folder.isEnabled()
+
+
+# ---- the table
+
+
+def test_the_table_says_of_each_series_what_it_is(looked):
+    assert cells(looked("one")) == [
+        ["1 · localizer", "left out: localiser\n4 images"],
+        ["3 · t2_tra\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm", "left out: another sequence\n4 images"],
+        [
+            "5 · t1_dyn_fs\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
+            "DCE phases 0-2\n0, 90, 120 s\n12 images",
+        ],
+    ]
+
+
+def test_only_series_that_may_be_phases_can_be_ticked(looked):
+    model = looked("one").study.model
+    role = Qt.ItemDataRole.CheckStateRole
+    states = [model.index(row, 0).data(role) for row in range(3)]
+    assert states[0] is None
+    assert [Qt.CheckState(state) for state in states[1:]] == [
+        Qt.CheckState.Unchecked,
+        Qt.CheckState.Checked,
+    ]
+
+
+def test_every_text_of_the_table_has_room_at_the_narrowest_and_a_usual_width(qtbot, dock, looked):
+    page = looked("one")
+    for width in (dock.minimumWidth(), 420, 520):
+        dock.resize(width, 900)
+        qtbot.wait(10)
+        table = page.study.table
+        for row in range(3):
+            for column in range(2):
+                index = page.study.model.index(row, column)
+                box = table.columnWidth(column) - (24 if column == 0 else 6)
+                needed = table.fontMetrics().boundingRect(
+                    0, 0, box, 10_000, int(Qt.TextFlag.TextWordWrap), index.data()
+                )
+                assert needed.width() <= box
+                assert needed.height() <= table.rowHeight(row)
+        cut = [
+            label.objectName()
+            for label in page.findChildren(QLabel)
+            if label.isVisible()
+            and not label.wordWrap()
+            and label.width() < label.sizeHint().width()
+        ]
+        assert cut == []
+
+
+def test_pictures_stand_above_the_ticks_of_the_phases(looked):
+    page = looked("one")
+    assert [box.text() for box in page.study.phases.boxes] == ["0 · 0 s", "1 · 90 s", "2 · 120 s"]
+    assert all(not label.pixmap().isNull() for label in page.study.phases._pictures)
+
+
+def test_what_is_kept_of_the_headers_is_said(looked):
+    text = looked("one").form.kept.text()
+    assert "Left out: name, number, birth date" in text
+
+
+def test_a_clock_that_the_user_names_sorts_the_phases_anew(qtbot, dock, imports, looked):
+    page = looked("doubt")
+    assert "in doubt" in page.study.problem.text()
+    assert not page.start.isEnabled()
+    clock = page.study.clock
+    clock.setCurrentIndex(clock.findData(Clock.ACQUISITION_TIME))
+    clock.activated.emit(clock.currentIndex())
+    settle(qtbot, dock)
+    assert imports.judged[0].clock is Clock.ACQUISITION_TIME
+    assert page.study.reason.text().startswith("AcquisitionTime: 3 equal stacks")
+    assert not page.study.problem.isVisible()
+    assert page.start.isEnabled()
+
+
+def test_clocks_that_order_nothing_cannot_be_chosen(looked):
+    clock = looked("one").study.clock
+    can = {clock.itemText(k): clock.model().item(k).isEnabled() for k in range(clock.count())}
+    assert can["automatic"]
+    assert can["AcquisitionTime"]
+    assert not can["TriggerTime"]
+
+
+def test_a_series_that_is_ticked_or_not_decides_what_the_phases_are(qtbot, dock, imports, looked):
+    page = looked("one")
+    tick(page, 1, True)
+    settle(qtbot, dock)
+    tick(page, 2, False)
+    settle(qtbot, dock)
+    assert [settings.series for settings in imports.judged] == [(3, 5), (3,)]
+    assert cells(page)[1][1] == "DCE phase 0\n0 s · 4 images"
+    assert cells(page)[2][1].startswith("left out: not chosen")
+
+
+def test_the_last_series_goes_on_counting(qtbot, dock, imports, looked):
+    page = looked("one")
+    tick(page, 2, False)
+    settle(qtbot, dock)
+    assert imports.judged[-1].series == ()
+    assert "DCE phases 0-2" in cells(page)[2][1]
+    ticked = page.study.model.index(2, 0).data(Qt.ItemDataRole.CheckStateRole)
+    assert Qt.CheckState(ticked) == Qt.CheckState.Checked
+
+
+# ---- what is in the way
+
+
+def test_an_id_that_is_refused_stops_the_import_at_once(qtbot, dock, imports, looked):
+    page = looked("one")
+    assert page.start.isEnabled()
+    imports.refused_ids["Erika"] = "The id Erika holds a word of the patient's name."
+    page.form.case_id.clear()
+    QTest.keyClicks(page.form.case_id, "Erika")
+    settle(qtbot, dock)
+    assert "holds a word of the patient's name" in page.form.id_state.text()
+    assert not page.start.isEnabled()
+    assert page.blocked.isVisible()
+    QTest.keyClicks(page.form.case_id, "2")
+    settle(qtbot, dock)
+    assert page.start.isEnabled()
+    click(page.start)
+    settle(qtbot, dock)
+    assert imports.runs[0][0][0].found.case_id == "Erika2"
+
+
+def test_a_case_that_is_there_is_replaced_only_when_that_is_ticked(qtbot, dock, imports, looked):
+    imports.there.add("one")
+    page = looked("one")
+    assert "in the data set already" in page.form.id_state.text()
+    assert not page.start.isEnabled()
+    click(page.form.replace)
+    settle(qtbot, dock)
+    click(page.start)
+    settle(qtbot, dock)
+    assert imports.runs[0][0][0].settings.existing is Existing.OVERWRITE
+
+
+def test_a_folder_that_cannot_take_a_case_stops_the_import(qtbot, dock, imports, looked):
+    page = looked("one")
+    imports.target_problem = "/x may not be written to: choose another folder."
+    page.form.target.setText("/x")
+    settle(qtbot, dock)
+    assert "may not be written to" in page.form.target_state.text()
+    assert not page.start.isEnabled()
+
+
+def test_a_study_without_any_phase_left_cannot_be_imported(looked):
+    page = looked("one")
+    for box in page.study.phases.boxes:
+        click(box)
+    assert "Keep at least one phase" in page.study.problem.text()
+    assert not page.start.isEnabled()
+    click(page.study.phases.boxes[1])
+    assert page.start.isEnabled()
+
+
+# ---- importing
+
+
+def test_what_was_confirmed_is_imported_and_the_case_opens(qtbot, dock, imports, looked):
+    page = looked("one")
+    click(page.study.phases.boxes[1])
+    page.form.dates.setCurrentIndex(page.form.dates.findData(Dates.SHIFT))
+    click(page.start)
+    qtbot.waitUntil(lambda: dock.session.case_id == "one")
+    ((wanted,), out) = imports.runs[0]
+    assert out == OUT
+    assert wanted.settings.phases == (0, 2)
+    assert wanted.settings.dates is Dates.SHIFT
+    assert wanted.settings.existing is Existing.REFUSE
+    assert dock.session.opened.data_set.root == OUT
+    assert dock.page == "Cases"
+    assert dock.stack.currentWidget() is dock.cases_page
+    assert page.state is ImportState.IDLE
+    assert imports.closed == 1
+
+
+def test_of_several_studies_the_ticked_ones_go_on_and_refused_ones_are_listed(
+    qtbot, dock, imports, looked
+):
+    page = looked("many")
+    model = page.studies_model
+    assert [model.index(k, 1).data() for k in range(3)] == [
+        "2 phases, 4 x 16 x 20",
+        "refused",
+        "2 phases, 4 x 16 x 20",
+    ]
+    assert page.start.text() == "Import 2 cases"
+    page.studies.selectRow(1)
+    assert "a slice is missing" in page.study.problem.text()
+    click(page.start)
+    qtbot.waitUntil(lambda: page.state is ImportState.DONE)
+    assert [study.found.case_id for study in imports.runs[0][0]] == ["A", "C"]
+    assert "2 cases imported into" in page.note.text()
+    assert "B: expected equal stacks" in page.note.text()
+    qtbot.waitUntil(lambda: dock.session.case_id == "A")
+    click(page.to_cases)
+    assert dock.stack.currentWidget() is dock.cases_page
+
+
+def test_a_study_that_is_not_ticked_is_not_imported(qtbot, dock, imports, looked):
+    page = looked("many")
+    index = page.studies_model.index(2, 0)
+    page.studies_model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    settle(qtbot, dock)
+    assert page.start.text() == "Import 1 case"
+    click(page.start)
+    settle(qtbot, dock)
+    assert [study.found.case_id for study in imports.runs[0][0]] == ["A"]
+
+
+def test_an_id_that_is_typed_belongs_to_the_study_on_screen(qtbot, dock, imports, looked):
+    page = looked("many")
+    page.studies.selectRow(2)
+    settle(qtbot, dock)
+    page.form.case_id.clear()
+    QTest.keyClicks(page.form.case_id, "SITE_7")
+    settle(qtbot, dock)
+    page.studies.selectRow(0)
+    assert page.form.case_id.text() == "A"
+    assert page.studies_model.index(2, 0).data() == "SITE_7"
+
+
+def test_a_conflict_that_comes_late_is_shown_with_what_to_do(qtbot, imports, looked):
+    why = (
+        "expected no case at /data/cases/images/one, but there is one already: nothing was written"
+    )
+    imports.summary = ImportSummary((), failures=(CaseFailure("one", why),))
+    page = looked("one")
+    click(page.start)
+    qtbot.waitUntil(lambda: page.state is ImportState.DONE)
+    assert "there is one already: nothing was written" in page.note.text()
+    assert page.note.property("level") == "error"
+    click(page.to_table)
+    assert page.study.isVisible()
+
+
+def test_an_import_that_fails_as_a_whole_leaves_the_table_and_the_reason(qtbot, imports, looked):
+    imports.summary = SaveConflictError("the clinical table has a fault: mend it")
+    page = looked("one")
+    click(page.start)
+    qtbot.waitUntil(lambda: "mend it" in page.note.text())
+    assert page.study.isVisible()
+    qtbot.waitUntil(page.start.isEnabled)
+
+
+def test_warnings_of_an_import_stay_on_the_page(qtbot, dock, imports, looked):
+    imports.summary = ImportSummary((imported("one", ("no enhancement is seen",)),))
+    page = looked("one")
+    click(page.start)
+    qtbot.waitUntil(lambda: dock.session.case_id == "one")
+    assert page.state is ImportState.DONE
+    assert "one: no enhancement is seen." in page.note.text()
+
+
+def test_dicom_of_one_study_can_be_opened_as_it_lies_there(qtbot, dock, imports, looked):
+    page = looked("one")
+    click(page.open)
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    assert dock.session.opened.data_set.root.name.startswith("one")
+    assert imports.runs == []
+    assert dock.cases_page.to_import.text() == "Import DICOM…"
+
+
+def test_after_a_choice_the_files_as_they_lie_there_are_no_longer_offered(looked):
+    page = looked("one")
+    click(page.study.phases.boxes[2])
+    assert not page.open.isVisible()
+
+
+def test_the_export_knows_the_study_that_the_case_came_from(qtbot, dock, tmp_path, looked, imports):
+    folder = tmp_path / "one"
+    folder.mkdir()
+    dock.import_dicom(folder)
+    settle(qtbot, dock)
+    click(dock.import_page.start)
+    settle(qtbot, dock)
+    assert dock.export_page.options.study.text() == str(folder)
+
+
+def test_closing_lets_go_of_what_was_unpacked(dock, imports, looked):
+    page = looked("one")
+    click(page.back)
+    assert imports.closed == 1
+    assert dock.stack.currentWidget() is dock.cases_page
+    looked("one")
+    dock.close_down()
+    assert imports.closed == 2
+
+
+def test_every_control_has_a_name_and_a_tooltip(looked):
+    page = looked("many")
+    named = (page.start, page.open, page.folder, page.zip, page.back, page.cancel, page.studies,
+             page.study.table, page.study.clock, page.form.case_id, page.form.target,
+             page.form.dates, page.form.replace, *page.study.phases.boxes)  # fmt: skip
+    assert all(isinstance(w, QWidget) and w.objectName() and w.toolTip() for w in named)
