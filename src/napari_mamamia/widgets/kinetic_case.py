@@ -28,6 +28,7 @@ class KineticCase(QObject):
         self._case: Case | None = None
         self._typed: dict[str, tuple[float, ...]] = {}
         session.case_changed.connect(self._follow)
+        session.phases_changed.connect(self._switch)
 
     @property
     def case(self) -> Case | None:
@@ -48,7 +49,7 @@ class KineticCase(QObject):
 
     def type_times(self, times_s: Sequence[float]) -> str:
         """Take times in seconds, one for each phase, none to go back; return why not."""
-        case = self._session.case
+        case = self._session.shown_case
         if case is None:
             return "open a case first"
         if times_s:
@@ -71,8 +72,20 @@ class KineticCase(QObject):
             return None
         return self._session.mask(tag.role)
 
+    @property
+    def note(self) -> str:
+        """What is said of every number of the case: "registered", or "" for its own phases."""
+        return "" if self._session.registered is None else "registered"
+
+    def _switch(self) -> None:
+        """Go on with other voxels of the same case."""
+        case = self._session.shown_case
+        if case is not None and case.is_loaded:
+            self._take(case)
+            self.changed.emit()
+
     def _follow(self) -> None:
-        case, before = self._session.case, self._case
+        case, before = self._session.shown_case, self._case
         if case is None or not case.is_loaded:
             self._case = None
         else:

@@ -44,7 +44,7 @@ class KineticLegend(QWidget):
         if classes:
             return ", ".join(f"{letter} {name}" for letter, name, _ in classes)
         low, high = self._shown.limits
-        return f"{low:g} to {high:g} {self._shown.unit}".strip()
+        return f"{low:.4g} to {high:.4g} {self._shown.unit}".strip()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw."""
@@ -81,11 +81,11 @@ class KineticLegend(QWidget):
         painter.fillRect(bar, gradient)
         low, high = shown.limits
         below = QRectF(0, _BAR + 2, self.width(), _HEIGHT - _BAR - 4)
-        middle = f"{(low + high) / 2:g}"
+        middle = f"{(low + high) / 2:.4g}"
         sides = Qt.AlignmentFlag
-        painter.drawText(below, sides.AlignLeft, f"{low:g}")
+        painter.drawText(below, sides.AlignLeft, f"{low:.4g}")
         painter.drawText(below, sides.AlignHCenter, middle)
-        painter.drawText(below, sides.AlignRight, f"{high:g} {shown.unit}".strip())
+        painter.drawText(below, sides.AlignRight, f"{high:.4g} {shown.unit}".strip())
 
 
 def _classes_of(shown: ShownMap) -> list[tuple[str, str, str]]:

@@ -1,11 +1,13 @@
 """The kinetic map on the image: the plane on screen at once, the whole volume in a thread."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
 from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.services.map_ranges import MapRange
 from napari_mamamia.services.show_kinetics import MapKind, ShownMap
 from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.kinetic_case import KineticCase
@@ -20,6 +22,7 @@ __all__ = ["KineticMapControl", "legend_text"]
 _BEGIN: Final = "kinetic_map"
 _FILL: Final = "kinetic_fill"
 _PLANE: Final = "kinetic_plane"
+_RANGE: Final = "kinetic_range"
 _OVERLAY: Final = "mamamia_map"
 _TEXT_SIZE: Final = 11
 _LONG_VOXELS: Final = 20_000_000
@@ -52,6 +55,7 @@ class KineticMapControl(QObject):
         self.kind = MapKind.PE
         self.floor_percent: float | None = None
         self.covers = False
+        self._ranges: dict[MapKind, MapRange] = {}
         self._shown: ShownMap | None = None
         self._is_full = False
         self._ftv_box = Box.empty()
@@ -98,9 +102,10 @@ class KineticMapControl(QObject):
                 self.failed.emit(str(outcome.error))
 
         services, floor, plane = self._services, self.floor_percent, self._scene.slice_shown()
+        wanted = self.range_now
 
         def begin() -> ShownMap:
-            made = services.begin_map(case, kind, floor)
+            made = services.ranged(services.begin_map(case, kind, floor), wanted)
             if plane is not None:
                 services.fill_plane(made, case, *plane)
             return made
@@ -118,6 +123,22 @@ class KineticMapControl(QObject):
         """Let the map cover the image, or lie over it half transparent."""
         self.covers = covers
         self._scene.style_map(covers)
+
+    @property
+    def range_now(self) -> MapRange | None:
+        """The range of colours that was chosen for this kind of map; None for its usual one."""
+        return self._ranges.get(self.kind)
+
+    def set_range(self, wanted: MapRange) -> None:
+        """Let the colours of the map shown stand for other values, also the next time."""
+        self._ranges[self.kind] = wanted
+        shown = self._shown
+        if shown is None or shown.is_classes:
+            return
+        if wanted.limits is not None:
+            self._set_limits(self._services.ranged(shown, wanted).limits)
+        elif self._is_full:
+            self._find_range(shown)
 
     def set_floor(self, floor_percent: float | None) -> None:
         """Leave out voxels with less initial PE; None leaves out none."""
@@ -157,9 +178,11 @@ class KineticMapControl(QObject):
         case = self._state.case
 
         def done(outcome: Outcome[ShownMap]) -> None:
-            if isinstance(outcome, Finished) and self._shown is shown:
+            if isinstance(outcome, Finished) and self._is_of(shown):
                 self._is_full = True
                 self._scene.redraw_map()
+                if self.range_now is not None and self.range_now.limits is None:
+                    self._find_range(shown)
             elif isinstance(outcome, Failed):
                 self._notifier.fail(f"Map {shown.kind}", outcome.error)
 
@@ -167,6 +190,32 @@ class KineticMapControl(QObject):
         is_long = shown.array.size > _LONG_VOXELS
         title = f"Map {shown.kind}"
         self._jobs.start(_FILL, title, lambda: fill(shown, case), done, shown=is_long)
+
+    def _find_range(self, shown: ShownMap) -> None:
+        """Look for the range of a map that is full."""
+        if shown.is_classes:
+            return
+
+        def done(outcome: Outcome[tuple[float, float]]) -> None:
+            if isinstance(outcome, Finished) and self._is_of(shown):
+                self._set_limits(outcome.result)
+
+        find = self._services.auto_limits
+        self._jobs.start(_RANGE, "Range of the map", lambda: find(shown), done, shown=False)
+
+    def _is_of(self, shown: ShownMap) -> bool:
+        """Whether a map is still the one on screen, in whatever range."""
+        return self._shown is not None and self._shown.array is shown.array
+
+    def _set_limits(self, limits: tuple[float, float]) -> None:
+        """Draw the map shown in another range, without computing it again."""
+        shown, layer = self._shown, self._scene.layer(Role.MAP)
+        if shown is None or layer is None:
+            return
+        self._shown = replace(shown, limits=limits)
+        layer.contrast_limits = limits
+        self._write(self._shown)
+        self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
         """Compute the slice that came into view, while the whole volume is not done.
@@ -182,7 +231,7 @@ class KineticMapControl(QObject):
             return
 
         def done(outcome: Outcome[None]) -> None:
-            if isinstance(outcome, Finished) and self._shown is shown:
+            if isinstance(outcome, Finished) and self._is_of(shown):
                 self._scene.redraw_map()
 
         fill = self._services.fill_plane
@@ -219,4 +268,4 @@ def legend_text(shown: ShownMap) -> str:
         return "FTV, coloured by SER"
     low, high = shown.limits
     unit = f" {shown.unit}" if shown.unit else ""
-    return f"{shown.kind}: {low:g} to {high:g}{unit}"
+    return f"{shown.kind}: {low:.4g} to {high:.4g}{unit}"

@@ -11,6 +11,8 @@ from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.tumour_volume import FtvImages
 from napari_mamamia.services.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetic_row import KineticRow
+from napari_mamamia.services.map_ranges import MapRange, auto_limits, map_ranges, ranged
+from napari_mamamia.services.register_case import RegisteredCase, register_case
 from napari_mamamia.services.show_kinetics import (
     FtvAnswer,
     ShownMap,
@@ -51,3 +53,7 @@ class KineticServices:
     timing_text: Callable[[Case], tuple[str, str]] = timing_text
     with_times: Callable[..., Case] = with_times
     times_source: Callable[..., str] = times_source
+    register: Callable[..., Job[RegisteredCase]] = register_case
+    map_ranges: Callable[..., tuple[MapRange, ...]] = map_ranges
+    ranged: Callable[..., ShownMap] = ranged
+    auto_limits: Callable[..., Job[tuple[float, float]]] = auto_limits

@@ -59,6 +59,7 @@ class KineticsFlow(QObject):
         page.map_wanted.connect(self._choose_map)
         page.cover_changed.connect(maps.set_covering)
         page.floor_changed.connect(maps.set_floor)
+        page.range_changed.connect(maps.set_range)
         page.times_typed.connect(self._type_times)
         page.curves_wanted.connect(show_curves)
         page.ftv.settings_changed.connect(ftv.set_settings)
@@ -97,6 +98,8 @@ class KineticsFlow(QObject):
 
     def _show_map(self, shown: ShownMap | None) -> None:
         self._page.show_map(shown)
+        ranges = () if shown is None else self._services.map_ranges(shown.kind)
+        self._page.show_ranges(ranges, self._maps.range_now)
         self._ftv.want(self._is_on or self._shows_ftv())
         if self._shows_ftv():
             self._ftv.set_settings(self._page.ftv.settings())

@@ -1,5 +1,6 @@
 """Page Kinetics: map, times, functional tumour volume, numbers of the mask shown."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
@@ -17,6 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.services.kinetic_row import KineticRow
+from napari_mamamia.services.map_ranges import MapRange
 from napari_mamamia.services.show_kinetics import MapKind, ShownMap
 from napari_mamamia.widgets.controls import (
     button,
@@ -30,6 +32,7 @@ from napari_mamamia.widgets.controls import (
 from napari_mamamia.widgets.ftv_controls import FtvControls
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.kinetic_legend import KineticLegend
+from napari_mamamia.widgets.kinetics_motion import MotionControls
 from napari_mamamia.widgets.page import Page
 
 __all__ = ["KineticsPage"]
@@ -53,18 +56,21 @@ _NUMBERS: Final = (
 class KineticsPage(Page):
     """`map_wanted` carries a `MapKind`, or None for no map; `floor_changed` percent or None.
 
-    `times_typed` carries the text of the times, "" to go back to the case's own.
+    `range_changed` carries a `MapRange` for the map shown. `times_typed` carries the text of the
+    times, "" to go back to the case's own.
     """
 
     map_wanted = Signal(object)
     cover_changed = Signal(bool)
     floor_changed = Signal(object)
+    range_changed = Signal(object)
     times_typed = Signal(str)
     curves_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__("kinetics")
         self.ftv = FtvControls()
+        self.motion = MotionControls()
         self._cells: dict[str, QLabel] = {}
         holder = QWidget()
         self._inner = QVBoxLayout(holder)
@@ -83,6 +89,8 @@ class KineticsPage(Page):
         self._inner.addWidget(self.ftv)
         self._inner.addWidget(line())
         self._make_numbers()
+        self._inner.addWidget(line())
+        self._inner.addWidget(self.motion)
         self._inner.addStretch(1)
         self.show_map(None)
         self.show_numbers(None, "show a mask")
@@ -100,6 +108,17 @@ class KineticsPage(Page):
         self.map_text.setText(shown.text if shown else why_none)
         self.map_text.setVisible(bool(self.map_text.text()))
         set_level(self.map_text, "warning" if why_none and shown is None else "hint")
+
+    def show_ranges(self, ranges: Sequence[MapRange], chosen: MapRange | None) -> None:
+        """Show which ranges of colours the map can have; none for classes."""
+        self.ranges.blockSignals(True)
+        self.ranges.clear()
+        for one in ranges:
+            self.ranges.addItem(one.name, one)
+        at = 0 if chosen is None else self.ranges.findText(chosen.name)
+        self.ranges.setCurrentIndex(max(0, at))
+        self.ranges.blockSignals(False)
+        self._range_line.setVisible(bool(ranges))
 
     def show_times(self, times: str, source: str, phases: str, warning: str) -> None:
         """Show the times in seconds, where they come from, what they choose, and what is wrong."""
@@ -157,6 +176,16 @@ class KineticsPage(Page):
         self.floor.setSuffix(" %")
         self.has_floor.toggled.connect(lambda _on: self._tell_floor())
         self.floor.valueChanged.connect(lambda _value: self._tell_floor())
+        self.ranges: QComboBox = named(
+            QComboBox(),
+            "kinetics_range",
+            "Values that the colours of the map stand for; auto: 1st to 99th percentile of the map",
+        )
+        self.ranges.currentIndexChanged.connect(
+            lambda at: self.range_changed.emit(self.ranges.itemData(at))
+        )
+        self._range_line = row(QLabel("Colours"), self.ranges, 1)
+        self._range_line.hide()
         self.legend = KineticLegend()
         self.map_text = label("kinetics_map_text", tip="Which phases the map rests on")
         chooser = row(QLabel("Map"), self.maps)
@@ -164,6 +193,7 @@ class KineticsPage(Page):
         self._inner.addWidget(chooser)
         self._inner.addWidget(self.legend)
         self._inner.addWidget(self.map_text)
+        self._inner.addWidget(self._range_line)
         self._inner.addWidget(row(self.has_floor, self.floor, 1))
         self._inner.addWidget(row(self.covers, 1))
 

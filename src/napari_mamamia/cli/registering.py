@@ -1,0 +1,106 @@
+"""The command that registers phases: motion between them is taken out, where that helps."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.kinetics import place_of
+from napari_mamamia.cli.options import (
+    CaseOption,
+    DataSetArgument,
+    OutOption,
+    OverwriteOption,
+    ResumeOption,
+    SchedulerOption,
+    TimeLimitOption,
+    WorkersOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import finish, run
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.registration_row import RegistrationRow
+
+__all__ = ["register"]
+
+
+class TransformName(StrEnum):
+    """Names of `kinetics.registration_settings.TransformKind`."""
+
+    RIGID = "rigid"
+    BSPLINE = "bspline"
+
+
+def register(
+    data_set: DataSetArgument,
+    out: OutOption,
+    case: CaseOption = None,
+    transform: Annotated[
+        TransformName, typer.Option("--transform", help="Rigid alone, or rigid and then B-spline.")
+    ] = TransformName.BSPLINE,
+    to: Annotated[
+        int, typer.Option("--to", metavar="PHASE", min=0, help="Phase that the others move onto.")
+    ] = 1,
+    masks: Annotated[
+        Path | None,
+        typer.Option("--masks", metavar="DIR", help="Tumour masks (default: the references)."),
+    ] = None,
+    workers: WorkersOption = 0,
+    scheduler: SchedulerOption = "",
+    time_limit: TimeLimitOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid."""
+    from napari_mamamia.kinetics.registration_settings import RegistrationSettings, TransformKind
+    from napari_mamamia.services.data_set import open_data_set
+    from napari_mamamia.services.register_phases import register_data_set
+
+    method = RegistrationSettings(TransformKind(transform.value), to)
+    existing = existing_policy(resume, overwrite)
+    place = place_of(workers, scheduler, time_limit)
+    opened = run(open_data_set(data_set))
+    for warning in opened.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    job = register_data_set(
+        opened, out, method, masks=masks, case_ids=case or (), place=place, existing=existing
+    )
+    summary = run(job)
+    _print(summary.rows)
+    if summary.n_reused:
+        print(f"{summary.n_reused} case(s) were there already")
+    print(f"Data set: {summary.folder}\nTable:    {summary.table}")
+    finish(summary.failures)
+
+
+def _print(rows: "tuple[RegistrationRow, ...]") -> None:
+    import sys
+
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Registration (residual where nothing enhances)")
+    for head in ("case", "phase", "residual % before", "after", "moved p95 mm", "verdict"):
+        table.add_column(head)
+    table.add_column("applied")
+    for row in rows:
+        if row.status == "ok":
+            table.add_row(
+                row.case_id,
+                f"{row.phase:.0f}",
+                _number(row.residual_before_percent),
+                _number(row.residual_after_percent),
+                _number(row.displacement_p95_mm) if row.verdict != "reference" else "–",
+                row.verdict,
+                row.applied,
+            )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    told = dict.fromkeys((row.case_id, row.warning) for row in rows if row.warning)
+    for case_id, warning in told:
+        print(f"{case_id}: {warning}")
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.2f}"

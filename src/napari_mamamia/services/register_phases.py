@@ -1,0 +1,269 @@
+"""Registered phases of many cases as a new data set; the old one is only read."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import CaseError, SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.clinical import read_clinical, write_clinical
+from napari_mamamia.io.flat_tables import flat_table_job
+from napari_mamamia.io.imported_case import case_folder, existing_case, placing, write_phase
+from napari_mamamia.io.layout import CLINICAL_NAMES
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.save import saving
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.tables import write_json
+from napari_mamamia.io.volumes import VOLUME_SUFFIXES
+from napari_mamamia.kinetics.registration_itk import require_simpleitk
+from napari_mamamia.kinetics.registration_settings import RegistrationSettings
+from napari_mamamia.services.batch import run_batch
+from napari_mamamia.services.batch_store import STORE_NAME
+from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.data_set import OpenDataSet
+from napari_mamamia.services.kinetics import KineticInputs, inputs_of
+from napari_mamamia.services.open_case import load_case, load_mask
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.register_case import RegisteredCase, register_case
+from napari_mamamia.services.registration_row import (
+    RegisteredRows,
+    RegistrationRow,
+    registration_columns,
+    rows_of,
+)
+
+__all__ = ["TABLE", "RegisterSettings", "RegisterSummary", "register_data_set", "register_files"]
+
+TABLE: Final = "registration.csv"
+_NOTES: Final = "registration"
+_EXPERT: Final = ("segmentations", "expert")
+_AUTOMATIC: Final = ("segmentations", "automatic")
+_INFOS: Final = "patient_info_files"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterSettings:
+    """What the written cases depend on besides their files: the method, where to, whose masks."""
+
+    out: str
+    method: RegistrationSettings = field(default_factory=RegistrationSettings)
+    mask_name: str = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterSummary:
+    """What a run did: a row for each phase, one for each failed case, and the new data set."""
+
+    rows: tuple[RegistrationRow, ...]
+    failures: tuple[CaseFailure, ...]
+    folder: Path
+    n_reused: int = 0
+
+    @property
+    def table(self) -> Path:
+        """The table of phases."""
+        return self.folder / TABLE
+
+
+def register_data_set(
+    opened: OpenDataSet,
+    out: Path,
+    method: RegistrationSettings | None = None,
+    *,
+    masks: Path | None = None,
+    case_ids: Sequence[str] = (),
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[RegisterSummary]:
+    """Return a job that writes each case with registered phases into a new data set `out`.
+
+    ``images/ID/ID_000k.nii.gz`` on the grid of the case, its header's geometry byte for byte;
+    masks, patient info, splits and clinical rows as they were, for the reference phase and the
+    times are; ``registration.csv`` and ``.xlsx`` (a row for each case and phase) and
+    ``registration/ID.json`` (what was done, with which version, settings and input files).
+
+    Parameters
+    ----------
+    masks
+        Folder of tumour masks ``ID.nii.gz`` that the fit leaves out; None takes the references.
+        A case without a mask is registered without one.
+    case_ids
+        Only these; empty for all.
+    place, existing
+        As in `run_batch`.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    FormatError
+        If `masks` is missing or holds no mask.
+    MissingExtraError
+        If SimpleITK is not installed.
+    SaveConflictError
+        If `out` lies in the data set itself, or holds other results.
+    """
+    require_simpleitk()
+    _require_apart(opened.data_set.root, out)
+    name = "reference" if masks is None else masks.resolve().name
+    settings = RegisterSettings(str(out.resolve()), method or RegistrationSettings(), name)
+    inputs = inputs_of(opened, masks, case_ids)
+    parameters: tuple[tuple[str, Setting], ...] = (
+        ("data_set", opened.data_set.name),
+        ("masks", name),
+        ("cases", " ".join(case_ids)),
+        ("method", settings.method.name),
+    )
+    claim_folder(out, "register", parameters, existing)
+    work = CaseWork("register", register_files, settings, RegisteredRows)
+    batch = yield from run_batch(
+        inputs,
+        work,
+        place,
+        store=out / STORE_NAME,
+        existing=existing,
+        here=lambda one: register_files(one, settings),
+        still_holds=lambda one: existing_case(out, one.case_id) is not None,
+    )
+    rows = _in_order(inputs, batch.results, batch.failures)
+    yield from _write(opened, rows, out, existing)
+    return RegisterSummary(rows, batch.failures, out, batch.n_reused)
+
+
+def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[RegisteredRows]:
+    """Return a job that registers one case from its files and writes it whole or not at all.
+
+    Raises
+    ------
+    CaseError, FormatError, GridMismatchError, SaveError
+    """
+    if not isinstance(inputs, KineticInputs) or inputs.sources is None:
+        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+    case = yield from load_case(inputs.sources, inputs.record)
+    path = inputs.files[-1]
+    mask = None if path is None else load_mask(path, case).mask().array
+    found = yield from register_case(case, mask, settings.method)
+    out = Path(settings.out)
+    yield Progress(0, len(case.phases), "Writing")
+    with placing(out, case.case_id, overwrite=True) as folder:
+        for index, volume in enumerate(found.case.signal):
+            yield from write_phase(folder, case.case_id, index, volume, case.grid)
+        _copy_beside(inputs.sources, out)
+        _note(found, case, inputs, settings)
+    return rows_of(found)
+
+
+def _require_apart(root: Path, out: Path) -> None:
+    inside = out.resolve()
+    if root.resolve() in (inside, *inside.parents):
+        raise SaveConflictError(
+            f"expected a folder outside of the data set {root}, got {out}: registered phases are a "
+            "new data set; choose another folder"
+        )
+
+
+def _copy_beside(files: CaseFiles, out: Path) -> None:
+    """Copy masks and patient info: they hold for the reference phase, which is as it was."""
+    for source, folder in ((files.reference, _EXPERT), (files.automatic, _AUTOMATIC)):
+        if source is not None:
+            suffix = next(s for s in VOLUME_SUFFIXES if source.name.lower().endswith(s))
+            _copy(source, out.joinpath(*folder, f"{files.case_id}{suffix}"))
+    if files.info is not None:
+        _copy(files.info, out / _INFOS / f"{files.case_id}.json")
+
+
+def _copy(source: Path, target: Path) -> None:
+    with saving(target, overwrite=True) as temporary:
+        shutil.copyfile(source, temporary)
+
+
+def _note(
+    found: RegisteredCase, case: Case, inputs: KineticInputs, settings: RegisterSettings
+) -> None:
+    paths = [path for path in inputs.files if path is not None]
+    content = {
+        "case_id": case.case_id,
+        "software": software_version(),
+        "created": now_utc(),
+        "method": settings.method.name,
+        "settings": settings.method,
+        "mask": settings.mask_name if inputs.files[-1] is not None else "none",
+        "phases_changed": list(found.found.changed),
+        "times_s": list(case.times_s),
+        "residual_voxels": found.found.quiet_voxels,
+        "residual_voxel_mm3": found.found.quiet_mm3,
+        "phases": [dict(_cells(row)) for row in rows_of(found).rows],
+        "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
+        "note": "voxels of the changed phases are resampled: they are not those of the scanner",
+    }
+    write_json(content, Path(settings.out) / _NOTES / f"{case.case_id}.json", overwrite=True)
+
+
+def _cells(row: RegistrationRow) -> list[tuple[str, str | float]]:
+    names = [name for name, _ in registration_columns()]
+    return list(zip(names, astuple(row), strict=True))
+
+
+def _in_order(
+    inputs: Sequence[CaseInputs],
+    results: Sequence[RegisteredRows],
+    failures: Sequence[CaseFailure],
+) -> tuple[RegistrationRow, ...]:
+    by_id = {found.case_id: found.rows for found in results}
+    for failure in failures:
+        by_id[failure.case_id] = (RegistrationRow(failure.case_id, "failed", failure.reason),)
+    return tuple(row for one in inputs for row in by_id[one.case_id])
+
+
+def _write(
+    opened: OpenDataSet, rows: tuple[RegistrationRow, ...], out: Path, existing: Existing
+) -> Job[None]:
+    overwrite = existing is not Existing.REFUSE
+    columns = [name for name, _ in registration_columns()]
+    cells = [astuple(row) for row in rows]
+    for suffix in (".csv", ".xlsx"):
+        path = (out / TABLE).with_suffix(suffix)
+        yield from flat_table_job(
+            columns, cells, len(cells), path, name="registration", overwrite=overwrite
+        )
+    content = {"software": software_version(), "columns": dict(registration_columns())}
+    write_json(content, out / "registration_columns.json", overwrite=overwrite)
+    written = dict.fromkeys(row.case_id for row in rows if row.status == "ok")
+    _write_clinical(opened, list(written), out)
+    if opened.data_set.splits is not None:
+        _copy(opened.data_set.splits, out / opened.data_set.splits.name)
+
+
+def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
+    """Write the rows of the cases; those of cases that an earlier run left in `out` stay."""
+    found = (_record_of(opened, case_id) for case_id in case_ids)
+    records = [record for record in found if record is not None]
+    there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
+    suffix = ".csv" if opened.data_set.clinical is None else opened.data_set.clinical.suffix
+    new = next(out / name for name in CLINICAL_NAMES if name.endswith(suffix.lower()))
+    if there is not None:
+        keys = {case_key(record.case_id) for record in records}
+        older = [one for one in read_clinical(there).records if case_key(one.case_id) not in keys]
+        kept = [one for one in older if case_folder(out, one.case_id).is_dir()]
+        records = [*kept, *records]
+    if records:
+        write_clinical(Cohort(tuple(records)), there or new, overwrite=True)
+
+
+def _record_of(opened: OpenDataSet, case_id: str) -> CaseRecord | None:
+    """Return a case's clinical row with its times, wherever the data set keeps them."""
+    record = opened.record(case_id)
+    sources = opened.data_set.case(case_id).phases
+    times = tuple(source.time_s for source in sources if source.time_s is not None)
+    if len(times) < len(sources):
+        return record
+    if record is None:
+        return CaseRecord(case_id, acquisition_times_s=times)
+    return replace(record, acquisition_times_s=record.acquisition_times_s or times)

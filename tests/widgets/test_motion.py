@@ -1,0 +1,208 @@
+"""Section Motion of page Kinetics on a viewer without a window; the registration is a fake."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.core.case import Phase
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.kinetics.registration import PhaseMotion, Registered
+from napari_mamamia.kinetics.registration_quality import Displacement, Fit
+from napari_mamamia.kinetics.registration_settings import RegistrationSettings, Verdict
+from napari_mamamia.services.register_case import RegisteredCase, VolumeChange
+from napari_mamamia.services.show_kinetics import MapKind
+from napari_mamamia.widgets.layers import Role, array_of
+
+TIMES = (0.0, 100.0, 160.0, 460.0)
+BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))
+
+
+@pytest.fixture
+def world(world):
+    """A case of four phases whose blob takes 100, 250, 280, 220."""
+    first = world.open_case
+
+    def open_case(files, record=None, phase=1):
+        made = yield from first(files, record)
+        signal = np.full((4, *made.grid.shape), 100, np.int16)
+        for index, value in enumerate((100, 250, 280, 220)):
+            signal[(index, *BLOB)] = value
+        return replace(made, signal=signal, phases=tuple(Phase(k, t) for k, t in enumerate(TIMES)))
+
+    world.open_case = open_case
+    return world
+
+
+def registered(case, volume=None):
+    """What a registration would give that doubles phase 0 and keeps the others."""
+    signal = case.signal.copy()
+    signal[0] *= 2
+    fit = Displacement(1.0, 2.5, 4.0)
+    motions = (
+        PhaseMotion(
+            0, Verdict.BETTER, "rigid", displacement=fit, before=Fit(9, 1.1), after=Fit(3, 1.2)
+        ),
+        PhaseMotion(1, Verdict.REFERENCE),
+        PhaseMotion(2, Verdict.WORSE, before=Fit(3, 1.2), after=Fit(4, 1.1)),
+        PhaseMotion(3, Verdict.UNCHANGED, before=Fit(3, 1.2), after=Fit(3, 1.2)),
+    )
+    told = replace(case, signal=signal, warnings=("phase 0 was registered",))
+    found = Registered(told, motions, {}, RegistrationSettings(), 10, 8.0)
+    return RegisteredCase(found, volume or VolumeChange(2.0, 3.0, "FTV"))
+
+
+@pytest.fixture
+def motion(qtbot, dock):
+    """The dock with its case open on page Kinetics, and a registration that is a fake."""
+
+    def register(case, mask, settings):
+        yield Progress(0, 1, "Phase 0: rigid")
+        return registered(case)
+
+    dock.motion_flow._services = replace(dock.motion_flow._services, register=register)
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    dock.show_page("Kinetics")
+    return dock
+
+
+def find(dock, name):
+    return dock.findChild(QWidget, name)
+
+
+def run(qtbot, dock):
+    find(dock, "motion_register").click()
+    qtbot.waitUntil(lambda: dock.motion_flow.found is not None)
+
+
+def test_the_table_shows_each_phase_before_and_after(qtbot, motion):
+    run(qtbot, motion)
+    text = find(motion, "motion_table").text()
+    assert "9.0&nbsp;→&nbsp;3.0" in text
+    assert "2.5" in text
+    for word in ("✓&nbsp;better", "✗&nbsp;worse", "=&nbsp;unchanged", "reference, not touched"):
+        assert word in text
+    assert "+50 %" in find(motion, "motion_volume").text()
+    assert find(motion, "motion_volume").property("level") == "warning"
+
+
+def test_nothing_is_changed_until_the_registered_phases_are_used(qtbot, motion):
+    before = motion.session.case.signal
+    run(qtbot, motion)
+    assert motion.session.shown_case.signal is before
+    assert np.shares_memory(array_of(motion.scene.layer(Role.PHASE)), before)
+    assert motion.header.case.text() == "A_1"
+
+
+def test_registered_phases_are_shown_computed_from_and_named(qtbot, motion, viewer):
+    own = motion.session.case
+    run(qtbot, motion)
+    find(motion, "motion_use").click()
+    assert motion.session.case is own  # models, editing and exports keep it
+    assert array_of(motion.scene.layer(Role.PHASE))[0, 0, 0, 0] == 200
+    assert motion.header.case.text() == "A_1 · registered"
+    assert viewer.canvas.overlays["mamamia_phase"].text.endswith("\nregistered")
+    assert motion.kinetic_case.case.signal[0, 0, 0, 0] == 200
+    assert motion.kinetic_case.case.times_s == TIMES
+    page = motion.kinetics_page
+    page.has_floor.setChecked(False)
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
+    qtbot.waitUntil(lambda: motion.kinetic_map.is_full)
+    shown = array_of(motion.scene.layer(Role.MAP))
+    np.testing.assert_allclose(shown[BLOB], 40.0)  # the phase at 160 s: 280 of 200
+
+
+def test_the_subtraction_follows_the_phases_that_are_shown(qtbot, motion):
+    run(qtbot, motion)
+    motion.scene.go_to_phase(2)
+    motion.subtracting.toggle()
+    qtbot.waitUntil(lambda: motion.scene.layer(Role.SUBTRACTION) is not None)
+    assert array_of(motion.scene.layer(Role.SUBTRACTION))[2, 8, 10] == 180
+    find(motion, "motion_use").click()
+    qtbot.waitUntil(lambda: array_of(motion.scene.layer(Role.SUBTRACTION))[2, 8, 10] == 80)
+
+
+def test_back_to_the_original_is_as_before(qtbot, motion, viewer):
+    run(qtbot, motion)
+    find(motion, "motion_use").click()
+    find(motion, "motion_back").click()
+    assert array_of(motion.scene.layer(Role.PHASE))[0, 0, 0, 0] == 100
+    assert motion.header.case.text() == "A_1"
+    assert "registered" not in viewer.canvas.overlays["mamamia_phase"].text
+    assert motion.session.registered is None
+
+
+def test_curves_of_registered_phases_carry_it_in_their_names(qtbot, motion):
+    run(qtbot, motion)
+    find(motion, "motion_use").click()
+    assert motion.curves_flow.plot().title == "A_1 (registered)"
+
+
+def test_another_case_forgets_what_was_registered(qtbot, motion):
+    run(qtbot, motion)
+    find(motion, "motion_use").click()
+    motion.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: motion.session.case_id == "A_2" and motion.session.case.is_loaded)
+    assert motion.session.registered is None
+    assert motion.motion_flow.found is None
+    assert motion.header.case.text() == "A_2"
+    assert not find(motion, "motion_table").isVisibleTo(motion.kinetics_page)
+
+
+def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
+    go = threading.Event()
+
+    def held(case, mask, settings):
+        while not go.wait(0.01):
+            yield Progress(0, 1, "Phase 0: rigid")
+        return registered(case)
+
+    motion.motion_flow._services = replace(motion.motion_flow._services, register=held)
+    find(motion, "motion_register").click()
+    assert not find(motion, "motion_register").isEnabled()
+    find(motion, "motion_cancel").click()
+    assert find(motion, "motion_register").isEnabled()
+    assert find(motion, "motion_state").text().startswith("Cancelled")
+    assert motion.motion_flow.found is None
+    go.set()
+
+
+def test_a_failure_says_why_in_the_section(qtbot, motion):
+    def refuse(case, mask, settings):
+        yield Progress(0, 1)
+        raise CaseError("phase 2 of A_1 holds the value 7 everywhere")
+
+    motion.motion_flow._services = replace(motion.motion_flow._services, register=refuse)
+    find(motion, "motion_register").click()
+    qtbot.waitUntil(lambda: "holds the value 7" in find(motion, "motion_state").text())
+    assert find(motion, "motion_register").isEnabled()
+
+
+def test_the_colours_of_a_map_can_stand_for_another_range(qtbot, motion):
+    page = motion.kinetics_page
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
+    qtbot.waitUntil(lambda: motion.kinetic_map.is_full)
+    ranges = find(motion, "kinetics_range")
+    ranges.setCurrentIndex(ranges.findText("0–100 %"))
+    assert tuple(motion.scene.layer(Role.MAP).contrast_limits) == (0.0, 100.0)
+    assert page.legend.text() == "0 to 100 %"
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.SER))
+    qtbot.waitUntil(lambda: page.legend.text() == "0 to 2")
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
+    qtbot.waitUntil(lambda: page.legend.text() == "0 to 100 %")
+
+
+def test_the_automatic_range_is_that_of_the_map(qtbot, motion):
+    page = motion.kinetics_page
+    page.has_floor.setChecked(False)
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
+    qtbot.waitUntil(lambda: motion.kinetic_map.is_full)
+    ranges = find(motion, "kinetics_range")
+    ranges.setCurrentIndex(ranges.findText("auto, 1–99 %"))
+    # 48 voxels of 2,880 have 180 %, more than 1 % of them; the rest 0
+    qtbot.waitUntil(lambda: page.legend.text() == "0 to 180 %")
