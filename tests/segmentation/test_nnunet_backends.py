@@ -28,9 +28,9 @@ def arrays():
 
 def outputs_of(card, **settings):
     """Return a run's outputs on the model's grid, and the result."""
-    from napari_mamamia.segmentation import nnunet_engine
+    from napari_mamamia.segmentation import nnunet_engine, nnunet_load
 
-    engine = run_job(nnunet_engine.load_nnunet(card, EngineSettings(threads=1, **settings)))
+    engine = run_job(nnunet_load.load_nnunet(card, EngineSettings(threads=1, **settings)))
     kept = []
     export = nnunet_engine.export_labels
 

@@ -20,7 +20,7 @@ GRID = Grid((16, 16, 16), np.eye(4))
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet_engine import load_nnunet
+    from napari_mamamia.segmentation.nnunet_load import load_nnunet
 
     return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
 

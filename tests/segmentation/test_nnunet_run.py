@@ -42,7 +42,7 @@ def case_of(phases=2, grid=GRID, seed=2):
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet_engine import load_nnunet
+    from napari_mamamia.segmentation.nnunet_load import load_nnunet
 
     return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
 

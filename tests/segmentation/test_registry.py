@@ -7,7 +7,7 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.recipe import Recipe, write_recipe
+from napari_mamamia.segmentation.recipe import Recipe, presets, write_recipe
 from napari_mamamia.segmentation.registry import (
     add_model,
     find_model,
@@ -69,7 +69,7 @@ def test_what_cannot_be_run_is_refused_with_the_reason_and_not_kept(tmp_path, re
     with pytest.raises(ModelError, match="nnU-Net v1"):
         run_job(add_model(old, registry))
     (tmp_path / "net.onnx").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"ONNX.*cannot be run here"):
+    with pytest.raises(ModelError, match="a whole ONNX model, but it cannot be read"):
         run_job(add_model(tmp_path / "net.onnx", registry))
     assert list_models(registry) == ()
 
@@ -137,3 +137,60 @@ def test_a_damaged_entry_does_not_hide_the_others(model, registry):
 def test_an_unknown_name_lists_the_known_ones(registry):
     with pytest.raises(ModelError, match="kinetic"):
         find_model("nothing-of-this-name", registry)
+
+
+def test_a_recipe_that_is_given_with_a_model_is_kept_as_the_users_own(made, tmp_path):
+    registry, root = tmp_path / "registry", made.write_model(tmp_path / "model", made.Spec())
+    file = tmp_path / "mine.json"
+    file.write_text(
+        '{"format": "napari-mamamia recipe", "version": 1, "title": "mine", "channels": ["p1", "p0"]}'
+    )
+    added = run_job(add_model(root, registry, "mine", str(file)))
+    file.unlink()
+    assert added.recipe.channels == ("p1", "p0")
+    (listed,) = list_models(registry)
+    assert listed.recipe == added.recipe
+    assert not (root / RECIPE_NAME).exists()
+    assert model_recipe(listed).title == "mine"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ('{"channels": ["p0"]}', "channel"),
+        ('{"folds": ["4"]}', "fold"),
+        (
+            '{"network": {"channels": ["a", "b"], "labels": {"t": 1}, "output": "logits"}}',
+            "network",
+        ),
+        ('{"spacing_mm": [NaN, 1, 1]}', "spacing"),
+        ("no recipe", "recipe"),
+    ],
+)
+def test_a_recipe_that_does_not_fit_the_model_is_refused_and_nothing_is_kept(
+    made, tmp_path, recipe, said
+):
+    root = made.write_model(tmp_path / "model", made.Spec())
+    file = tmp_path / "mine.json"
+    file.write_text(recipe.replace("{", '{"format": "napari-mamamia recipe", "version": 1, ', 1))
+    with pytest.raises(ModelError, match=said):
+        run_job(add_model(root, tmp_path / "registry", "mine", str(file)))
+    assert list_models(tmp_path / "registry") == ()
+
+
+def test_the_command_adds_a_model_with_a_published_pipeline(made, tmp_path):
+    from typer.testing import CliRunner
+
+    from napari_mamamia.cli.app import app
+
+    channels = tuple("abc")
+    root = made.write_model(tmp_path / "model", made.Spec(channels=channels))
+    words = ["models", "add", str(root), "--name", "mine", "--registry", str(tmp_path / "registry")]
+    done = CliRunner().invoke(app, [*words, "--recipe", "no-such"])
+    assert done.exit_code != 0
+    known = [name for name, recipe in presets() if len(recipe.channels) == len(channels)]
+    done = CliRunner().invoke(app, [*words, "--recipe", known[0]])
+    assert done.exit_code == 0, done.output
+    assert "your own (" in done.output
+    (listed,) = list_models(tmp_path / "registry")
+    assert listed.recipe == dict(presets())[known[0]]

@@ -99,15 +99,15 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
 
     monkeypatch.setattr(NnUNetEngine, "predict", wrong)
     if what == "weights":
-        from napari_mamamia.segmentation import nnunet_engine
+        from napari_mamamia.segmentation import nnunet_load
 
-        put = nnunet_engine.put_weights
+        put = nnunet_load.put_weights
 
         def doubled(network, checkpoint):
             put(network, checkpoint)
             network.encoder.stages[0][0].convs[0].conv.weight.mul_(-1)
 
-        monkeypatch.setattr(nnunet_engine, "put_weights", doubled)
+        monkeypatch.setattr(nnunet_load, "put_weights", doubled)
     assert not run_job(self_test.run_test_block(small_case())).passed
 
 

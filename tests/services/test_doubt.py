@@ -26,13 +26,13 @@ def test_places_are_ordered_by_entropy_times_volume_and_lead_to_the_most_doubtfu
     first, second = found.places
     assert first.voxel == (2, 3, 4)
     assert first.volume_mm3 == pytest.approx(36.0)
-    assert first.mean_bits == pytest.approx((5 * 0.8113 + 1) / 6, abs=1e-3)
+    assert first.mean == pytest.approx((5 * 0.8113 + 1) / 6, abs=1e-3)
     assert second.voxel == (0, 0, 0)
     assert second.weight == pytest.approx(6.0, abs=1e-2)
-    assert found.entropy.dtype == np.float16
+    assert found.amount.dtype == np.float16
 
 
 def test_a_certain_model_leaves_no_place():
     found = run_job(find_doubt(np.ones(GRID.shape, np.float16), GRID))
     assert found.places == ()
-    assert float(found.entropy.max()) < 1e-3
+    assert float(found.amount.max()) < 1e-3

@@ -16,6 +16,7 @@ from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io import voxel_writer
 from napari_mamamia.io.label_map import read_label_rules
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.provenance import read_provenance
@@ -245,6 +246,11 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
             ' {"source": 2, "target": 1, "name": "b"}]}',
             "one name for label 1",
         ),
+        (
+            '{"rules": [{"source": 1, "target": 1, "name": "a"}, {"source": 2, "target": 0},'
+            ' {"source": 1, "target": 0, "masks": "ana"}]}',
+            "one rule for each value in .* rules 1 and 3 for 1",
+        ),
     ],
 )
 def test_a_faulty_label_map_is_named_with_its_rule(tmp_path, text, reason):
@@ -407,14 +413,14 @@ def test_phases_of_another_place_are_a_red_finding_and_the_mask_is_still_written
 
 
 def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path, monkeypatch):
-    write = export_writer.write_volume
+    write = export_writer.write_volume_job
 
     def full(array, grid, path, *, overwrite):
         if path.name == "A_2.nii.gz" and "harmonised" in path.parts:
             raise SaveError(f"expected to save {path}, but No space left on device: free some")
-        write(array, grid, path, overwrite=overwrite)
+        yield from write(array, grid, path, overwrite=overwrite)
 
-    monkeypatch.setattr(export_writer, "write_volume", full)
+    monkeypatch.setattr(export_writer, "write_volume_job", full)
     summary = export(opened, tmp_path / "out", expert, profile=OrientationProfile.RAS)
     assert [failure.case_id for failure in summary.failures] == ["A_2"]
     assert "No space left" in summary.failures[0].reason
@@ -430,6 +436,21 @@ def test_a_cancelled_export_has_no_manifest_and_no_half_case(opened, expert, tmp
             break
     job.close()
     assert names_below(out) == ["A_1.json", "A_1.nii.gz", "run.json"]
+
+
+def test_an_export_that_is_cancelled_inside_a_phase_leaves_nothing_of_its_case(
+    opened, expert, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
+    out = tmp_path / "out"
+    settings = ExportSettings((MaskFolder(expert),), with_images=True, with_quality=False)
+    job = export_bundle(opened, settings, out)
+    for step in job:
+        if "Writing A_2_0001.nii.gz" in step.text:
+            break
+    assert list((out / "images/A_2").glob(".*.part"))  # half of it is there
+    job.close()
+    assert not [name for name in names_below(out) if "A_2" in name or ".part" in name]
 
 
 def test_files_of_an_earlier_export_are_named_when_replacing(opened, expert, tmp_path):

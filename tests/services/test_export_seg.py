@@ -1,5 +1,8 @@
 """DICOM SEG in a bundle: of a DICOM case, and of a NIfTI case against its study."""
 
+import importlib.util
+from pathlib import Path
+
 import nibabel as nib
 import numpy as np
 import pytest
@@ -26,6 +29,12 @@ from napari_mamamia.io.volumes import read_phase_header, write_volume  # noqa: E
 from napari_mamamia.services.data_set import open_data_set  # noqa: E402
 from napari_mamamia.services.export import export_bundle  # noqa: E402
 from napari_mamamia.services.export_seg import segment_meaning  # noqa: E402
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
 
 SHAPE = (4, 8, 6)
 
@@ -109,6 +118,27 @@ def test_a_dicom_case_is_exported_on_its_first_series_after_contrast(study, grid
         "kinetic",
     )
     np.testing.assert_array_equal(found.on_grid(segment, grid), labels > 0)
+
+
+def test_an_exam_in_one_enhanced_file_is_exported_on_the_frames_of_phase_1(tmp_path):
+    volumes = np.stack([phantoms.dce_values(k) for k in range(3)])
+    study = tmp_path / "CASE_1"
+    phantoms.write_enhanced(
+        study / "all.dcm", volumes, [f"2020010112{k:02d}00" for k in range(3)],
+        SOPInstanceUID="2.25.9", FrameOfReferenceUID="2.25.6", PatientID="T", StudyID="",
+    )  # fmt: skip
+    grid = read_phase_header(find_data_set(study).cases[0].phases[0]).grid
+    drawn = np.zeros(grid.shape, np.uint8)
+    drawn[1:3, 4:8, 5:9] = 1
+    masks = save_mask(tmp_path / "masks", drawn, grid)
+    summary = export(study, tmp_path / "out", masks)
+    assert (summary.failures, summary.problems) == ((), ())
+    path = tmp_path / "out/dicom_seg/CASE_1.dcm"
+    found = read_segmentation(path)
+    np.testing.assert_array_equal(found.on_grid(found.segments[0], grid), drawn > 0)
+    (named,) = pydicom.dcmread(path).SourceImageSequence
+    # frames run place by place, three phases of each: 2, 5, 8, 11 are those of phase 1
+    assert list(named.ReferencedFrameNumber) == [2, 5, 8, 11]
 
 
 def test_a_nifti_case_is_exported_against_its_study(study, grid, labels, tmp_path):

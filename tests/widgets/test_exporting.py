@@ -1,15 +1,19 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.provenance import InputFile
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.services.export import ExportedMask, ExportSummary
+from napari_mamamia.services.export_labels import LabelFile
 from napari_mamamia.services.export_plan import ExportFormat, FuseRule
 from napari_mamamia.services.export_target import ExportTarget, TargetState, look_at_target
 from napari_mamamia.services.output_folder import Existing
@@ -93,6 +97,17 @@ def test_the_masks_of_the_workspace_are_offered_readers_first(page):
     assert page.out.text().endswith("refined-Ana")
     assert "1 mask(s) as ID.nii.gz" in page.what.text()
     assert "SHA-256" in page.what.text()
+
+
+def test_a_mask_that_was_refined_later_is_ticked_until_the_user_chooses(page):
+    refined, prediction = (page.sets.item(k).data(Qt.ItemDataRole.UserRole) for k in (0, 1))
+    page.show_sets([prediction])
+    assert page.chosen() == (prediction,)
+    page.show_sets([refined, prediction])
+    assert page.chosen() == (refined,)
+    tick(page, 1)
+    page.show_sets([refined, prediction])
+    assert page.chosen() == (prediction,)
 
 
 def test_an_export_says_verified_and_offers_the_folder(qtbot, exporting, page, asked, tmp_path):
@@ -218,6 +233,131 @@ def test_every_control_has_a_name_and_a_tooltip(page):
     ):  # fmt: skip
         assert widget.objectName().startswith("export_")
         assert widget.toolTip()
+
+
+# ------------------------------------------------------------------------------ label names
+
+
+RULES = {
+    "rules": [
+        {"source": 1, "target": 1, "name": "tumour", "masks": "Ana"},
+        {"source": 255, "target": 1, "name": "tumour", "masks": "Ben"},
+        {"source": 3, "target": 2, "name": "marker"},
+        {"source": 7, "target": 0},
+    ]
+}
+
+
+def rows_of(view):
+    model = view.model()
+    return [
+        [model.index(k, column).data() for column in range(model.columnCount())]
+        for k in range(model.rowCount())
+    ]
+
+
+@pytest.fixture
+def labels(page):
+    return page.options.labels
+
+
+@pytest.fixture
+def label_file(tmp_path):
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps(RULES))
+    return path
+
+
+def test_without_a_label_file_none_is_spoken_of(page, labels):
+    assert labels.choose.isVisible()
+    assert not labels.leave_out.isVisible()
+    assert not labels.preview.isVisible()
+    assert "labels:" not in page.what.text()
+
+
+def test_a_chosen_label_file_shows_what_becomes_of_each_value(
+    qtbot, page, labels, label_file, monkeypatch
+):
+    monkeypatch.setattr(
+        QFileDialog, "getOpenFileName", lambda *args: (str(label_file), "Label rules (*.json)")
+    )
+    labels.choose.click()
+    qtbot.waitUntil(labels.preview.isVisible)
+    assert rows_of(labels.preview) == [
+        ["1", "1", "tumour", "Ana"],
+        ["255", "1", "tumour", "Ben"],
+        ["3", "2", "marker", "all"],
+        ["7", "left out", "", "all"],
+    ]
+    model = labels.preview.model()
+    across = Qt.Orientation.Horizontal
+    named = [model.headerData(k, across) for k in range(model.columnCount())]
+    assert named == ["in the file", "becomes", "name", "masks of"]
+    assert labels.note.text() == "labels.json: 4 rule(s); DICOM has no code for marker"
+    assert "labels: 1 tumour, 2 marker; 1 value(s) left out" in page.what.text()
+
+
+def test_a_dialog_that_is_cancelled_changes_nothing(qtbot, labels, label_file, monkeypatch):
+    labels.take(label_file)
+    qtbot.waitUntil(labels.preview.isVisible)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *args: ("", ""))
+    labels.choose.click()
+    assert labels.found is not None
+
+
+def test_the_rules_of_the_file_are_what_is_asked_for(
+    qtbot, page, labels, label_file, asked, tmp_path
+):
+    labels.take(label_file)
+    go_to(qtbot, page, tmp_path / "out")
+    qtbot.waitUntil(page.start.isEnabled)
+    page.start.click()
+    qtbot.waitUntil(lambda: bool(asked))
+    assert asked[0][0].rules == (
+        LabelRule(1, 1, "tumour", "Ana"),
+        LabelRule(255, 1, "tumour", "Ben"),
+        LabelRule(3, 2, "marker"),
+        LabelRule(7, 0, ""),
+    )
+
+
+def test_a_broken_label_file_is_named_and_blocks_the_button_until_it_is_left_out(
+    qtbot, page, labels, label_file, tmp_path
+):
+    label_file.write_text('{"rules": [{"source": 1, "target": 1, "nam": "tumour"}]}')
+    go_to(qtbot, page, tmp_path / "out")
+    labels.take(label_file)
+    assert not page.start.isEnabled()  # not before it was looked at
+    qtbot.waitUntil(lambda: "'nam' too" in labels.note.text())
+    assert labels.note.property("level") == "error"
+    assert f"rule 1 of {label_file}" in labels.note.text()
+    assert not labels.preview.isVisible()
+    assert "Choose another label file, or none" in page.target.text()
+    assert not page.start.isEnabled()
+    labels.leave_out.click()
+    assert not labels.note.isVisible()
+    assert page.start.isEnabled()
+
+
+def test_an_answer_about_another_label_file_is_dropped(page, labels, label_file, tmp_path):
+    labels.take(label_file)
+    labels.show_found(LabelFile(tmp_path / "other.json", problem="wrong"))
+    assert labels.found is None
+    labels.clear()
+    labels.show_found(LabelFile(label_file, problem="late"))
+    assert labels.found is None
+    assert page.options.wish().problem == ""
+
+
+def test_the_controls_of_the_labels_have_names_and_tooltips_and_fit_the_dock(
+    qtbot, page, labels, label_file
+):
+    labels.take(label_file)
+    qtbot.waitUntil(labels.preview.isVisible)
+    for widget in (labels.choose, labels.leave_out, labels.preview, labels.note):
+        assert widget.objectName().startswith("export_labels_")
+        assert widget.toolTip()
+    assert page.minimumSizeHint().width() <= 420
 
 
 # -------------------------------------------------------------------------- the folder's state

@@ -1,25 +1,43 @@
 """Trained models on the page Predict, with services that run nothing."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
+from qtpy.QtGui import QDropEvent
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QAbstractButton, QLabel
 
-from napari_mamamia.core.errors import MissingExtraError, ModelError
+from napari_mamamia.core.errors import (
+    MissingExtraError,
+    ModelError,
+    RefusedCheckpointError,
+    SaveConflictError,
+)
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
-from napari_mamamia.segmentation.planner import LADDER, RunPlan
+from napari_mamamia.segmentation.planner import LADDER, OutOfMemoryError, OverLimitError, RunPlan
 from napari_mamamia.segmentation.registry import ModelEntry
 from napari_mamamia.segmentation.weights import ModelCard, ModelKind, WeightFile
+from napari_mamamia.services.convert_model import Converted
+from napari_mamamia.services.doubt import DoubtKind
+from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule
 from napari_mamamia.services.model_choice import planned
+from napari_mamamia.services.offers import Offer
 from napari_mamamia.services.predict import SavedPrediction
 from napari_mamamia.services.predict_cases import PredictSummary
 from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.predict_services import PredictServices
 
 
 def entry_of(name="baseline", channels=("pre", "post"), problem=""):
-    weights = (WeightFile("fold_0/checkpoint_final.pth", 1000, "ab" * 32),)
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    weights = (WeightFile("fold_0/checkpoint_final.pth", 1000, digest),)
     card = ModelCard(
         Path("model"),
         ModelKind.NNUNET,
@@ -41,22 +59,43 @@ class NoHost:
         self.closed = True
 
 
+def fake_predict(found):
+    """Return the calls of the page that look for help, with answers from `found`."""
+
+    def convert(entry, out):
+        for step in range(3):
+            yield Progress(step, 3, "Opening in a closed room")
+        found["asked"].append((entry.name, out.name))
+        return Converted(out, entry.card, (), "isolated by bubblewrap")
+
+    return PredictServices(
+        other_models=lambda case, choices, not_these: found["offers"],
+        isolation_reason=lambda: found["no_room"],
+        convert=convert,
+    )
+
+
 @pytest.fixture
 def models(world):
     """The fake services with a list of models that a test may fill."""
     found = {"entries": [entry_of()], "missing": "", "host": NoHost(), "asked": []}
+    found |= {"offers": (), "no_room": "", "refuses": None}
 
     def estimate(segmenter, case, *, measure=False):
         yield Progress(0, 1)
+        if found["refuses"] is not None:
+            raise found["refuses"]
         found["asked"].append((segmenter.budget, measure))
         plan = RunPlan(EngineSettings(), TilePlan(9, 0, 8, 2, (1, 1, 1), 10**9), 90.0)
         return Estimate(plan, 10**9, 4 * 10**9, measure)
 
-    def add(path):
+    def add(path, name=""):
         yield Progress(0, 1, "Looking")
         if path.name == "bad":
             raise ModelError("bad should be a model, but none was recognised: choose another")
-        found["entries"].append(entry_of(path.name))
+        if path.name in {one.name for one in found["entries"]} and not name:
+            raise SaveConflictError(f"a model called {path.name!r} was added already: rename")
+        found["entries"].append(entry_of(name or path.name))
         return found["entries"][-1]
 
     def predict_all(opened, segmenter, out, case_ids, existing):
@@ -72,6 +111,7 @@ def models(world):
         planned=planned,
         new_host=lambda: found["host"],
         why_not_here=lambda: found["missing"],
+        predict=fake_predict(found),
         estimate_case=estimate,
         predict_data_set=predict_all,
     )
@@ -94,26 +134,33 @@ def page(qtbot, viewer, models):
     dock.close_down()
 
 
-def choose(page, row):
-    page.models.list.setCurrentRow(row)
+def choose(page, row, also=False):
+    """Click on a model; `also` keeps those that are chosen already."""
+    shown = page.models.list
+    shown.scrollToItem(shown.item(row))
+    keys = Qt.KeyboardModifier.ControlModifier if also else Qt.KeyboardModifier.NoModifier
+    place = shown.visualItemRect(shown.item(row)).center()
+    QTest.mouseClick(shown.viewport(), Qt.MouseButton.LeftButton, keys, place)
 
 
 def test_a_chosen_model_shows_its_inputs_and_what_it_would_take(qtbot, page, models):
     assert not page.options.isVisible()
     choose(page, 1)
-    assert page.title.text() == "baseline"
-    assert page.inputs.text() == "channel 0 (pre) ← phase 0\nchannel 1 (post) ← phase 1"
+    assert page.card.title.text() == "baseline"
+    assert page.card.inputs.texts == ("channel 0 pre ← phase 0", "channel 1 post ← phase 1")
     assert page.options.isVisible()
-    qtbot.waitUntil(lambda: "time not known" in page.needs.text())
-    page.measure.click()
-    qtbot.waitUntil(lambda: "about 1 min 30 s (9 tiles x 8 copies x 2 folds)" in page.needs.text())
-    assert "1.00 GB of 4.0 GB free" in page.needs.text()
+    qtbot.waitUntil(lambda: "time not known" in page.card.needs.text())
+    page.card.measure.click()
+    qtbot.waitUntil(
+        lambda: "about 1 min 30 s (9 tiles x 8 copies x 2 folds)" in page.card.needs.text()
+    )
+    assert "1.00 GB of 4.0 GB free" in page.card.needs.text()
 
 
 def test_without_torch_the_page_names_the_pip_command_and_does_not_start(page, models):
     models["missing"] = str(MissingExtraError("torch", "segment"))
     choose(page, 1)
-    assert 'pip install "napari-mamamia[segment]"' in page.inputs.text()
+    assert 'pip install "napari-mamamia[segment]"' in page.card.problem.text()
     assert not page.start.isEnabled()
     choose(page, 0)
     assert page.start.isEnabled()
@@ -124,7 +171,7 @@ def test_a_model_that_needs_more_phases_says_so(qtbot, page, models):
     page.window().predict_flow.models.reload()
     qtbot.waitUntil(lambda: "four" in page.models.list.item(1).text())
     choose(page, 1)
-    assert "at least 4" in page.inputs.text()
+    assert "at least 4" in page.card.problem.text()
     assert not page.start.isEnabled()
 
 
@@ -133,7 +180,7 @@ def test_a_model_that_is_gone_says_why(qtbot, page, models):
     page.window().predict_flow.models.reload()
     qtbot.waitUntil(lambda: "gone" in page.models.list.item(1).text())
     choose(page, 1)
-    assert "nothing is there" in page.inputs.text()
+    assert "nothing is there" in page.card.problem.text()
     assert not page.start.isEnabled()
 
 
@@ -181,3 +228,205 @@ def test_predict_all_takes_the_cases_without_a_prediction(qtbot, page, models):
 def test_closing_ends_the_process_of_the_models(page, models):
     page.window().close_down()
     assert models["host"].closed
+
+
+def test_the_card_shows_licence_checksum_and_device(page):
+    choose(page, 1)
+    digest = hashlib.sha256(b"baseline").hexdigest()
+    said = page.card.facts.text()
+    assert "licence unknown" in said
+    assert f"sha256 {digest[:12]}\n" in said
+    assert "graphics card if torch finds one" in said
+    assert digest in page.card.facts.toolTip()
+    page.options.device.setCurrentText("cpu")
+    assert "on the processor" in page.card.facts.text()
+
+
+def test_each_input_has_its_picture_and_reversed_phases_are_told(qtbot, page):
+    qtbot.waitUntil(lambda: page.card.inputs.has_pictures)
+    assert not page.card.inputs.warning.isVisible()
+    flow, case = page.window().predict_flow, page.window().session.case
+    flow.models.choose(("baseline",))
+    reversed_phases = replace(case, signal=case.signal[::-1].copy())
+    channels = flow.models.channels(case)
+    flow.pictures.show(reversed_phases, channels, whole_numbers=False)
+    qtbot.waitUntil(lambda: "wrong order" in page.card.inputs.warning.text())
+    assert page.card.inputs.warning.property("level") == "warning"
+
+
+def drop(page, *paths):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    left, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    event = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, left, keys)
+    event.ignore()
+    page.dropEvent(event)
+    return event.isAccepted()
+
+
+def test_a_dropped_folder_is_added_and_two_at_once_are_not(qtbot, page, tmp_path):
+    assert not drop(page, tmp_path / "one", tmp_path / "two")
+    assert drop(page, tmp_path / "dropped")
+    qtbot.waitUntil(lambda: page.models.names == ("dropped",))
+
+
+def test_a_model_whose_name_is_taken_is_offered_under_another(qtbot, page):
+    page.model_added.emit(Path("baseline"))
+    qtbot.waitUntil(lambda: page.help.isVisible())
+    assert page.help.buttons[0].text() == "Add it as baseline_2"
+    page.help.buttons[0].click()
+    qtbot.waitUntil(lambda: page.models.names == ("baseline_2",))
+
+
+@pytest.fixture
+def several(qtbot, page, models):
+    """The page with two trained models chosen."""
+    models["entries"].append(entry_of("second", channels=("a", "b", "c")))
+    page.window().predict_flow.models.reload()
+    qtbot.waitUntil(lambda: page.models.list.count() == 3)
+    choose(page, 1)
+    choose(page, 2, also=True)
+    return page
+
+
+def test_several_chosen_models_are_fused_by_the_rule_that_is_shown(qtbot, several):
+    assert several.models.fusing_row.isVisible()
+    assert [several.models.fusing.itemText(k) for k in range(3)] == [
+        "mean",
+        "majority vote",
+        "STAPLE",
+    ]
+    several.models.fusing.setCurrentIndex(1)
+    made = several.window().predict_flow.models.segmenter()
+    assert isinstance(made, FusedSegmenter)
+    assert made.rule is FusionRule.MAJORITY
+    assert [one.name for one in made.members] == ["baseline", "second"]
+    assert several.card.inputs.texts == ("phase 0", "phase 1", "phase 2")
+    qtbot.waitUntil(lambda: "second: time not known" in several.card.needs.text())
+    assert not several.options.edit.isEnabled()
+    choose(several, 1)
+    assert not several.models.fusing_row.isVisible()
+    assert several.options.edit.isEnabled()
+
+
+def test_the_mean_with_a_model_that_gives_no_probability_is_refused_on_the_page(several):
+    choose(several, 0, also=True)
+    assert "kinetic gives none" in several.card.problem.text()
+    assert not several.start.isEnabled()
+    several.models.fusing.setCurrentIndex(2)
+    assert several.start.isEnabled()
+
+
+def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several, world):
+    ask = several.window().predicting
+    first = world.predict_case
+
+    def predict(case, segmenter, prompt=None):
+        made = yield from first(case, segmenter, prompt)
+        half = np.full(case.grid.shape, 0.5, np.float16)
+        apart = np.zeros(case.grid.shape, np.float16)
+        apart[3, 9:11, 12] = 0.25
+        return replace(made, probability=half, variance=apart)
+
+    ask._services = replace(ask._services, predict_case=predict)
+    several.start.click()
+    qtbot.waitUntil(lambda: several.doubt.isVisible())
+    assert several.doubt.title.text() == "1 doubtful place(s)"
+    several.doubt.kinds.setCurrentIndex(several.doubt.kinds.findData(DoubtKind.VARIANCE))
+    qtbot.waitUntil(lambda: "0.25" in several.doubt.list.item(0).text())
+    layer = several.window().scene.layer(Role.DOUBT)
+    assert "variance" in layer.name
+    assert tuple(layer.contrast_limits) == (0.0, 0.25)
+    several.doubt.next()
+    assert several.window().viewer.dims.current_step[-3] == 3
+
+
+@pytest.mark.parametrize("kind", [OverLimitError, OutOfMemoryError])
+def test_models_that_fit_are_offered_and_chosen_but_not_started(qtbot, page, world, models, kind):
+    models["offers"] = (Offer("kinetic", "Kinetic threshold", 5.0),)
+    choose(page, 1)
+    world.predict_error = kind("baseline should take at most 300 s, but is estimated at 9 min")
+    page.start.click()
+    qtbot.waitUntil(lambda: page.help.isVisible())
+    assert "estimated at 9 min" in page.result.text()
+    assert page.help.buttons[0].text() == "Use kinetic (about 5.0 s)"
+    page.help.buttons[0].click()
+    assert page.models.names == ("kinetic",)
+    assert page.start.isVisible()
+    assert not page.help.isVisible()
+    assert page.result.text() == ""
+    assert len([call for call in world.calls if call[0] == "predict"]) == 1
+
+
+def test_where_no_other_model_fits_that_is_said(qtbot, page, world):
+    choose(page, 1)
+    world.predict_error = OverLimitError("too long")
+    page.start.click()
+    qtbot.waitUntil(lambda: "No other model" in page.help.said.text())
+    assert page.help.buttons == []
+
+
+def test_a_refused_checkpoint_can_be_converted_in_a_closed_room(qtbot, page, models, tmp_path):
+    models["refuses"] = RefusedCheckpointError("the checkpoint would run os.system: not opened")
+    choose(page, 1)
+    qtbot.waitUntil(lambda: page.help.isVisible())
+    assert "would run os.system" in page.help.said.text()
+    assert "see below" in page.card.needs.text()
+    assert page.help.buttons[0].text() == "Convert in a closed room…"
+    models["refuses"] = None
+    flow = page.window().predict_flow
+    flow.failure.convert(flow.models.entry, tmp_path)
+    assert page.cancel.isVisible()
+    qtbot.waitUntil(lambda: page.models.names == ("baseline_converted",))
+    assert ("baseline", "baseline_converted") in models["asked"]
+    assert page.start.isVisible()
+
+
+def test_converting_can_be_cancelled(qtbot, page, models, tmp_path):
+    choose(page, 1)
+    flow = page.window().predict_flow
+    flow.failure.convert(flow.models.entry, tmp_path)
+    page.cancel.click()
+    assert "nothing was written" in page.result.text()
+    assert page.start.isVisible()
+    assert page.models.names == ("baseline",)
+
+
+def test_without_a_closed_room_the_reason_is_said(qtbot, page, models):
+    models["no_room"] = "bubblewrap is not installed: install it"
+    models["refuses"] = RefusedCheckpointError("would run os.system")
+    choose(page, 1)
+    qtbot.waitUntil(lambda: "bubblewrap is not installed" in page.help.said.text())
+    assert page.help.buttons == []
+
+
+def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
+    dock = several.window()
+    dock.resize(dock.minimumWidth(), 700)
+    models["offers"] = (Offer("kinetic", "Kinetic threshold", 5.0),)
+    several.options.limited.setChecked(True)
+    world.predict_error = OverLimitError("second should take at most 300 s: allow more")
+    several.start.click()
+    qtbot.waitUntil(lambda: several.help.isVisible())
+    several.doubt.show_kinds(tuple(DoubtKind), DoubtKind.VARIANCE)
+    several.doubt.show()
+    qtbot.wait(10)
+    assert several.area.widget().minimumSizeHint().width() <= several.area.viewport().width()
+    cut = [
+        widget.objectName()
+        for widget in (*several.findChildren(QAbstractButton), *several.findChildren(QLabel))
+        if widget.isVisible()
+        and not (isinstance(widget, QLabel) and (widget.wordWrap() or widget.pixmap()))
+        and widget.width() < widget.sizeHint().width()
+    ]
+    assert cut == []
+
+
+def test_a_longer_estimate_takes_the_height_it_needs(qtbot, page):
+    choose(page, 1)
+    qtbot.waitUntil(lambda: "time not known" in page.card.needs.text())
+    page.card.show_needs("looking at this case…")
+    qtbot.wait(20)
+    page.card.show_needs("about 1 min (48 tiles), volumes 0.03 GB of 21.3 GB free, " * 4)
+    needs = page.card.needs
+    qtbot.waitUntil(lambda: needs.height() >= needs.heightForWidth(needs.width()), timeout=500)

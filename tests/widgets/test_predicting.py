@@ -22,11 +22,13 @@ def predicted(qtbot, opened):
 
 def test_the_page_names_model_note_needs_and_phases(opened):
     page = opened.predict_page
-    assert page.title.text() == "Kinetic threshold"
-    assert page.note.text() == "kinetic threshold, not a trained model"
-    assert "About 1 s" in page.needs.text()
-    assert page.inputs.text() == (
-        "phase 0 → before contrast · phase 2 (180 s) → early · no late phase"
+    assert page.card.title.text() == "Kinetic threshold"
+    assert page.card.note.text() == "kinetic threshold, not a trained model"
+    assert "About 1 s" in page.card.needs.text()
+    assert page.card.inputs.texts == (
+        "before contrast ← phase 0",
+        "early ← phase 2 (180 s)",
+        "no late phase",
     )
 
 
@@ -34,7 +36,7 @@ def test_a_case_that_is_still_opening_cannot_be_predicted_yet(qtbot, dock):
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None)
     if not dock.session.case.is_loaded:
-        assert "still opening" in dock.predict_page.inputs.text()
+        assert "still opening" in dock.predict_page.card.problem.text()
         assert not dock.predict_page.start.isEnabled()
     qtbot.waitUntil(lambda: dock.predict_page.start.isEnabled())
 

@@ -1,5 +1,6 @@
 """Page Export in a real window: from a prediction to a verified bundle, and what blocks it."""
 
+import json
 import shutil
 
 import pytest
@@ -7,6 +8,7 @@ from qtpy.QtCore import Qt
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.services.export_plan import ExportFormat
 from napari_mamamia.services.verify import verify_bundle
 
@@ -44,6 +46,22 @@ def test_two_sets_become_a_verified_bundle(qtbot, window, page, picture, control
     assert found.n_masks == 3 * 2 * 3  # cases x sets x (native, harmonised, challenge)
     qtbot.waitUntil(page.replace.isVisible, timeout=15_000)
     assert not page.start.isEnabled()
+
+
+def test_a_label_file_is_shown_and_its_names_stand_in_the_bundle(
+    qtbot, window, page, picture, control, docked, tmp_path
+):
+    rules = tmp_path / "labels.json"
+    rules.write_text('{"rules": [{"source": 1, "target": 2, "name": "lesion"}]}')
+    page.options.labels.take(rules)
+    qtbot.waitUntil(page.options.labels.preview.isVisible, timeout=15_000)
+    picture(window, "export_4_labels")
+    page.out.setText(str(tmp_path / "bundle"))
+    control(docked, "export_start")
+    qtbot.waitUntil(lambda: "verified" in page.result.text(), timeout=30_000)
+    manifest = json.loads((tmp_path / "bundle/manifest.json").read_text())
+    assert manifest["labels"] == [{"value": 2, "name": "lesion"}]
+    assert read_labels(tmp_path / "bundle/A_1.nii.gz").values == (2,)
 
 
 def test_a_file_in_place_of_the_folder_blocks_the_button(qtbot, window, page, picture, tmp_path):

@@ -1,12 +1,14 @@
-"""The story of a trained model in the real window: add, predict, cancel, predict again, step."""
+"""The story of a trained model in the real window: drop, edit, predict, cancel, again, step."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.widgets.layers import Role
 
@@ -43,19 +45,59 @@ def opened(qtbot, docked, small_data_set):
     return docked
 
 
-def test_add_predict_cancel_predict_again_and_step(
-    qtbot, window, opened, model_folder, control, picture
+def drop(widget, path):
+    """Drag a folder onto a widget and let it go, as a file manager does."""
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    left, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    place, copy = QPointF(20, 20), Qt.DropAction.CopyAction
+    QApplication.sendEvent(widget, QDragEnterEvent(place.toPoint(), copy, data, left, keys))
+    QApplication.sendEvent(widget, QDropEvent(place, copy, data, left, keys))
+
+
+def choose(listing, row, keys=Qt.KeyboardModifier.NoModifier):
+    """Click on a line of a list."""
+    listing.scrollToItem(listing.item(row))
+    place = listing.visualItemRect(listing.item(row)).center()
+    QTest.mouseClick(listing.viewport(), Qt.MouseButton.LeftButton, keys, place)
+
+
+def picture_of(widget, picture_folder, name):
+    widget.grab().save(str(picture_folder / f"{name}.png"))
+
+
+def test_drop_edit_predict_cancel_predict_again_and_step(
+    qtbot, window, opened, model_folder, control, picture, picture_folder
 ):
     had_torch = "torch" in sys.modules
     page = opened.predict_page
     window.theme = "dark"
     picture(window, "predict-kinetic-dark")
-    page.model_added.emit(model_folder)
+    assert page.card.inputs.texts[0] == "before contrast ← phase 0"
+    drop(page, model_folder)
     qtbot.waitUntil(lambda: page.models.list.count() == 2, timeout=120_000)
     assert page.models.current == "Dataset900_Made_3d_fullres"
-    assert "channel 0 (pre) ← phase 0" in page.inputs.text()
+    assert "channel 0 pre ← phase 0" in page.card.inputs.texts
     assert page.start.isEnabled()
-    qtbot.waitUntil(lambda: "tiles x 8 copies x 2 folds" in page.needs.text(), timeout=120_000)
+    qtbot.waitUntil(lambda: "tiles x 8 copies x 2 folds" in page.card.needs.text(), timeout=120_000)
+    qtbot.waitUntil(lambda: page.card.inputs.has_pictures, timeout=20_000)
+    picture(window, "predict-inputs-dark")
+    control(opened, "predict_edit_recipe")
+    recipes = opened.predict_flow.recipes
+    qtbot.waitUntil(lambda: recipes.dialog is not None, timeout=20_000)
+    editor = recipes.dialog
+    editor.form.channels.combos[1].setCurrentText("p1-x")
+    qtbot.wait(100)
+    picture_of(editor, picture_folder, "predict-recipe-refused")
+    assert not editor.save.isEnabled()
+    editor.form.channels.combos[1].setCurrentText("p1-p0")
+    picture_of(editor, picture_folder, "predict-recipe")
+    control(editor, "recipe_save")
+    qtbot.waitUntil(lambda: recipes.dialog is None, timeout=20_000)
+    assert page.card.inputs.texts[1] == "channel 1 post ← phase 1 - phase 0"
+    assert page.options.recipe.currentText() == "own (edited)"
+    qtbot.waitUntil(lambda: page.card.inputs.has_pictures, timeout=20_000)
+    qtbot.waitUntil(lambda: "tiles x 8 copies" in page.card.needs.text(), timeout=120_000)
     page.options.doubt.setChecked(True)
     page.options.limited.setChecked(True)
     picture(window, "predict-model-dark")
@@ -74,6 +116,7 @@ def test_add_predict_cancel_predict_again_and_step(
     assert made.name == "Dataset900_Made_3d_fullres"
     assert made.device.startswith("cpu (")
     assert dict(made.parameters)["folds"] == "0,1"
+    assert "p1-p0" in dict(made.parameters)["channels"]
     assert opened.scene.layer(Role.DOUBT).colormap.name == "magma"
     assert page.doubt.is_shown
     picture(window, "predict-doubt-dark")

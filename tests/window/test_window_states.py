@@ -156,7 +156,7 @@ def test_a_case_without_reference_and_without_late_phase(
     panel.open_data_set(small_data_set, "A_1")
     wait_open(qtbot, panel, "A_1")
     panel.show_page("Predict")
-    assert "no late phase" in panel.predict_page.inputs.text()
+    assert "no late phase" in panel.predict_page.card.inputs.texts
     picture(window, "17_no_late_phase")
     assert "acquisition times" in panel.header.message.text()
     panel.show_page("Score")

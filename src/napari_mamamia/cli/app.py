@@ -10,11 +10,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from napari_mamamia.cli import (
+    converting,
     exporting,
     importing,
     kinetics,
+    models,
     pacs,
     predicting,
+    registering,
     replay,
     scoring,
     submissions,
@@ -97,7 +100,8 @@ def cases(
 
 
 app.command()(predicting.predict)
-app.add_typer(predicting.models, name="models")
+models.models.command("convert")(converting.convert)
+app.add_typer(models.models, name="models")
 app.command()(scoring.score)
 app.command("score-table")(scoring.score_table)
 app.command("score-pcr")(scoring.score_pcr)
@@ -109,6 +113,7 @@ app.add_typer(pacs.app, name="pacs")
 app.command()(exporting.export)
 app.command()(exporting.verify)
 app.command()(kinetics.kinetics)
+app.command()(registering.register)
 
 
 @app.command()

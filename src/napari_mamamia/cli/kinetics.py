@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.kinetic_row import KineticRow
 
-__all__ = ["kinetics", "times_of"]
+__all__ = ["kinetics", "place_of", "times_of"]
 
 
 def kinetics(
@@ -62,7 +62,7 @@ def kinetics(
         raise typer.BadParameter(f"--ftv-box is mask or breast, got {ftv_box}")
     settings = KineticSettings(times_of(times), label, ftv_box=FtvBox(ftv_box))
     existing = existing_policy(resume, overwrite)
-    place = _place(workers, scheduler, time_limit)
+    place = place_of(workers, scheduler, time_limit)
     opened = run(open_data_set(data_set))
     for warning in opened.warnings:
         typer.echo(f"warning: {warning}", err=True)
@@ -106,7 +106,8 @@ def times_of(text: str) -> tuple[float, ...] | None:
         ) from error
 
 
-def _place(workers: int, scheduler: str, time_limit: float | None) -> "Place":
+def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
+    """Return where a batch runs; what excludes each other is an error of the command line."""
     from napari_mamamia.services.batch_work import Place
 
     try:

@@ -62,6 +62,12 @@ BaselineOption = Annotated[
 ]
 
 
+RegistryOption = Annotated[
+    Path | None,
+    typer.Option("--registry", metavar="DIR", help="Folder of added models (default: your own)."),
+]
+
+
 class CompositeOptionName(StrEnum):
     """Names of `scoring.composites.CompositeName`."""
 

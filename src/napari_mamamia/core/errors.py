@@ -9,6 +9,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "PacsError",
+    "RefusedCheckpointError",
     "SaveConflictError",
     "SaveError",
 ]
@@ -40,6 +41,10 @@ class FormatError(MamamiaError, ValueError):
 
 class ModelError(MamamiaError, RuntimeError):
     """A model cannot be used, or could not segment this case."""
+
+
+class RefusedCheckpointError(ModelError):
+    """Opening a checkpoint would run something: it was not opened; isolation can convert it."""
 
 
 class MissingExtraError(MamamiaError, ImportError):

@@ -21,16 +21,30 @@ from napari_mamamia.segmentation.morphology import (
     dilated,
     eroded,
     filled,
-    opened,
 )
-from napari_mamamia.segmentation.pooling import Factors, pool_factors, pooled, spread
+from napari_mamamia.segmentation.pooling import (
+    Factors,
+    pool_factors,
+    pooled,
+    pooled_job,
+    spread,
+)
 from napari_mamamia.segmentation.smoothing import smoothed
+from napari_mamamia.segmentation.stages import part
 
-__all__ = ["BreastMask", "BreastRegion", "BreastSettings", "breast_mask", "find_breast_job"]
+__all__ = [
+    "BreastMask",
+    "BreastRegion",
+    "BreastSettings",
+    "breast_job",
+    "breast_mask",
+    "find_breast_job",
+]
 
 _BODY_GRID_MM: Final = 4.0  # grid on which body and chest wall are looked for
 _AIR_AT_MOST: Final = 0.7  # of the 95th percentile: a higher threshold was not measured in air
 _TEXT: Final = "Looking for the breast"
+_POOLED, _FOUND, _STEPS = 250, 950, 1000  # about their shares of the time
 
 Bools = NDArray[np.bool_]
 Spacing = tuple[float, float, float]
@@ -68,7 +82,14 @@ class BreastMask:
 def breast_mask(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
 ) -> BreastMask:
-    """Return where the breasts are in one ``(z, y, x)`` volume, such as phase 0.
+    """Return what `breast_job` returns, in one go."""
+    return run_job(breast_job(volume, grid, settings))
+
+
+def breast_job(
+    volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
+) -> Job[BreastMask]:
+    """Return a job that finds the breasts in one ``(z, y, x)`` volume, such as phase 0.
 
     Works on axial, sagittal and coronal scans of one or two breasts: directions come from the
     affine, sizes from the spacing. Where no air, no chest or no protruding breast can be found, the
@@ -80,8 +101,10 @@ def breast_mask(
     shown = frame.to_display(volume)
     factors = pool_factors(spacing, _BODY_GRID_MM / 2)
     coarse = _multiplied(spacing, factors)
-    region = run_job(find_breast_job(pooled(shown, factors), coarse, settings))
+    small = yield from part(pooled_job(shown, factors, _TEXT), 0, _POOLED, _STEPS)
+    region = yield from part(find_breast_job(small, coarse, settings), _POOLED, _FOUND, _STEPS)
     full = spread(region.breast, factors, shown.shape)
+    yield Progress(_STEPS, _STEPS, _TEXT)
     return BreastMask(np.ascontiguousarray(frame.from_display(full)), region.notes)
 
 
@@ -110,13 +133,13 @@ def find_breast_job(
         note = "no air was found in front of the breast: the whole image was searched"
         return _whole_image(volume, (note,))
     yield Progress(1, 5, _TEXT)
-    body = _body(coarse > threshold, steps, settings)
+    body = yield from part(_body(coarse > threshold, steps, settings), 1000, 2000, 5000)
     yield Progress(2, 5, _TEXT)
     cut, notes = chest_cut(body, steps, settings)
     yield Progress(3, 5, _TEXT)
     fine = smoothed(volume, 1.0, spacing_mm) > threshold
     yield Progress(4, 5, _TEXT)
-    inside = _inside(fine, body, factors, spacing_mm, settings)
+    inside = yield from part(_inside(fine, body, factors, spacing_mm, settings), 4000, 5000, 5000)
     shape = (volume.shape[0], volume.shape[2])
     wide = np.repeat(np.repeat(cut, factors[0], axis=0), factors[2], axis=1)
     region = BreastRegion(inside, inside, wide[: shape[0], : shape[1]], notes)
@@ -140,12 +163,13 @@ def _tissue_from(coarse: NDArray[np.float32], settings: BreastSettings) -> float
     return threshold if threshold < _AIR_AT_MOST * bright else None
 
 
-def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
-    """Return the large pieces of `tissue`, without gaps, holes and nipples.
+def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Job[Bools]:
+    """Return a job for the large pieces of `tissue`, without gaps, holes and nipples.
 
     A body of which half would go with the nipples is too small for this, and is kept.
     """
     tissue = closed(tissue, ball_offsets(6.0, spacing))
+    yield Progress(1, 4, _TEXT)
     labels, count = ndimage.label(tissue)
     if count == 0:
         return tissue
@@ -153,18 +177,24 @@ def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
     sizes[0] = 0
     large = sizes >= sizes.max() / 10
     body = filled(large[labels])
-    smooth = opened(body, ball_offsets(settings.nipple_mm, spacing))
+    yield Progress(2, 4, _TEXT)
+    bumps = ball_offsets(settings.nipple_mm, spacing)
+    core = eroded(body, bumps)
+    yield Progress(3, 4, _TEXT)
+    smooth = dilated(core, bumps)
     return smooth if 2 * np.count_nonzero(smooth) >= np.count_nonzero(body) else body
 
 
 def _inside(
     tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
-) -> Bools:
-    """Return the body at the volume's own resolution, without its skin."""
+) -> Job[Bools]:
+    """Return a job for the body at the volume's own resolution, without its skin."""
     around = ball_offsets(1.0, (1.0, 1.0, 1.0))
     core = spread(eroded(body, around), factors, tissue.shape)
     shell = spread(dilated(body, around), factors, tissue.shape)
+    yield Progress(1, 3, _TEXT)
     whole = closed((tissue & shell) | core, ball_offsets(2.0, spacing))
+    yield Progress(2, 3, _TEXT)
     return eroded(whole, ball_offsets(settings.skin_mm, spacing))
 
 

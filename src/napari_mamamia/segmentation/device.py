@@ -13,8 +13,11 @@ __all__ = [
     "choose_device",
     "free_bytes",
     "release_memory",
+    "require_monai",
+    "require_onnx",
     "require_openvino",
     "require_torch",
+    "sums_on",
     "threads_set",
     "usual_threads",
 ]
@@ -29,10 +32,22 @@ def require_torch() -> None:
             raise MissingExtraError(package, "segment")
 
 
+def require_onnx() -> None:
+    """Raise `MissingExtraError` unless onnxruntime is installed."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        raise MissingExtraError("onnxruntime", "onnx")
+
+
 def require_openvino() -> None:
     """Raise `MissingExtraError` unless openvino is installed."""
     if importlib.util.find_spec("openvino") is None:
         raise MissingExtraError("openvino", "openvino")
+
+
+def require_monai() -> None:
+    """Raise `MissingExtraError` unless monai is installed."""
+    if importlib.util.find_spec("monai") is None:
+        raise MissingExtraError("monai", "bundle")
 
 
 def choose_device(wanted: str = "auto") -> str:
@@ -77,6 +92,12 @@ def free_bytes(device: str) -> int | None:
 
     free, _ = torch.cuda.mem_get_info()
     return int(free)
+
+
+def sums_on(device: str, needed_bytes: int) -> str:
+    """Return where sums are kept: on a card if they take less than half of what is free there."""
+    free = free_bytes(device)
+    return device if free is not None and needed_bytes < free / 2 else "cpu"
 
 
 def release_memory(device: str) -> None:

@@ -13,6 +13,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.engines import Engine, load_engine
+from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS
 from napari_mamamia.segmentation.planner import OutOfMemoryError
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.weights import ModelCard
@@ -165,9 +166,9 @@ class HostedRunner:
 def _identity(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
     """Return what of the settings a loaded network depends on."""
     fixed = replace(settings, step=0.5, mirroring=True, most_copies=None, keep_probability=False)
-    if settings.backend == "torch":
+    if settings.backend == "torch" and card.kind not in NETWORK_KINDS:
         fixed = replace(fixed, precision="fp32", threads=None)
-    return (card.path, card.inner, card.sha256, fixed)
+    return (card.path, card.inner, card.sha256, card.network, fixed)
 
 
 def _is_memory(error: BaseException) -> bool:

@@ -1,6 +1,7 @@
-"""What an nnU-Net run is asked to do, and what it then did. No torch here."""
+"""What a model's run is asked to do, and what it then did. No torch here."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,9 @@ class EngineSettings:
     mirroring
         Whether mirrored copies are averaged, along the axes that the checkpoint allows.
     device, backend, precision
-        One of `DEVICES`, `BACKENDS`, `PRECISIONS`. Only torch with fp32 on the processor is exact.
+        One of `DEVICES`, `BACKENDS`, `PRECISIONS`. For nnU-Net, only torch with fp32 on the
+        processor is exact. "torch" runs a network in a single file with what its format is made
+        for, which for ONNX is ONNX Runtime; "openvino" runs every format with OpenVINO.
     threads
         Threads of the processor; None leaves torch's number as it is.
     checkpoint
@@ -87,6 +90,8 @@ class TilePlan:
 
     `skipped` tiles lie outside the region. `model_shape` is the volume's shape on the model's grid,
     and `bytes_needed` what the sums, the data and the largest step of preparing it take, in bytes.
+    `first` is a cascade's first stage; its tiles count by voxels, of which a tile here has
+    `tile_voxels`.
     """
 
     tiles: int
@@ -95,11 +100,52 @@ class TilePlan:
     folds: int
     model_shape: tuple[int, ...]
     bytes_needed: int
+    tile_voxels: int = 0
+    first: "TilePlan | None" = None
 
     @property
     def forwards(self) -> int:
-        """How often a network runs."""
+        """How often the network runs, that of a first stage left out."""
         return self.tiles * self.passes * self.folds
+
+    @property
+    def work(self) -> float:
+        """How often the network could run in the same time, a first stage counted in.
+
+        Examples
+        --------
+        >>> first = TilePlan(1, 0, 2, 1, (16, 16, 16), 0, tile_voxels=4000)
+        >>> TilePlan(8, 0, 2, 1, (24, 24, 24), 0, tile_voxels=8000, first=first).work
+        17.0
+        """
+        if self.first is None:
+            return float(self.forwards)
+        scale = self.first.tile_voxels / max(self.tile_voxels, 1)
+        return self.forwards + self.first.work * scale
+
+    @property
+    def voxels(self) -> int:
+        """Voxels of the volumes on the models' grids, a first stage's among them."""
+        own = math.prod(self.model_shape)
+        return own if self.first is None else own + self.first.voxels
+
+    @property
+    def first_share(self) -> float:
+        """Share of the work that a first stage is, 0 to 1."""
+        return (self.work - self.forwards) / self.work if self.work else 0.0
+
+    @property
+    def text(self) -> str:
+        """Tiles, copies and folds for people."""
+        said = f"{self.tiles} tiles x {self.passes} copies x {self.folds} folds"
+        return said if self.first is None else f"{said}, first stage {self.first.text}"
+
+    def with_folds(self, count: int) -> "TilePlan":
+        """Return the plan with `count` folds; a first stage has no more than that."""
+        first = self.first
+        if first is not None:
+            first = first.with_folds(min(count, first.folds))
+        return replace(self, folds=count, first=first)
 
 
 @dataclass(frozen=True, slots=True)

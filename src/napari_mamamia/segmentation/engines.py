@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
-from napari_mamamia.segmentation.device import require_openvino, require_torch
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.device import require_monai, require_openvino, require_torch
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
-from napari_mamamia.segmentation.model_kinds import ModelKind
+from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
 from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["Engine", "load_engine"]
@@ -72,9 +72,19 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
     if settings.backend == "openvino":
         require_openvino()
     if card.kind is ModelKind.NNUNET:
-        from napari_mamamia.segmentation.nnunet_engine import load_nnunet
+        from napari_mamamia.segmentation.nnunet_load import load_nnunet
 
         return (yield from load_nnunet(card, settings))
+    if card.kind in NETWORK_KINDS:
+        from napari_mamamia.segmentation.network_engine import load_network
+
+        return (yield from load_network(card, settings))
+    if card.kind is ModelKind.MONAI_BUNDLE:
+        require_monai()
+        yield Progress(0, 1, "Starting MONAI")  # importing it takes seconds
+        from napari_mamamia.segmentation.bundle_engine import load_bundle
+
+        return (yield from load_bundle(card, settings))
     raise ModelError(
         f"{card.path} should be a model that can be run, but is {card.kind.value}: choose another"
     )

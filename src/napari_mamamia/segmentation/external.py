@@ -159,7 +159,7 @@ def printable(text: str, most: int = 500) -> str:
 
 
 def require_plain_file(path: Path, most: int | None = None) -> None:
-    """Raise `ModelError` unless a submission's file is plain and not too large; follows no link.
+    """Raise `ModelError` unless a foreign file is plain and not too large; follows no link.
 
     Parameters
     ----------
@@ -171,11 +171,11 @@ def require_plain_file(path: Path, most: int | None = None) -> None:
         status = os.lstat(path)
     except OSError as error:
         raise ModelError(
-            f"the submission should give {name}, but there is none: look at its log"
+            f"the program should give {name}, but there is none: look at its log"
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
-            f"{name} should be a plain file, but the submission made a link or something else of "
+            f"{name} should be a plain file, but the program made a link or something else of "
             "it: it was not opened"
         )
     if most is not None and status.st_size > most:

@@ -4,18 +4,33 @@ import json
 import os
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 from napari_mamamia.segmentation.external import printable
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits
 
-__all__ = ["EventPipe", "LogPipe", "verdict"]
+__all__ = ["EventPipe", "LogPipe", "Wording", "verdict"]
 
 _EVENT_BYTES: Final = 64 * 1024
 _MOST_EVENTS: Final = 1000
 _BLOCK: Final = 64 * 1024
 _GIGABYTE: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What messages call the program in a room and its work.
+
+    `model` is what can be made smaller or faster. With more than one of `n_masks`, the masks that
+    are there are counted.
+    """
+
+    program: str = "the submission"
+    work: str = "a case"
+    model: str = "the model"
+    n_masks: int = 0
 
 
 class LogPipe(threading.Thread):
@@ -66,15 +81,18 @@ class EventPipe(threading.Thread):
 
 
 def verdict(
-    ending: Ending | None, events: EventPipe, code: int | None, limits: RunLimits, n_patients: int
+    ending: Ending | None,
+    events: EventPipe,
+    code: int | None,
+    limits: RunLimits,
+    wording: Wording,
 ) -> tuple[Ending, str]:
     """Return how it ended and the reason in three parts."""
-    cases = "a case" if n_patients == 1 else f"{n_patients} cases"
     texts = {
-        Ending.TIME: f"expected {cases} within the time limit of {limits.seconds:g} s, but it "
-        "took longer: allow more time (--time-limit) or make the model faster",
+        Ending.TIME: f"expected {wording.work} within the time limit of {limits.seconds:g} s, but "
+        f"it took longer: allow more time (--time-limit) or make {wording.model} faster",
         Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
-        "it took more: allow more (--memory-limit) or make the model smaller",
+        f"it took more: allow more (--memory-limit) or make {wording.model} smaller",
         Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
         "look at its log",
         Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
@@ -85,12 +103,12 @@ def verdict(
     if "failed" in events.found:
         step, error = events.text("failed", "step"), events.text("failed", "error")
         return Ending.FAILED, (
-            f"expected {step} of the submission to work, but it raised {error}: its log has the "
+            f"expected {step} of {wording.program} to work, but it raised {error}: its log has the "
             "whole text"
         )
     if "finished" in events.found and code == 0:
         return Ending.FINISHED, ""
     return Ending.DIED, (
-        f"expected the submission to finish, but its process ended before (exit code {code}): its "
-        "log may say why; a killed process (137) often lacked memory"
+        f"expected {wording.program} to finish, but its process ended before (exit code {code}): "
+        "its log may say why; a killed process (137) often lacked memory"
     )

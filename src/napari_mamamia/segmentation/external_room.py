@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +14,18 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation import external_runner
 from napari_mamamia.segmentation.external import INGESTED, Submission, Task
 
-__all__ = ["Interpreter", "Patient", "environment", "find_interpreter", "lay_out"]
+__all__ = [
+    "Interpreter",
+    "Layout",
+    "Patient",
+    "environment",
+    "find_interpreter",
+    "lay_out",
+    "lay_out_module",
+]
 
 _RUNNER: Final = "/app/runner.py"
+_MODULES: Final = "/app/modules"
 _DATA: Final = "/app/input_data"
 _OUTPUT: Final = "/app/output"
 _ASK: Final = "import json, sys; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))"
@@ -146,6 +155,34 @@ def lay_out(
     order = _order(submission, patients, paths, task, roots[0], roots[1])
     command = (program, "-I", "-B", "-u", roots[2])
     return Layout(readable, (output, _OUTPUT), command, order)
+
+
+def lay_out_module(
+    module: Path, given: Path, order: Mapping[str, str], work: Path, python: Interpreter
+) -> Layout:
+    """Return a closed room in which a module of this software looks at one file.
+
+    The module's own ``main`` is called with `order`, to which the places in the room of the file
+    (``given``) and of the output folder (``output``) are added.
+    """
+    output = work / "output"
+    output.mkdir(parents=True)
+    readable = (
+        *((folder, str(folder)) for folder in python.folders),
+        (Path(external_runner.__file__), _RUNNER),
+        (module, f"{_MODULES}/{module.name}"),
+        (given.resolve(), f"{_DATA}/{given.name}"),
+    )
+    content = {
+        **order,
+        "import_paths": [_MODULES],
+        "module": module.stem,
+        "output": _OUTPUT,
+        "task": external_runner.OWN_TASK,
+        "given": f"{_DATA}/{given.name}",
+    }
+    command = (python.program, "-I", "-B", "-u", _RUNNER)
+    return Layout(readable, (output, _OUTPUT), command, json.dumps(content))
 
 
 def _order(

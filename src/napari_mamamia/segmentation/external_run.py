@@ -1,19 +1,24 @@
-"""Running a submission in its room: watched, limited, and ended with all that it started."""
+"""Running a foreign program in its room: watched, limited, and ended with all that it started.
+
+A submission and the opening of a refused checkpoint are both run by `run_in_room`.
+"""
 
 import json
 import os
 import secrets
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import IO, Final
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.child_process import end_group
+from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.external import Submission, Task
+from napari_mamamia.segmentation.external_guard import guarded
 from napari_mamamia.segmentation.external_isolation import (
     Isolation,
     IsolationKind,
@@ -21,9 +26,8 @@ from napari_mamamia.segmentation.external_isolation import (
     bubblewrap_command,
     container_command,
 )
-from napari_mamamia.segmentation.external_limits import Ending, RunLimits, RunOfSubmission
-from napari_mamamia.segmentation.external_outputs import MASKS
-from napari_mamamia.segmentation.external_pipes import EventPipe, LogPipe, verdict
+from napari_mamamia.segmentation.external_limits import RunLimits, RunOfSubmission
+from napari_mamamia.segmentation.external_pipes import EventPipe, LogPipe, Wording, verdict
 from napari_mamamia.segmentation.external_room import (
     Interpreter,
     Layout,
@@ -37,18 +41,12 @@ from napari_mamamia.segmentation.external_watch import (
     is_alive,
     own_threads,
     tree_of,
-    tree_use,
 )
 
-__all__ = ["run_submission_once"]
+__all__ = ["run_in_room", "run_submission_once"]
 
 _POLL_S: Final = 0.1
-_START_S: Final = 1.0
-_START_POLL_S: Final = 0.02  # a short program would end between two looks
-_FOLDER_POLL_S: Final = 2.0
 _END_S: Final = 3.0
-_DRAIN_S: Final = 2.0
-_MB: Final = 10**6
 
 
 def run_submission_once(
@@ -76,25 +74,42 @@ def run_submission_once(
         File that gets what the submission prints, below what is there already.
     """
     layout = lay_out(submission, patients, task, work, python, closed=isolation.is_closed)
-    with _started(layout, isolation, limits, work) as process:
-        if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise RuntimeError("expected three pipes to the room's process, got fewer")
-        printed = LogPipe(process.stderr, log, limits.log_bytes)
-        events = EventPipe(process.stdout)
-        printed.start()
-        events.start()
+    count = len(patients)
+    wording = Wording(work="a case" if count == 1 else f"{count} cases", n_masks=count)
+    return (yield from run_in_room(layout, isolation, limits, work, log, wording))
+
+
+def run_in_room(
+    layout: Layout,
+    isolation: Isolation,
+    limits: RunLimits,
+    work: Path,
+    log: Path,
+    wording: Wording,
+) -> Job[RunOfSubmission]:
+    """Return a job that runs a program in its room; closing the job ends all that it started.
+
+    Parameters
+    ----------
+    layout
+        What lies where in the room, and the order for `external_runner`.
+    work, log
+        As in `run_submission_once`.
+    wording
+        What messages call the program and its work.
+    """
+    with _started(layout, isolation, limits, work, log) as room:
         with suppress(OSError):
-            process.stdin.write(_ordered(layout.order, limits).encode() + b"\n")
-            process.stdin.flush()
+            room.input.write(_ordered(layout.order, limits).encode() + b"\n")
+            room.input.flush()
         started = time.monotonic()
-        ending, peak = yield from _watch(
-            process, isolation, limits, layout.output[0], len(patients)
+        ending, peak = yield from guarded(
+            room.process, isolation, limits, layout.output[0], wording.n_masks
         )
         seconds = time.monotonic() - started
-    events.join(_DRAIN_S)
-    printed.join(_DRAIN_S)
-    ending, reason = verdict(ending, events, process.returncode, limits, len(patients))
-    return RunOfSubmission(ending, reason, seconds, peak, printed.dropped_bytes)
+    code = room.process.returncode
+    ending, reason = verdict(ending, room.events, code, limits, wording)
+    return RunOfSubmission(ending, reason, seconds, peak, room.printed.dropped_bytes)
 
 
 def _ordered(order: str, limits: RunLimits) -> str:
@@ -105,10 +120,20 @@ def _ordered(order: str, limits: RunLimits) -> str:
     return json.dumps(content)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Room:
+    """The room's process, its input, and the threads that read what comes out of it."""
+
+    process: "subprocess.Popen[bytes]"
+    input: IO[bytes]
+    printed: LogPipe
+    events: EventPipe
+
+
 @contextmanager
 def _started(
-    layout: Layout, isolation: Isolation, limits: RunLimits, work: Path
-) -> Iterator["subprocess.Popen[bytes]"]:
+    layout: Layout, isolation: Isolation, limits: RunLimits, work: Path, log: Path
+) -> Iterator[_Room]:
     """Start the room's process; leaving the block ends it and everything below it."""
     name = f"mamamia-{secrets.token_hex(6)}"
     own_environment = environment("/tmp" if isolation.is_closed else str(work))
@@ -123,10 +148,18 @@ def _started(
         cwd=work,
         start_new_session=True,
     )
+    readers: list[Thread] = []
     try:
-        yield process
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise RuntimeError("expected three pipes to the room's process, got fewer")
+        printed = LogPipe(process.stderr, log, limits.log_bytes)
+        events = EventPipe(process.stdout)
+        readers += [printed, events]
+        for reader in readers:
+            reader.start()
+        yield _Room(process, process.stdin, printed, events)
     finally:
-        _end(process, isolation, name)
+        _end(process, readers, isolation, name)
 
 
 def _command(layout: Layout, isolation: Isolation, limits: RunLimits, name: str) -> tuple[str, ...]:
@@ -144,69 +177,9 @@ def _command(layout: Layout, isolation: Isolation, limits: RunLimits, name: str)
     return container_command(isolation, room, layout.command, name)
 
 
-def _watch(
-    process: "subprocess.Popen[bytes]",
-    isolation: Isolation,
-    limits: RunLimits,
-    output: Path,
-    n_patients: int,
-) -> Job[tuple[Ending | None, int | None]]:
-    """Wait for the end of the process or of a limit; None if it ended by itself."""
-    started = time.monotonic()
-    next_look = started + _FOLDER_POLL_S
-    peak = 0
-    watched = can_watch() and isolation.kind not in (IsolationKind.DOCKER, IsolationKind.PODMAN)
-    while True:
-        now = time.monotonic()
-        if watched:
-            use = tree_use(process.pid)
-            peak = max(peak, use.resident_bytes)
-            if use.processes > limits.processes:
-                return Ending.PROCESSES, peak
-            if use.resident_bytes > limits.memory_bytes:
-                return Ending.MEMORY, peak
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_POLL_S if now - started > _START_S else _START_POLL_S)
-            return None, peak or None
-        if now >= next_look:
-            next_look = now + _FOLDER_POLL_S
-            if _folder_bytes(output) > limits.output_bytes:
-                return Ending.OUTPUT, peak or None
-        if now - started > limits.seconds:
-            return Ending.TIME, peak or None
-        yield _progress(now - started, limits.seconds, peak, output, n_patients)
-
-
-def _progress(seconds: float, limit: float, peak: int, output: Path, n_patients: int) -> Progress:
-    memory = f", {peak / _MB:.0f} MB" if peak else ""
-    masks = ""
-    if n_patients > 1:
-        masks = f", {_n_masks(output)} of {n_patients} masks"
-    share = min(int(1000 * seconds / limit), 1000)
-    return Progress(share, 1000, f"{seconds:.0f} s of {limit:.0f} s{memory}{masks}")
-
-
-def _n_masks(output: Path) -> int:
-    folder = output / MASKS
-    with suppress(OSError):
-        return 0 if folder.is_symlink() else sum(1 for _ in folder.iterdir())
-    return 0
-
-
-def _folder_bytes(folder: Path) -> int:
-    """Return the size of the files in a folder, however deep; links are not followed."""
-    total, waiting = 0, [str(folder)]
-    while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    total += entry.stat(follow_symlinks=False).st_size
-    return total
-
-
-def _end(process: "subprocess.Popen[bytes]", isolation: Isolation, name: str) -> None:
+def _end(
+    process: "subprocess.Popen[bytes]", readers: Sequence[Thread], isolation: Isolation, name: str
+) -> None:
     """End the process and all it started, and wait until it is gone."""
     if process.stdin is not None:
         with suppress(OSError):
@@ -219,12 +192,7 @@ def _end(process: "subprocess.Popen[bytes]", isolation: Isolation, name: str) ->
         if can_watch():
             end_tree(process.pid)
     below = tree_of(process.pid) if can_watch() else ()
-    with suppress(OSError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)  # bubblewrap's room ends with its maker
-    process.wait()
+    end_group(process, readers)  # bubblewrap's room ends with its maker
     end = time.monotonic() + _END_S
     while any(is_alive(pid) for pid in below) and time.monotonic() < end:
         time.sleep(_POLL_S / 10)

@@ -23,7 +23,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-__all__ = ["RestrictedDataset", "main"]
+__all__ = ["OWN_TASK", "RestrictedDataset", "main"]
+
+OWN_TASK: Final = "own"
+"""The task of a module of this software: its ``main`` gets the order."""
 
 _BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _EXIT_FAILED: Final = 1
@@ -85,6 +88,11 @@ def _work(order: Mapping[str, Any], events: TextIO) -> int:
     step = "importing model.py"
     try:
         sys.path[:0] = order["import_paths"]
+        if order["task"] == OWN_TASK:
+            step = "the work"
+            importlib.import_module(order["module"]).main(order)
+            say(event="finished")
+            return 0
         model_class = importlib.import_module(order["module"]).Model
         step = "Model(dataset)"
         model = model_class(RestrictedDataset(order["patients"]))

@@ -8,9 +8,7 @@ from typing import Final
 
 from napari_mamamia.segmentation.nnunet_files import ModelFiles
 
-__all__ = ["ModelKind", "kind_of"]
-
-_SUFFIXES: Final = {".onnx": "onnx", ".safetensors": "safetensors", ".xml": "openvino"}
+__all__ = ["NETWORK_KINDS", "ModelKind", "kind_of", "network_names"]
 
 
 class ModelKind(StrEnum):
@@ -25,7 +23,25 @@ class ModelKind(StrEnum):
     OPENVINO = "OpenVINO"
     SAFETENSORS = "safetensors"
     SUBMISSION = "challenge submission"
+    CHECKPOINT = "torch checkpoint"
     UNKNOWN = "unknown"
+
+
+NETWORK_KINDS: Final = frozenset(
+    (
+        ModelKind.TORCHSCRIPT,
+        ModelKind.EXPORTED,
+        ModelKind.ONNX,
+        ModelKind.OPENVINO,
+        ModelKind.SAFETENSORS,
+    )
+)
+"""A network in one file: what it takes and gives stands in a recipe."""
+
+_SUFFIXES: Final = {".onnx": ModelKind.ONNX, ".safetensors": ModelKind.SAFETENSORS}
+_TORCH: Final = frozenset((".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"))
+_PICKLE_STARTS: Final = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_LOOKED_AT: Final = 2048  # bytes of an XML file in which its first element must begin
 
 
 def kind_of(files: ModelFiles) -> ModelKind:
@@ -38,12 +54,46 @@ def kind_of(files: ModelFiles) -> ModelKind:
         return ModelKind.MONAI_BUNDLE
     if "model.py" in last and _has_model_class(files):
         return ModelKind.SUBMISSION
-    for name in names:
-        if name.suffix.lower() in _SUFFIXES:
-            return ModelKind[_SUFFIXES[name.suffix.lower()].upper()]
-    if len(names) == 1 and not files.is_zip:
-        return _packed_kind(files.path if files.path.is_file() else files.path / str(names[0]))
-    return ModelKind.UNKNOWN
+    if files.is_zip:
+        return next(
+            (_SUFFIXES[n.suffix.lower()] for n in names if n.suffix.lower() in _SUFFIXES),
+            ModelKind.UNKNOWN,
+        )
+    found = [_file_kind(_place(files, name)) for name in network_names(files)]
+    known = [kind for kind in found if kind is not ModelKind.UNKNOWN]
+    return known[0] if known else ModelKind.UNKNOWN
+
+
+def network_names(files: ModelFiles) -> tuple[str, ...]:
+    """Return the files that may each be a network: a single file, or those on a folder's top."""
+    if files.path.is_file():
+        return files.names
+    suffixes = {*_SUFFIXES, *_TORCH, ".xml"}
+    top = [name for name in files.names if "/" not in name]
+    return tuple(
+        name
+        for name in top
+        if PurePosixPath(name).suffix.lower() in suffixes
+        and _file_kind(files.path / name) is not ModelKind.UNKNOWN
+    )
+
+
+def _file_kind(path: Path) -> ModelKind:
+    """Return what a single file is."""
+    suffix = path.suffix.lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(_LOOKED_AT)
+    except OSError:
+        return ModelKind.UNKNOWN
+    if suffix == ".xml":
+        found = re.search(rb"^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<net[\s>]", start)
+        return ModelKind.OPENVINO if found else ModelKind.UNKNOWN
+    if start.startswith(_PICKLE_STARTS):
+        return ModelKind.CHECKPOINT
+    return _packed_kind(path)
 
 
 def _packed_kind(path: Path) -> ModelKind:
@@ -55,14 +105,16 @@ def _packed_kind(path: Path) -> ModelKind:
             inside = [PurePosixPath(name) for name in archive.namelist()]
     except (zipfile.BadZipFile, OSError):
         return ModelKind.UNKNOWN
-    if any(
-        name.name == "archive_format" or name.name == "serialized_exported_program.json"
-        for name in inside
-    ):
+    if any(n.name in ("archive_format", "serialized_exported_program.json") for n in inside):
         return ModelKind.EXPORTED
-    if any("code" in name.parts for name in inside) and any(n.name == "data.pkl" for n in inside):
-        return ModelKind.TORCHSCRIPT
-    return ModelKind.UNKNOWN
+    if not any(n.name == "data.pkl" for n in inside):
+        return ModelKind.UNKNOWN
+    has_code = any("code" in name.parts for name in inside)
+    return ModelKind.TORCHSCRIPT if has_code else ModelKind.CHECKPOINT
+
+
+def _place(files: ModelFiles, name: str) -> Path:
+    return files.path / name if files.path.is_dir() else files.path
 
 
 def _has_model_class(files: ModelFiles) -> bool:

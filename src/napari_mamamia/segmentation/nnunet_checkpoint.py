@@ -9,19 +9,20 @@ score are numpy scalars, its arguments hold a torch.device).
 import codecs
 import pickle
 import pickletools
+import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
+from napari_mamamia.segmentation.nnunet_safetensors import Checkpoint, read_safetensors
 
-__all__ = ["Checkpoint", "load_checkpoint", "unsafe_globals"]
+__all__ = ["Checkpoint", "checkpoint_file", "load_checkpoint", "unsafe_globals"]
 
 _SCALAR: Final = np._core.multiarray.scalar  # type: ignore[attr-defined]
 _ALLOWED: Final[list[Any]] = [
@@ -40,20 +41,17 @@ _MOST_AXES: Final = 3
 _ZIP_START: Final = b"PK\x03\x04"
 _COPY: Final = "copy the file again from where the model came from"
 
+SAFE_SUFFIX: Final = ".safetensors"
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint:
-    """What a run needs of a checkpoint.
 
-    `mirror_axes` are the axes that mirrored copies may be made along (0 is the first of the
-    model's), empty where the trainer did not mirror.
+def checkpoint_file(fold: Path, name: str) -> Path:
+    """Return where a fold's checkpoint is; a converted one stands for a pickle that is not there.
+
+    Recipes and settings name ``checkpoint_best.pth`` for the converted model too.
     """
-
-    path: Path
-    weights: Mapping[str, Any]
-    trainer: str
-    configuration: str
-    mirror_axes: tuple[int, ...]
+    path = fold / name
+    converted = path.with_suffix(SAFE_SUFFIX)
+    return converted if converted.is_file() and not path.is_file() else path
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -62,9 +60,12 @@ def load_checkpoint(path: Path) -> Checkpoint:
     Raises
     ------
     ModelError
-        If the file is missing, cut off, no nnU-Net checkpoint, or wants to run something; then the
-        message lists what.
+        If the file is missing, cut off, or no nnU-Net checkpoint.
+    RefusedCheckpointError
+        If it wants to run something; the message lists what.
     """
+    if path.suffix == SAFE_SUFFIX and path.is_file():
+        return read_safetensors(path)
     found = _loaded(path)
     if not isinstance(found, dict) or any(key not in found for key in _KEYS):
         has = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
@@ -111,10 +112,11 @@ def _loaded(path: Path) -> Any:
                 f"{path} should be a checkpoint, but it cannot be read as data "
                 f"({_first_line(error)}): {_COPY}"
             ) from error
-        raise ModelError(
+        raise RefusedCheckpointError(
             f"{path} should hold numbers only, but loading it would call {', '.join(wanted)}: "
-            "it was not opened and nothing was run. Ask its author for a clean file; a model that "
-            "needs this can only be run in isolation"
+            "it was not opened and nothing was run. Ask its author for a clean file, or take its "
+            "numbers out in a closed room:  mamamia models convert "
+            f"{shlex.quote(str(path.parent.parent))} --out NEW_FOLDER --isolated"
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError) as error:
         raise ModelError(

@@ -65,18 +65,22 @@ class ModelFiles:
             with zipfile.ZipFile(self.path) as archive, archive.open(name) as stream:
                 yield stream
         else:
-            with (self.path / name if self.path.is_dir() else self.path).open("rb") as stream:
+            with self._place(name).open("rb") as stream:
                 yield stream
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of one file as 64 hexadecimal digits."""
         if not self.is_zip:
-            return sha256_of(self.path / name if self.path.is_dir() else self.path)
+            return sha256_of(self._place(name))
         digest = hashlib.sha256()
         with self.open(name) as stream:
             while block := stream.read(_BLOCK):
                 digest.update(block)
         return digest.hexdigest()
+
+    def _place(self, name: str) -> Path:
+        """Return where a file is: below the folder, or beside a single file."""
+        return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
 def open_files(path: Path) -> ModelFiles:

@@ -21,7 +21,7 @@ from napari_mamamia.segmentation.nnunet_files import model_cache
 from napari_mamamia.segmentation.nnunet_plans import Plans
 from napari_mamamia.segmentation.nnunet_tiles import Forward
 
-__all__ = ["compiled_network"]
+__all__ = ["compiled_forward", "compiled_network", "core_with_cache"]
 
 _KINDS: Final = {"fp32": "f32", "bf16": "bf16"}
 
@@ -37,25 +37,44 @@ def compiled_network(
         If OpenVINO cannot translate or compile the network.
     """
     shape = (1, plans.inputs, *plans.configuration.patch)
+    core, folder = core_with_cache()
+    try:
+        model = _translated(network, shape, _stored(folder, weights_sha256, shape), core)
+        return compiled_forward(core, model, settings)
+    except RuntimeError as error:
+        raise ModelError(
+            f"OpenVINO should compile {plans.dataset}, but {str(error).splitlines()[0]}: "
+            "choose the torch backend"
+        ) from error
+
+
+def core_with_cache() -> tuple[Any, Path]:
+    """Return OpenVINO's core, and the folder where it keeps what it compiled.
+
+    The folder is the empty path if none can be made: nothing is kept then.
+    """
     folder = model_cache() / "openvino"
     core = ov.Core()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         core.set_property({"CACHE_DIR": str(folder)})
     except OSError:
-        folder = Path()  # nothing is kept: the network is translated again the next time
+        folder = Path()  # the network is translated again the next time
+    return core, folder
+
+
+def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward:
+    """Return a network of OpenVINO, compiled for the processor, as a function of tensors.
+
+    Raises
+    ------
+    RuntimeError
+        If OpenVINO cannot compile it.
+    """
     options: dict[str, Any] = {"INFERENCE_PRECISION_HINT": _KINDS[settings.precision]}
     if settings.threads is not None:
         options["INFERENCE_NUM_THREADS"] = settings.threads
-    try:
-        model = _translated(network, shape, _stored(folder, weights_sha256, shape), core)
-        compiled = core.compile_model(model, "CPU", options)
-    except RuntimeError as error:
-        raise ModelError(
-            f"OpenVINO should compile {plans.dataset}, but {str(error).splitlines()[0]}: "
-            "choose the torch backend"
-        ) from error
-    request = compiled.create_infer_request()
+    request = core.compile_model(model, "CPU", options).create_infer_request()
 
     def forward(tile: Any) -> Any:
         found = request.infer([np.ascontiguousarray(tile.numpy())], share_inputs=True)

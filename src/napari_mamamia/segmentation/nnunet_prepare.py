@@ -6,7 +6,6 @@ Source: nnunetv2 2.8.1, preprocessing/preprocessors/default_preprocessor.py, pre
 preprocessing/normalization/default_normalization_schemes.py.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,54 +17,22 @@ from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
-from napari_mamamia.core.grid import DisplayFrame, Grid
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.nnunet_plans import ChannelNorm, Plans, ReaderKind
+from napari_mamamia.segmentation.nnunet_geometry import Frame, model_frame, target_shape
+from napari_mamamia.segmentation.nnunet_plans import ChannelNorm, Plans
 from napari_mamamia.segmentation.nnunet_resample import (
     resample_channel,
     resample_labels,
     separate_axis,
-    target_shape,
 )
+from napari_mamamia.segmentation.stages import part
 
-__all__ = ["Frame", "Prepared", "model_frame", "prepare"]
+__all__ = ["Prepared", "prepare"]
 
+_STEPS: Final = 1000  # of a channel
 _EPSILON: Final = 1e-8
 """Smallest divisor. Source: default_normalization_schemes.py, for float32."""
-_PIXDIM: Final = slice(80, 92)  # bytes of pixdim[1:4] in a NIfTI-1 header
-_SAME_SPACING: Final = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """How a model sees a case: turned (`display`), then its axes exchanged (`order`).
-
-    `spacing` and `shape` are along the model's axes, before cropping and resampling.
-    """
-
-    display: DisplayFrame
-    order: tuple[int, int, int]
-    spacing: tuple[float, float, float]
-    shape: tuple[int, int, int]
-
-    def to_model(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the view of a case's ``(z, y, x)`` array along the model's axes."""
-        return self.display.to_display(array).transpose(self.order)
-
-    def from_model(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the view of an array along the model's axes as the case's ``(z, y, x)``."""
-        return self.display.from_display(array.transpose(np.argsort(self.order)))
-
-    def box_to_model(self, box: Box, grid: Grid) -> Box:
-        """Return where a box of the case lies along the model's axes."""
-        ends = [
-            self.display.point_to_display(point, grid.shape)
-            for point in (box.start, tuple(n - 1 for n in box.stop))
-        ]
-        low = [int(min(pair)) for pair in zip(*ends, strict=True)]
-        high = [int(max(pair)) + 1 for pair in zip(*ends, strict=True)]
-        start, stop = ([side[axis] for axis in self.order] for side in (low, high))
-        return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,22 +47,6 @@ class Prepared:
     frame: Frame
     box: Box
     wanted: tuple[float, ...]
-
-
-def model_frame(grid: Grid, plans: Plans) -> Frame:
-    """Return how a model sees volumes on `grid`."""
-    display = DisplayFrame("axial", (0, 1, 2), (False, False, False))
-    if plans.reader is ReaderKind.RAS:
-        display = _towards_ras(grid)
-    spacing = display.per_axis(_spacing(grid))
-    shape = display.per_axis(grid.shape)
-    a, b, c = plans.transpose_forward
-    return Frame(
-        display,
-        plans.transpose_forward,
-        (spacing[a], spacing[b], spacing[c]),
-        (int(shape[a]), int(shape[b]), int(shape[c])),
-    )
 
 
 def prepare(
@@ -145,7 +96,8 @@ def prepare(
     for place, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
         yield Progress(place, len(seen), "Normalising")
         channel = _normalised(volume, box, norm, mask)
-        data[place] = yield from resample_channel(channel, shape, how, axis)
+        steps = (place * _STEPS, (place + 1) * _STEPS, len(seen) * _STEPS)
+        data[place] = yield from part(resample_channel(channel, shape, how, axis), *steps)
     if first is not None:
         seg = plans.configuration.seg
         axis = separate_axis(seg, frame.spacing, wanted)
@@ -236,39 +188,3 @@ def _wanted(frame: Frame, plans: Plans) -> tuple[float, ...]:
     """Return the model's spacing along three axes; 2d keeps the spacing between slices."""
     spacing = plans.configuration.spacing
     return spacing if len(spacing) == 3 else (frame.spacing[0], *spacing)
-
-
-def _towards_ras(grid: Grid) -> DisplayFrame:
-    """Return the frame of a file turned to RAS.
-
-    Slices run to superior, rows to anterior, columns to the patient's right.
-
-    Source: nnunetv2 2.8.1, imageio/nibabel_reader_writer.py, NibabelIOWithReorient.
-    """
-    letters = grid.orientation[::-1]  # along (z, y, x)
-    order, flips = [], []
-    for towards, away in ("SI", "AP", "RL"):
-        axis = next(k for k, letter in enumerate(letters) if letter in (towards, away))
-        order.append(axis)
-        flips.append(letters[axis] == away)
-    return DisplayFrame("axial", (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))
-
-
-def _spacing(grid: Grid) -> tuple[float, float, float]:
-    """Return the spacing that nnU-Net reads: the header's own numbers where they fit the affine.
-
-    The norm of an oblique affine's columns differs from them in the last places, enough to change
-    whether 3.0 mm slices at 1.0 mm count as thick.
-    """
-    header = grid.nifti_header
-    if header is None or len(header) != 348:
-        return grid.spacing_mm
-    for order in ("<f4", ">f4"):
-        x, y, z = np.abs(np.frombuffer(header[_PIXDIM], dtype=order).astype(np.float64))
-        given = (float(z), float(y), float(x))
-        if all(
-            math.isfinite(a) and abs(a - b) <= _SAME_SPACING * b
-            for a, b in zip(given, grid.spacing_mm, strict=True)
-        ):
-            return given
-    return grid.spacing_mm

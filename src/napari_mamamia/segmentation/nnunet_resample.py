@@ -29,7 +29,6 @@ __all__ = [
     "resize_as_stock",
     "separate_axis",
     "spline_operator",
-    "target_shape",
     "thick_slices",
 ]
 
@@ -38,17 +37,6 @@ _ROWS: Final = 64  # output rows that share one band of the operator
 _SLAB: Final = 2**22  # voxels that are in double precision at a time
 
 Shape = Sequence[int]
-
-
-def target_shape(shape: Shape, spacing: Sequence[float], wanted: Sequence[float]) -> Shape:
-    """Return the extents after resampling from `spacing` to the `wanted` one.
-
-    Examples
-    --------
-    >>> target_shape((60, 256, 256), (2.0, 0.8, 0.8), (1.0, 1.0, 1.0))
-    (120, 205, 205)
-    """
-    return tuple(round(a / b * n) for a, b, n in zip(spacing, wanted, shape, strict=True))
 
 
 def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[float]) -> int | None:

@@ -7,7 +7,6 @@ padding: acvl_utils 0.2.6, cropping_and_padding/padding.py.
 """
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,17 +15,34 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.device import free_bytes, release_memory
+from napari_mamamia.segmentation.nnunet_geometry import model_frame, resampled_box, tile_starts
+from napari_mamamia.segmentation.nnunet_plans import Plans
 
-__all__ = ["Forward", "TileGrid", "TimeIsUp", "flips_of", "sum_tiles", "tile_grid", "tile_starts"]
+__all__ = [
+    "Forward",
+    "TileGrid",
+    "TimeIsUp",
+    "flips_of",
+    "gaussian",
+    "gaussian_peak",
+    "region_tiles",
+    "sum_tiles",
+    "tile_grid",
+]
 
 Forward = Callable[[Any], Any]
 """From a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of the same extents."""
+
+Weigh = Callable[[tuple[int, ...], str], Any]
+"""From a patch and a device to the weight of each voxel of a tile."""
 
 _SIGMA: Final = 1 / 8
 _SCALE: Final = 10
@@ -60,22 +76,6 @@ class TileGrid:
         return (a, b, c)
 
 
-def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list[list[int]]:
-    """Return the first index of each tile along each axis; extents are at least the patch's.
-
-    Examples
-    --------
-    >>> tile_starts((110,), (64,), 0.5)
-    [[0, 23, 46]]
-    """
-    starts = []
-    for extent, size in zip(shape, patch, strict=True):
-        count = math.ceil((extent - size) / (size * step)) + 1
-        gap = (extent - size) / (count - 1) if count > 1 else 0.0
-        starts.append([int(np.round(gap * k)) for k in range(count)])
-    return starts
-
-
 def tile_grid(
     shape: Sequence[int], patch: Sequence[int], step: float, region: Box | None = None
 ) -> TileGrid:
@@ -104,9 +104,36 @@ def tile_grid(
     )
 
 
-def flips_of(axes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of axes of a batch that mirrored copies are flipped along, in order."""
-    moved = [axis + 2 for axis in axes]
+def region_tiles(
+    shape: Sequence[int],
+    plans: Plans,
+    step: float,
+    grid: Grid,
+    region: Box | None,
+    crop: Box | None = None,
+) -> TileGrid:
+    """Return the tiles of a case on the model's grid that reach into a box of the case.
+
+    `crop` is the part of the case, along the model's axes, that was resampled to `shape`; None
+    stands for all of it, and without `region` every tile is returned.
+    """
+    patch = plans.configuration.patch
+    if region is None:
+        return tile_grid(shape, patch, step)
+    frame = model_frame(grid, plans)
+    inside = frame.box_to_model(region, grid)
+    return tile_grid(
+        shape, patch, step, resampled_box(inside, crop or Box.whole(frame.shape), shape)
+    )
+
+
+def flips_of(axes: Sequence[int], most: int | None = None) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of axes of a batch that mirrored copies are flipped along, in order.
+
+    With `most` copies, the tile itself counted, the last axes are kept.
+    """
+    kept = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
+    moved = [axis + 2 for axis in axes[len(axes) - kept :]]
     return tuple(
         chosen for n in range(len(moved)) for chosen in itertools.combinations(moved, n + 1)
     )
@@ -123,8 +150,9 @@ def sum_tiles(
     sums_on: str = "cpu",
     deadline: float | None = None,
     text: str = "Predicting",
+    weigh: Weigh | None = None,
 ) -> Job[Any]:
-    """Return a job for the weighted mean of a network's outputs: ``(heads, a, b, c)`` in half.
+    """Return a job for the weighted mean of a network's outputs: ``(heads, a, b, c)``.
 
     Parameters
     ----------
@@ -145,6 +173,8 @@ def sum_tiles(
         Value of ``time.monotonic()`` after which no tile is begun.
     text
         What progress says, before the number of the tile.
+    weigh
+        The weight of each voxel of a tile; sums have its precision. None is `gaussian`, in half.
 
     Raises
     ------
@@ -155,7 +185,7 @@ def sum_tiles(
         does not fit the card's memory.
     """
     data = _padded(data, grid)
-    sums = _Sums(grid, heads, sums_on)
+    sums = _Sums(grid, heads, sums_on, weigh or gaussian)
     copies = len(flips) + 1
     total = len(grid.places) * copies
     for number, place in enumerate(grid.places):
@@ -177,20 +207,21 @@ def sum_tiles(
 
 
 class _Sums:
-    """Weighted sums of outputs and of weights, in half precision as nnU-Net keeps them."""
+    """Weighted sums of outputs and of weights, in the weights' own precision."""
 
-    def __init__(self, grid: TileGrid, heads: int, device: str) -> None:
-        self._grid = grid
-        self._sums = torch.zeros((heads, *grid.padded), dtype=torch.half, device=device)
-        self._weights = torch.zeros(grid.padded, dtype=torch.half, device=device)
-        self._importance = gaussian(grid.patch, device)
+    def __init__(self, grid: TileGrid, heads: int, device: str, weigh: Weigh) -> None:
+        self._grid, self._weigh = grid, weigh
+        self._importance = weigh(grid.patch, device)
+        kind = self._importance.dtype
+        self._sums = torch.zeros((heads, *grid.padded), dtype=kind, device=device)
+        self._weights = torch.zeros(grid.padded, dtype=kind, device=device)
 
     def moved_to_processor(self) -> bool:
         """Move the sums out of a graphics card's memory; False if they are not there."""
         if self._sums.device.type == "cpu":
             return False
         self._sums, self._weights = self._sums.cpu(), self._weights.cpu()
-        self._importance = gaussian(self._grid.patch, "cpu")
+        self._importance = self._weigh(self._grid.patch, "cpu")
         return True
 
     def add(self, output: Any, place: tuple[Any, ...], copies: int) -> None:
@@ -220,13 +251,19 @@ class _Sums:
 @lru_cache(maxsize=4)
 def gaussian(patch: tuple[int, ...], device: str) -> Any:
     """Return the weight of each voxel of a tile, half precision, above 0, largest 10."""
+    half = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.half)
+    half[half == 0] = torch.min(half[half != 0])
+    return half
+
+
+def gaussian_peak(patch: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a Gaussian around the middle of a tile, largest 10, 0 far away."""
     peak = np.zeros(patch)
     peak[tuple(n // 2 for n in patch)] = 1
     weight = gaussian_filter(peak, [n * _SIGMA for n in patch], 0, mode="constant", cval=0)
     weight /= np.max(weight) / _SCALE
-    half = torch.from_numpy(weight).to(device=device, dtype=torch.half)
-    half[half == 0] = torch.min(half[half != 0])
-    return half
+    found: NDArray[np.float64] = weight
+    return found
 
 
 def _output(

@@ -57,7 +57,7 @@ def pace_of_run(ran: Ran, voxels: int) -> Pace | None:
         Of the case's grid; the model's has about as many.
     """
     seconds = dict(ran.seconds)
-    forwards = ran.tiles * ran.passes * len(ran.folds_done)
+    forwards = ran.tiles * ran.passes * max(len(ran.folds_done), 1)  # other kinds have no folds
     if ran.cut_short or not forwards or not seconds.get("predict"):
         return None
     other = seconds.get("prepare", 0.0) + seconds.get("export", 0.0)

@@ -11,16 +11,21 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.breast import breast_mask
+from napari_mamamia.segmentation.breast import breast_job
 from napari_mamamia.segmentation.engine_host import EngineHost, Host, HostedRunner
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.memory import free_memory_bytes
+from napari_mamamia.segmentation.model_kinds import ModelKind
+from napari_mamamia.segmentation.network_choices import rungs_of
 from napari_mamamia.segmentation.paces import known_pace, pace_of_run, remember_pace
 from napari_mamamia.segmentation.planner import (
+    LADDER,
     WORKING_SHARE,
     Budget,
     OutOfMemoryError,
+    OverLimitError,
     Pace,
+    Rung,
     RunPlan,
     duration_text,
     plan_run,
@@ -38,6 +43,9 @@ from napari_mamamia.segmentation.weights import ModelCard
 __all__ = ["Estimate", "PlannedSegmenter"]
 
 _PLANNED: Final = 60  # of 1000 steps
+_RUNGS: Final = {ModelKind.MONAI_BUNDLE: (Rung.TILES,)}
+"""What may be given up of a kind of model, where that is not the whole ladder: a bundle says itself
+how it is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,9 @@ class Estimate:
     @property
     def text(self) -> str:
         """One line for people."""
-        tiles = self.plan.tiles
         took = f"about {duration_text(self.plan.seconds)}" if self.measured else "time not known"
-        count = f"{tiles.tiles} tiles x {tiles.passes} copies x {tiles.folds} folds"
         free = "" if self.free_bytes is None else f" of {self.free_bytes / 1e9:.1f} GB free"
-        return f"{took} ({count}), volumes {self.needed_bytes / 1e9:.2f} GB{free}"
+        return f"{took} ({self.plan.tiles.text}), volumes {self.needed_bytes / 1e9:.2f} GB{free}"
 
 
 @dataclass(slots=True, eq=False)
@@ -142,7 +148,7 @@ class PlannedSegmenter:
             try:
                 return (yield from part(running, _PLANNED, 1000, 1000))
             except OutOfMemoryError:
-                plan = None if plan is None else within_memory(plan, self.budget)
+                plan = None if plan is None else within_memory(plan, self._allowed())
                 if plan is None:
                     raise
 
@@ -188,7 +194,7 @@ class PlannedSegmenter:
         cut = runner.last.ran.cut_short if runner.last is not None else ""
         if cut and not self.budget.give_up:
             limit_s = self.budget.limit_s or 0.0
-            raise ModelError(
+            raise OverLimitError(
                 f"{self.card.name} should be done within {duration_text(limit_s)}, but {cut}: "
                 "allow more time, choose fewer folds, or let it give something up"
             )
@@ -226,7 +232,7 @@ class PlannedSegmenter:
                 region = prompt.box
             return (yield from self._tiles(settings, grid, region))
 
-        plan = yield from plan_run(asked, self._folds(), tiles_of, self._pace, self.budget)
+        plan = yield from plan_run(asked, self._folds(), tiles_of, self._pace, self._allowed())
         return plan, areas[0] if areas and plan.in_breast else None
 
     def _unlimited(self, case: Case, pace: Pace) -> Job[RunPlan]:
@@ -238,7 +244,7 @@ class PlannedSegmenter:
         """Return the tiles; the number of folds needs no loading of others."""
         loaded = replace(settings, folds=self._folds(), precision=self._asked().precision)
         tiles = yield from self.host.plan(self.card, loaded, grid, region)
-        return replace(tiles, folds=len(settings.folds or self._folds()))
+        return tiles.with_folds(max(len(settings.folds or self._folds()), 1))
 
     def _pace(self, settings: EngineSettings) -> Job[Pace]:
         """Return the pace that is remembered, else measured now."""
@@ -248,6 +254,12 @@ class PlannedSegmenter:
             found = Pace((yield from self.host.time_tile(self.card, loaded)))
             remember_pace(self.card, settings, found)
         return found
+
+    def _allowed(self) -> Budget:
+        """Return the budget with those rungs only that this kind of model has."""
+        has = _RUNGS.get(self.card.kind, LADDER)
+        wanted = tuple(rung for rung in self.budget.give_up if rung in has)
+        return replace(self.budget, give_up=rungs_of(self.card, self._asked(), wanted))
 
     def _asked(self) -> EngineSettings:
         return self.recipe.settings(self.settings)
@@ -260,8 +272,7 @@ class PlannedSegmenter:
 
 
 def _breast(case: Case) -> Job[BreastArea]:
-    yield Progress(0, 1, "Looking for the breast")
-    found = breast_mask(case.signal[0], case.grid)
+    found = yield from breast_job(case.signal[0], case.grid)
     around = Box.around(found.array)
     if around.is_empty:
         raise ModelError(

@@ -19,6 +19,7 @@ __all__ = [
     "WORKING_SHARE",
     "Budget",
     "OutOfMemoryError",
+    "OverLimitError",
     "Pace",
     "RunPlan",
     "Rung",
@@ -56,6 +57,10 @@ class OutOfMemoryError(ModelError):
     """A run did not fit the memory; the message has the numbers."""
 
 
+class OverLimitError(ModelError):
+    """A case takes longer than its time limit, and nothing more may be given up for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How long one case may take, and what may be given up for it, in the ladder's order.
@@ -91,10 +96,7 @@ class Pace:
         >>> Pace(2.0, 0.5).seconds(TilePlan(9, 0, 8, 5, (100, 100, 200), 0))
         721.0
         """
-        voxels = 1.0
-        for extent in tiles.model_shape:
-            voxels *= extent
-        return tiles.forwards * self.forward_s + self.other_s_per_megavoxel * voxels / 1e6
+        return tiles.work * self.forward_s + self.other_s_per_megavoxel * tiles.voxels / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,22 +157,20 @@ def plan_run(
 
 
 def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
-    """Raise `ModelError` if the estimate exceeds the limit.
+    """Raise `OverLimitError` if the estimate exceeds the limit.
 
     The limit itself counts here, not the share of it that is aimed at.
     """
     if budget.limit_s is None or plan.seconds <= budget.limit_s:
         return
-    tiles = plan.tiles
     if len(budget.give_up) == len(LADDER):
         remedy = "allow more time, or choose a smaller model"
     else:
         left = ", ".join(rung.value for rung in LADDER if rung not in budget.give_up)
         remedy = f"allow more time, or let it give something up ({left})"
-    raise ModelError(
+    raise OverLimitError(
         f"{name} should take at most {duration_text(budget.limit_s)}, but is estimated at "
-        f"{duration_text(plan.seconds)} ({tiles.tiles} tiles x {tiles.passes} copies x "
-        f"{tiles.folds} folds): {remedy}; nothing was computed"
+        f"{duration_text(plan.seconds)} ({plan.tiles.text}): {remedy}; nothing was computed"
     )
 
 

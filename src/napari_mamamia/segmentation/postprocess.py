@@ -18,7 +18,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.morphology import ball_offsets, closed, filled
 
-__all__ = ["BreastArea", "Change", "PostKind", "PostStep", "apply_steps", "check_order"]
+__all__ = ["UNITS", "BreastArea", "Change", "PostKind", "PostStep", "apply_steps", "check_order"]
 
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
@@ -37,7 +37,8 @@ class PostKind(StrEnum):
 
 
 _BREAST: Final = (PostKind.BREAST_MASK, PostKind.BREAST_BOX)
-_UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
+UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
+"""Steps that need a value above 0, and its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class PostStep:
     value: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind in _UNITS and not 0 < self.value < np.inf:
+        if self.kind in UNITS and not 0 < self.value < np.inf:
             raise ModelError(
-                f"the step {self.kind.value} needs a value above 0 {_UNITS[self.kind]}, got "
+                f"the step {self.kind.value} needs a value above 0 {UNITS[self.kind]}, got "
                 f"{self.value}: give one, or leave the step out"
             )
 

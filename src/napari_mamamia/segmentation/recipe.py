@@ -15,6 +15,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.network_spec import NetworkSpec, network_from, network_made
 from napari_mamamia.segmentation.postprocess import PostKind, PostStep, check_order
 
 __all__ = [
@@ -97,8 +98,9 @@ class Recipe:
     normalise
         Done before the network's own.
     spacing_mm
-        Along (z, y, x): the volume is resampled to it before the network, and the mask back to the
-        nearest voxel. None leaves the grid.
+        Along (z, y, x), or along the network's axes where `network` says their orientation: the
+        volume is resampled to it before the network, and the mask back to the nearest voxel. None
+        leaves the grid.
     region, margin_mm
         Where the network looks, and how far around it.
     post
@@ -107,6 +109,8 @@ class Recipe:
         As in `EngineSettings`; None and "" leave them.
     tumour_labels
         Values that make the mask; empty takes all but background.
+    network
+        What a network in a single file takes and gives; None for a model that says it itself.
 
     Raises
     ------
@@ -128,6 +132,7 @@ class Recipe:
     mirroring: bool | None = None
     accept_trainer: bool | None = None
     tumour_labels: tuple[int, ...] = ()
+    network: NetworkSpec | None = None
 
     def __post_init__(self) -> None:
         for expression in self.channels:
@@ -143,6 +148,8 @@ class Recipe:
         if not 0 <= self.margin_mm <= 200:
             raise ModelError(f"a margin should lie in 0 to 200 mm, got {self.margin_mm}: {_REPAIR}")
         check_order(self.post)
+        if self.network is not None:
+            self._require_for_network(self.network)
 
     def settings(self, given: EngineSettings) -> EngineSettings:
         """Return `given` with what the recipe fixes, where `given` has the default."""
@@ -160,6 +167,27 @@ class Recipe:
                 changed: dict[str, Any] = {name: value}
                 found = replace(found, **changed)
         return found
+
+    def _require_for_network(self, network: NetworkSpec) -> None:
+        """Raise `ModelError` where something would be passed over in silence."""
+        asked = {
+            "folds": bool(self.folds),
+            "checkpoint": bool(self.checkpoint),
+            "accept_trainer": bool(self.accept_trainer),
+            "mirroring (mirror_axes are empty)": bool(self.mirroring) and not network.mirror_axes,
+        }
+        found = ", ".join(name for name, is_asked in asked.items() if is_asked)
+        if found:
+            raise ModelError(
+                f"a network in a single file has no {found}: {_REPAIR}, mirrored copies are asked "
+                'for by "mirror_axes" in its section "network"'
+            )
+        strange = set(self.tumour_labels) - {value for _, value in network.labels}
+        if strange:
+            raise ModelError(
+                f"tumour_labels should be among the network's labels, got {sorted(strange)}: "
+                f"{_REPAIR}"
+            )
 
     @property
     def needs_breast(self) -> bool:
@@ -276,6 +304,7 @@ def recipe_text(recipe: Recipe) -> str:
         "mirroring": recipe.mirroring,
         "accept_trainer": recipe.accept_trainer,
         "tumour_labels": list(recipe.tumour_labels),
+        "network": recipe.network and network_made(recipe.network),
     }
     return json.dumps(made, indent=2) + "\n"
 
@@ -310,6 +339,7 @@ def _recipe(found: Mapping[str, Any]) -> Recipe:
         mirroring=_maybe(given["mirroring"]),
         accept_trainer=_maybe(given["accept_trainer"]),
         tumour_labels=tuple(int(value) for value in given["tumour_labels"]),
+        network=None if given["network"] is None else network_from(given["network"]),
     )
 
 

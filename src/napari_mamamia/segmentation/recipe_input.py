@@ -21,6 +21,7 @@ from napari_mamamia.segmentation.recipe import Normalise, Recipe, RegionKind, Sc
 
 __all__ = [
     "ModelInput",
+    "channel_image",
     "channel_names",
     "input_grid",
     "labels_on_case",
@@ -32,6 +33,7 @@ __all__ = [
 _LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
 _SLAB: Final = 8
 _SPLINE: Final = 3
+_AXIS_OF: Final = dict(zip("LRPAIS", (0, 0, 1, 1, 2, 2), strict=True))
 
 Volumes = tuple[NDArray[Any], ...]
 
@@ -102,7 +104,7 @@ def model_input(
     arrays = []
     for place, name in enumerate(names):
         yield Progress(place, len(names), f"Channel {place}: {name}")
-        arrays.append((yield from _channel(case, name, recipe.whole_numbers)))
+        arrays.append((yield from channel_image(case, name, recipe.whole_numbers)))
     box = Box.whole(case.grid.shape)
     region = look_in
     if recipe.region is not RegionKind.WHOLE:
@@ -118,8 +120,9 @@ def model_input(
         yield Progress(0, 1, "Normalising over the phases")
         arrays = list(_normalised(arrays, case, box, recipe.normalise))
     grid = _part_of(case.grid, box)
-    if recipe.spacing_mm is not None:
-        fine = _respaced(grid, recipe.spacing_mm)
+    spacing_mm = _spacing_on(grid, recipe)
+    if spacing_mm is not None:
+        fine = _respaced(grid, spacing_mm)
         for place, array in enumerate(arrays):
             arrays[place] = yield from _resampled(array, grid, fine)
         region = None if region is None else _box_on(region, grid, fine)
@@ -142,9 +145,10 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
         else:
             region = around
     found = _part_of(grid, box)
-    if recipe.spacing_mm is None:
+    spacing_mm = _spacing_on(found, recipe)
+    if spacing_mm is None:
         return found, region
-    fine = _respaced(found, recipe.spacing_mm)
+    fine = _respaced(found, spacing_mm)
     return fine, None if region is None else _box_on(region, found, fine)
 
 
@@ -205,8 +209,19 @@ def _phase(case: Case, name: str) -> int:
     return len(case.phases) - 1 if name == "last_post" else int(name[1:])
 
 
-def _channel(case: Case, name: str, whole_numbers: bool) -> Job[NDArray[Any]]:
-    """Return one channel ``(z, y, x)``; where PE or SER are undefined it is 0."""
+def channel_image(case: Case, name: str, whole_numbers: bool = False) -> Job[NDArray[Any]]:
+    """Return a job for one channel ``(z, y, x)``, before normalising.
+
+    Parameters
+    ----------
+    case
+        Each voxel is computed from its own phases only, so that a part of a case gives that part.
+    name
+        An expression as in `Recipe.channels`; PE in percent, the others in the signal's own unit.
+        Where PE or SER are undefined the channel is 0.
+    whole_numbers
+        As in `Recipe`.
+    """
     if name == "ser":
         choice = choose_phases(case.times_s)
         kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
@@ -264,6 +279,16 @@ def _part_of(grid: Grid, box: Box) -> Grid:
     affine = grid.affine.copy()
     affine[:3, 3] = grid.to_world_mm(box.start)
     return Grid(box.shape, affine)
+
+
+def _spacing_on(grid: Grid, recipe: Recipe) -> tuple[float, ...] | None:
+    """Return the recipe's spacing along the case's axes (z, y, x); None if it has none."""
+    spacing = recipe.spacing_mm
+    axes = "" if recipe.network is None else recipe.network.orientation
+    if spacing is None or not axes:
+        return spacing
+    along = {_AXIS_OF[letter]: s for letter, s in zip(axes, spacing, strict=True)}
+    return tuple(along[_AXIS_OF[letter]] for letter in grid.orientation[::-1])
 
 
 def _respaced(grid: Grid, spacing_mm: Sequence[float]) -> Grid:

@@ -18,6 +18,9 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.workspace import file_name
+from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS
+from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.nnunet_files import open_files
 from napari_mamamia.segmentation.recipe import (
     Recipe,
@@ -27,12 +30,14 @@ from napari_mamamia.segmentation.recipe import (
     recipe_from,
     recipe_text,
 )
+from napari_mamamia.segmentation.recipe_input import channel_names
 from napari_mamamia.segmentation.weights import (
     RECIPE_NAME,
     ModelCard,
     ModelKind,
     WeightFile,
     recognise_model,
+    with_network,
 )
 
 __all__ = [
@@ -89,13 +94,16 @@ def default_registry() -> Path:
     return Path(chosen) if chosen else Path(own) / "models"
 
 
-def add_model(path: Path, registry: Path, name: str = "") -> Job[ModelEntry]:
+def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> Job[ModelEntry]:
     """Return a job that recognises the model at `path` and keeps it under a name.
+
+    `recipe` is a preset's name or a file; what it says is kept as the user's own recipe. "" leaves
+    the model its own.
 
     Raises
     ------
     ModelError
-        If it is no model that can be run; nothing is kept then.
+        If it is no model that can be run, or the recipe does not fit it; nothing is kept then.
     SaveConflictError
         If another model has the name.
     SaveError
@@ -103,8 +111,13 @@ def add_model(path: Path, registry: Path, name: str = "") -> Job[ModelEntry]:
     """
     yield Progress(0, 2, "Looking at the model and computing its checksums")
     card = recognise_model(_absolute(path))
+    own = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
+    if own is not None:
+        card = with_network(card, own.network)
     require_runnable(card)
-    entry = ModelEntry(file_name(name or card.name, "the name of a model"), card, now_utc())
+    if own is not None:
+        _require_fits(own, card)
+    entry = ModelEntry(file_name(name or card.name, "the name of a model"), card, now_utc(), own)
     known = {found.name.casefold(): found for found in list_models(registry)}
     same = known.get(entry.name.casefold())
     if entry.name.casefold() in _OWN_NAMES:
@@ -123,11 +136,24 @@ def require_runnable(card: ModelCard) -> None:
     """Raise `ModelError` with the reason unless a model can be run here."""
     if card.missing:
         raise ModelError("; ".join(card.missing))
-    if card.kind is not ModelKind.NNUNET:
+    if card.kind not in (ModelKind.NNUNET, ModelKind.MONAI_BUNDLE, *NETWORK_KINDS):
         raise ModelError(
-            f"{card.path} should be an nnU-Net v2 folder or its zip, but is of the kind "
-            f"{card.kind.value}, which cannot be run here yet: export the network with nnU-Net, "
-            "or, for a submission, use  mamamia run-submission"
+            f"{card.path} should be a model that can be run here, but is a {card.kind.value}: for "
+            "a submission use  mamamia run-submission, else choose another"
+        )
+
+
+def _require_fits(recipe: Recipe, card: ModelCard) -> None:
+    """Raise `ModelError` unless a model has the channels and folds that a recipe speaks of."""
+    channel_names(recipe, len(card.channels))
+    settings = recipe.settings(EngineSettings())
+    require_network_choices(card, settings)
+    absent = [fold for fold in settings.folds if fold not in card.folds]
+    if absent:
+        raise ModelError(
+            f"{card.name} should have the recipe's fold(s) {', '.join(settings.folds)}, but "
+            f"{', '.join(absent)} is not there; it has {', '.join(card.folds) or 'none'}: choose "
+            "another recipe"
         )
 
 
@@ -140,8 +166,10 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
     return tuple(_read(file) for file in files)
 
 
-def find_model(wanted: str, registry: Path) -> ModelEntry:
+def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
     """Return the model of a name that was added, or at a path.
+
+    `recipe` is a choice as in `model_recipe`; what it says of a network is in the card.
 
     Raises
     ------
@@ -153,7 +181,7 @@ def find_model(wanted: str, registry: Path) -> ModelEntry:
         if entry.name == wanted:
             if entry.problem:
                 raise ModelError(entry.problem)
-            return entry
+            return _described(entry, recipe)
     path = Path(wanted)
     if not path.exists():
         known = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
@@ -162,8 +190,7 @@ def find_model(wanted: str, registry: Path) -> ModelEntry:
             "or the path of a model"
         )
     card = recognise_model(_absolute(path))
-    require_runnable(card)
-    return ModelEntry(card.name, card)
+    return _described(ModelEntry(card.name, card), recipe)
 
 
 def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
@@ -174,6 +201,11 @@ def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
     """
     if chosen:
         names = [name for name, _ in presets()]
+        if chosen not in names and not Path(chosen).exists():
+            raise ModelError(
+                f"a recipe should be one of {', '.join(names)}, or a file, but {chosen!r} is "
+                "neither: choose among these, or give the path of a mamamia_model.json"
+            )
         return preset(chosen) if chosen in names else read_recipe(Path(chosen))
     if entry.recipe is not None:
         return entry.recipe
@@ -186,7 +218,8 @@ def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
 
 def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> ModelEntry:
     """Keep the user's recipe for an added model; None goes back to the model's own."""
-    changed = replace(entry, recipe=recipe)
+    card = with_network(entry.card, None if recipe is None else recipe.network)
+    changed = replace(entry, recipe=recipe, card=card)
     _write(changed, registry)
     return changed
 
@@ -205,6 +238,14 @@ def verify_model(entry: ModelEntry) -> Job[Verified]:
         found.append((weight.name, _compared(entry.card, weight)))
     yield Progress(len(weights), len(weights), "Checked")
     return Verified(entry.name, tuple(found))
+
+
+def _described(entry: ModelEntry, recipe: str) -> ModelEntry:
+    """Return a model with what a recipe says of its network; it can be run then."""
+    network = model_recipe(entry, recipe).network
+    described = replace(entry, card=with_network(entry.card, network))
+    require_runnable(described.card)
+    return described
 
 
 def _absolute(path: Path) -> Path:
@@ -243,7 +284,7 @@ def _read(file: Path) -> ModelEntry:
         found = json.loads(file.read_text("utf-8"))
         path = Path(found["path"])
         return _entry(found, path, file)
-    except (OSError, ValueError, TypeError, KeyError, ModelError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, ModelError) as error:
         said = str(error) or type(error).__name__
         return ModelEntry(file.stem, ModelCard(path, ModelKind.UNKNOWN, file.stem), problem=said)
 
@@ -253,7 +294,8 @@ def _entry(found: Mapping[str, Any], path: Path, file: Path) -> ModelEntry:
         raise ModelError(f"{file} should be a model that was added: add the model again")
     kept = tuple(WeightFile(str(n), int(size), str(sha)) for n, size, sha in found["weights"])
     card = replace(recognise_model(path, inner=found["inner"], checksums=False), weights=kept)
-    require_runnable(card)
     own = found.get("recipe")
     recipe = None if own is None else recipe_from(json.dumps(own), str(file))
+    card = with_network(card, None if recipe is None else recipe.network)
+    require_runnable(card)
     return ModelEntry(str(found["name"]), card, str(found["added"]), recipe)

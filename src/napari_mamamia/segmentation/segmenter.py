@@ -54,7 +54,10 @@ class Prediction:
     `mask` is the best candidate's, on the case's own grid, and may be empty. `candidates` are
     ranked from 1. `parameters` go into the provenance; `notes` are shown to the user. `device` says
     what computed; `peak_memory_bytes` is that of the process which did, None where it is this one.
-    `probability` is float16 ``(z, y, x)``, 0 to 1, None unless the model was asked for it.
+    `probability` is float16 ``(z, y, x)``, 0 to 1, None unless the model was asked for it; what the
+    model's own last steps took away is 0, what they added is 1. Of several models it is their mean:
+    of their probabilities, or of their masks. `variance` is that of their probabilities about the
+    mean, float16, 0 to 0.25; None for one model.
     """
 
     case_id: str
@@ -66,6 +69,7 @@ class Prediction:
     device: str = "cpu"
     peak_memory_bytes: int | None = None
     probability: NDArray[np.float16] | None = None
+    variance: NDArray[np.float16] | None = None
 
 
 class Segmenter(Protocol):

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.child_process import process_lives
 from napari_mamamia.core.errors import SaveError
 
 __all__ = ["SharedArray", "fetch", "remove_left_behind", "share", "shared_folder"]
@@ -96,7 +97,7 @@ def remove_left_behind() -> None:
     for place in _places():
         for folder in place.glob(f"{_PREFIX}*-*"):
             with contextlib.suppress(OSError, ValueError):
-                if not _is_alive(int(folder.name.split("-")[1])):
+                if not process_lives(int(folder.name.split("-")[1])):
                     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -111,16 +112,3 @@ def _has_room(place: Path, n_bytes: int) -> bool:
         return shutil.disk_usage(place).free > n_bytes + _BLOCK
     except OSError:
         return False
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether a process runs; where that cannot be asked without harm, True."""
-    if os.name == "nt":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

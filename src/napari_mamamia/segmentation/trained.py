@@ -1,5 +1,6 @@
 """`TrainedSegmenter`: a trained network behind the `Segmenter` protocol; torch is loaded late."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.breast import breast_mask
+from napari_mamamia.segmentation.breast import breast_job
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings
 from napari_mamamia.segmentation.engines import load_engine
+from napari_mamamia.segmentation.network_spec import network_made
 from napari_mamamia.segmentation.postprocess import BreastArea, Change, apply_steps
 from napari_mamamia.segmentation.prompts import clicked_voxel
 from napari_mamamia.segmentation.recipe import Recipe
@@ -26,7 +28,7 @@ from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click, P
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.weights import ModelCard
 
-__all__ = ["Runner", "TrainedSegmenter"]
+__all__ = ["Runner", "TrainedSegmenter", "candidates_of", "mask_of"]
 
 _MOST_CANDIDATES: Final = 5
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
@@ -116,20 +118,22 @@ class TrainedSegmenter:
         started = time.perf_counter()
         deadline = None if self.time_limit_s is None else time.monotonic() + self.time_limit_s
         box = _prompted(case, prompt)
-        breast, notes = yield from self._breast(case, box)
+        breast, notes = yield from part(self._breast(case, box), 0, 25, 1000)
         making = model_input(case, self.recipe, len(self.card.channels), breast, look_in=box)
-        made = yield from part(making, 0, 50, 1000)
+        made = yield from part(making, 25, 50, 1000)
         runner = yield from part(self._loaded(), 50, 100, 1000)
         running = runner.predict(made.arrays, made.grid, region=made.region, deadline=deadline)
         result = yield from part(running, 100, 970, 1000)
-        mask = self._chosen(labels_on_case(result.labels, made, case.grid))
+        labels = labels_on_case(result.labels, made, case.grid)
+        mask = self._chosen(labels)
         yield Progress(970, 1000, "After the network")
         mask, changes = apply_steps(mask, case.grid, self.recipe.post, breast)
         if box is not None:
             mask = _inside(mask, box)
-        candidates = tuple(_candidates(mask, case, prompt))
+        candidates = tuple(candidates_of(mask, case, prompt))
         if isinstance(prompt, Click) and candidates:
-            mask = _only(candidates[0], mask.shape)
+            mask = mask_of(candidates[0], mask.shape)
+        probability = _as_left(_on_case(result, made, case.grid), labels > 0, mask)
         yield Progress(1000, 1000, "Done")
         return Prediction(
             case_id=case.case_id,
@@ -137,10 +141,10 @@ class TrainedSegmenter:
             candidates=candidates,
             parameters=tuple(self._parameters(result, changes)),
             seconds=time.perf_counter() - started,
-            notes=(*notes, *made.notes, *_notes(result, changes, bool(candidates))),
+            notes=(*notes, *made.notes, *_notes(result, changes, bool(candidates), self.card)),
             device=_device(result),
             peak_memory_bytes=result.peak_memory_bytes,
-            probability=_on_case(result, made, case.grid),
+            probability=probability,
         )
 
     def close(self) -> None:
@@ -164,8 +168,7 @@ class TrainedSegmenter:
         if box is not None:
             return BreastArea(box), ()
         case.require_phases(1)
-        yield Progress(0, 1000, "Looking for the breast")
-        found = breast_mask(case.signal[0], case.grid)
+        found = yield from breast_job(case.signal[0], case.grid)
         around = Box.around(found.array)
         if around.is_empty:
             raise ModelError(
@@ -189,6 +192,8 @@ class TrainedSegmenter:
         yield from result.ran.parameters()
         yield "recipe", self.recipe.title or None
         yield "channels", ",".join(self.recipe.channels) or "phase order"
+        if self.card.network is not None:
+            yield "network", json.dumps(network_made(self.card.network), sort_keys=True)
         yield "region", self.recipe.region.value
         yield "time_limit_s", self.time_limit_s
         for change in changes:
@@ -207,14 +212,33 @@ def _on_case(result: EngineResult, made: ModelInput, grid: Grid) -> NDArray[np.f
     return probability
 
 
-def _notes(result: EngineResult, changes: Sequence[Change], found: bool) -> Iterator[str]:
+def _as_left(
+    probability: NDArray[np.float16] | None, found: NDArray[np.bool_], mask: NDArray[np.bool_]
+) -> NDArray[np.float16] | None:
+    """Return a probability that agrees with what became of the network's foreground.
+
+    The network's is that of all its labels, before steps and prompt.
+    """
+    if probability is None:
+        return None
+    left = probability.copy()
+    left[found & ~mask] = 0
+    left[mask & ~found] = 1
+    return left
+
+
+def _notes(
+    result: EngineResult, changes: Sequence[Change], found: bool, card: ModelCard
+) -> Iterator[str]:
     ran = result.ran
     if ran.cut_short:
         yield f"{ran.cut_short}: the mask is that of fold(s) {', '.join(ran.folds_done)}"
-    if ran.precision == "bf16" or ran.backend != "torch":
+    is_network = card.network is not None
+    if ran.precision == "bf16" or (ran.backend != "torch" and not is_network):
+        own = "the network's result in single precision" if is_network else "nnU-Net's own result"
         yield (
             f"computed with {ran.backend} in {ran.precision}: single voxels at the edge may differ "
-            "from nnU-Net's own result"
+            f"from {own}"
         )
     yield from (change.text for change in changes if change.removed or change.added)
     if not found:
@@ -237,7 +261,9 @@ def _prompted(case: Case, prompt: Prompt | None) -> Box | None:
     return box
 
 
-def _candidates(mask: NDArray[np.bool_], case: Case, prompt: Prompt | None) -> Iterator[Candidate]:
+def candidates_of(
+    mask: NDArray[np.bool_], case: Case, prompt: Prompt | None
+) -> Iterator[Candidate]:
     """Yield the largest 26-connected regions; after a click, the nearest one first."""
     around = Box.around(mask)
     if around.is_empty:
@@ -279,7 +305,8 @@ def _inside(mask: NDArray[np.bool_], box: Box) -> NDArray[np.bool_]:
     return kept
 
 
-def _only(candidate: Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:
+def mask_of(candidate: Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:
+    """Return the mask that holds one candidate alone."""
     mask = np.zeros(tuple(shape), dtype=np.bool_)
     mask[candidate.box.slices] = candidate.crop
     return mask

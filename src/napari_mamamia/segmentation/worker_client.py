@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import PACE_S, Job, Progress
 from napari_mamamia.segmentation import worker_wire as wire
 from napari_mamamia.segmentation.device import require_openvino, require_torch
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.planner import OverLimitError
 from napari_mamamia.segmentation.shared_arrays import (
     fetch,
     share,
@@ -78,7 +78,9 @@ class Worker:
         Raises
         ------
         ModelError
-            Also if the process ends, and if it has no answer at `kill_at`: it is ended then.
+            Also if the process ends.
+        OverLimitError
+            If it has no answer at `kill_at`: it is ended then.
         OutOfMemoryError
             If it does not fit the memory.
         """
@@ -154,7 +156,7 @@ class Worker:
                     else:
                         answer = event
                 elif kill_at is not None and time.monotonic() > kill_at:
-                    raise ModelError(
+                    raise OverLimitError(
                         f"the model should answer within its time limit, but was still busy "
                         f"({now.text}): it was ended; allow more time, or let it give something up"
                     )

@@ -14,13 +14,20 @@ from napari_mamamia.core.errors import (
     MamamiaError,
     MissingExtraError,
     ModelError,
+    RefusedCheckpointError,
     SaveError,
 )
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.engine_settings import EngineSettings, Ran, TilePlan
-from napari_mamamia.segmentation.planner import OutOfMemoryError
+from napari_mamamia.segmentation.network_spec import network_from, network_made
+from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError
 from napari_mamamia.segmentation.shared_arrays import SharedArray
-from napari_mamamia.segmentation.weights import ModelCard, WeightFile, recognise_model
+from napari_mamamia.segmentation.weights import (
+    ModelCard,
+    WeightFile,
+    recognise_model,
+    with_network,
+)
 
 __all__ = [
     "card_from",
@@ -41,7 +48,15 @@ __all__ = [
 
 _ERRORS: Final[dict[str, type[MamamiaError]]] = {
     kind.__name__: kind
-    for kind in (CaseError, FormatError, ModelError, OutOfMemoryError, SaveError)
+    for kind in (
+        CaseError,
+        FormatError,
+        ModelError,
+        OutOfMemoryError,
+        OverLimitError,
+        RefusedCheckpointError,
+        SaveError,
+    )
 }
 
 
@@ -56,12 +71,15 @@ def card_on_wire(card: ModelCard) -> dict[str, Any]:
         "path": str(card.path.absolute()),
         "inner": card.inner,
         "weights": [[w.name, w.n_bytes, w.sha256] for w in card.weights],
+        "network": card.network and network_made(card.network),
     }
 
 
 def card_from(found: dict[str, Any]) -> ModelCard:
     """Return the card of the model that is meant, recognised anew."""
     card = recognise_model(Path(found["path"]), inner=found["inner"], checksums=False)
+    network = found["network"]
+    card = with_network(card, None if network is None else network_from(network))
     return replace(card, weights=tuple(WeightFile(*one) for one in found["weights"]))
 
 
@@ -96,7 +114,8 @@ def settings_from(found: dict[str, Any]) -> EngineSettings:
 
 def tiles_from(found: dict[str, Any]) -> TilePlan:
     """Return the tiles that `asdict` made into a message."""
-    return TilePlan(**{**found, "model_shape": tuple(found["model_shape"])})
+    first = None if found["first"] is None else tiles_from(found["first"])
+    return TilePlan(**{**found, "model_shape": tuple(found["model_shape"]), "first": first})
 
 
 def ran_from(found: dict[str, Any]) -> Ran:

@@ -1,5 +1,6 @@
 """The models of the window's list: what is there, adding one, what it would take."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.device import require_torch
 from napari_mamamia.segmentation.engine_host import Host
+from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
 from napari_mamamia.segmentation.recipe_input import phases_needed
 from napari_mamamia.segmentation.registry import (
@@ -18,14 +20,19 @@ from napari_mamamia.segmentation.registry import (
     list_models,
 )
 from napari_mamamia.segmentation.worker_client import Worker
+from napari_mamamia.services.convert_model import Converted, convert_model
+from napari_mamamia.services.model_choice import RunChoices
+from napari_mamamia.services.offers import Offer, offers
 
 __all__ = [
     "ModelFacts",
     "add_to_list",
+    "convert_in_isolation",
     "estimate_case",
     "facts_of",
     "listed_models",
     "new_host",
+    "other_models",
     "phases_of",
     "remove_from_list",
     "why_not_here",
@@ -34,12 +41,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a card shows of a model, in plain lines."""
+    """What a card shows of a model, in plain lines; `sha256` is whole, "" where none is known."""
 
     what: str
     licence: str
     sha256: str
-    inputs: tuple[str, ...]
+    device: str
 
 
 def listed_models() -> tuple[ModelEntry, ...]:
@@ -75,17 +82,14 @@ def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
     """Return what a card shows of an added model."""
     card = entry.card
     facts = dict(card.facts)
-    what = (
-        f"{card.kind.value} {card.configuration}, {len(card.channels)} channel(s), "
-        f"fold(s) {', '.join(card.folds)}, patch {facts.get('patch', '–')}"
-    )
+    parts = [f"{card.kind.value} {card.configuration}".strip()]
+    if card.folds:
+        parts.append(f"fold{'' if len(card.folds) == 1 else 's'} {', '.join(card.folds)}")
+    if facts.get("patch"):
+        parts.append(f"patch {facts['patch']}")
     licence = card.licence.strip().splitlines()
-    inputs = tuple(
-        f"channel {number} ({name}) ← {_in_words(expression)}"
-        for number, (name, expression) in enumerate(segmenter.channels())
-    )
-    first = licence[0][:80] if licence else "unknown: ask its author"
-    return ModelFacts(what, first, card.sha256[:12], inputs)
+    first = f"licence: {licence[0].strip()[:80]}" if licence else "licence unknown"
+    return ModelFacts(", ".join(parts), first, card.sha256, _device_text(segmenter.settings))
 
 
 def phases_of(segmenter: PlannedSegmenter) -> int:
@@ -101,7 +105,23 @@ def estimate_case(
     return segmenter.estimate(case, measure=measure)
 
 
-def _in_words(expression: str) -> str:
-    """Return a channel's expression for people: ``p1-p0`` is "phase 1 - phase 0"."""
-    parts = [f"phase {one[1:]}" if one[1:].isdigit() else one for one in expression.split("-")]
-    return " - ".join(part.replace("_", " ") for part in parts)
+def other_models(
+    case: Case, choices: RunChoices, not_these: Sequence[str] = ()
+) -> tuple[Offer, ...]:
+    """Return the models of the list that would do a case within the limit chosen; see `offers`."""
+    return offers(case, choices.limit_s, default_registry(), not_these, choices.settings())
+
+
+def convert_in_isolation(entry: ModelEntry, out: Path) -> Job[Converted]:
+    """Return a job that converts an added model in a closed room; see `convert_model`."""
+    return convert_model(entry.card, out, isolated=True, recipe=entry.recipe)
+
+
+def _device_text(settings: EngineSettings) -> str:
+    """Return where a model will run, as far as it is known before it is loaded."""
+    if settings.device == "auto":
+        return "on a graphics card if torch finds one, else the processor"
+    if settings.device != "cpu":
+        return f"on {settings.device}"
+    threads = settings.threads
+    return "on the processor" if threads is None else f"on the processor, {threads} thread(s)"

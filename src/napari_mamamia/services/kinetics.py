@@ -48,6 +48,7 @@ __all__ = [
     "TABLE",
     "KineticInputs",
     "KineticSummary",
+    "inputs_of",
     "kinetics_of_data_set",
     "measure_files",
     "plot_of",
@@ -123,7 +124,7 @@ def kinetics_of_data_set(
     settings = settings or KineticSettings()
     if masks is not None:
         settings = replace(settings, mask_name=masks.resolve().name)
-    inputs = _inputs(opened, masks, case_ids)
+    inputs = inputs_of(opened, masks, case_ids)
     claim_folder(out, "kinetics", _parameters(opened, settings, case_ids), existing)
     work = CaseWork("kinetics", measure_files, settings, KineticRow)
     batch = yield from run_batch(inputs, work, place, store=out / STORE_NAME, existing=existing)
@@ -178,9 +179,18 @@ def plot_of(row: KineticRow) -> CurvePlot:
     return CurvePlot(title, times, lines, "" if times else row.curve_reason)
 
 
-def _inputs(
+def inputs_of(
     opened: OpenDataSet, masks: Path | None, case_ids: Sequence[str]
 ) -> tuple[KineticInputs, ...]:
+    """Return each case with the mask to measure, its reference or that of a folder.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    FormatError
+        If `masks` is missing or holds no mask.
+    """
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     by_key = _masks_by_key(masks)

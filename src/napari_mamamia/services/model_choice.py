@@ -1,14 +1,16 @@
 """Which model runs, and how: from what a person typed or clicked to a segmenter."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.engine_host import EngineHost, Host
 from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.planned import PlannedSegmenter
-from napari_mamamia.segmentation.planner import Budget, Rung
+from napari_mamamia.segmentation.planner import Budget
 from napari_mamamia.segmentation.recipe import Recipe
 from napari_mamamia.segmentation.registry import (
     ModelEntry,
@@ -17,10 +19,27 @@ from napari_mamamia.segmentation.registry import (
     model_recipe,
 )
 from napari_mamamia.segmentation.segmenter import Segmenter
-from napari_mamamia.segmentation.weights import WeightFile, recognise_model
+from napari_mamamia.segmentation.weights import (
+    ModelCard,
+    ModelKind,
+    WeightFile,
+    recognise_model,
+    with_network,
+)
+from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule, require_fusible
 from napari_mamamia.services.predict import segmenter_named, segmenters
+from napari_mamamia.services.run_choices import RunChoices
 
-__all__ = ["ModelChoice", "RunChoices", "choice_of", "open_model", "planned", "segmenter_of"]
+__all__ = [
+    "ModelChoice",
+    "RunChoices",
+    "choice_of",
+    "fused",
+    "open_model",
+    "open_models",
+    "planned",
+    "segmenter_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +47,8 @@ class ModelChoice:
     """A model and its settings as plain values, for another process and for fingerprints.
 
     `weights` is empty for a model that needs none. Where the files are does not matter to the
-    result, so `path` is not part of its text.
+    result, so `path` is not part of its text. Several models on one case are `members`, fused by
+    the rule `fusion`; of the rest only name and budget have a meaning then.
     """
 
     name: str
@@ -38,73 +58,29 @@ class ModelChoice:
     settings: EngineSettings = field(default_factory=EngineSettings)
     recipe: Recipe = field(default_factory=Recipe)
     budget: Budget = field(default_factory=Budget)
+    members: "tuple[ModelChoice, ...]" = ()
+    fusion: FusionRule | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every model's name."""
+        return tuple(member.name for member in self.members) or (self.name,)
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """How a trained model runs: its own settings, or those of the first trained member."""
+        trained = (member.settings for member in self.members if member.weights)
+        return next(trained, self.settings)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its name says it all: one model without weights."""
+        return not self.weights and not self.members
 
     @property
     def key(self) -> str:
         """Digest of everything that the result depends on."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True, slots=True)
-class RunChoices:
-    """How a person wants a model to run; the defaults are nnU-Net's own and exact.
-
-    Parameters
-    ----------
-    device
-        "auto", "cpu", "cuda" or "mps".
-    backend
-        "torch", "openvino", or "auto": torch, and OpenVINO where bf16 was asked for on a processor
-        and it is installed.
-    folds, step, mirroring
-        As in `EngineSettings`.
-    postprocessing
-        Whether the recipe's steps after the network are done.
-    limit_s, give_up
-        As in `Budget`.
-    fast
-        Whether bf16 is used, which is not exact and is recorded.
-    recipe
-        A preset's name or a file; "" for the model's own.
-    threads
-        Of the processor; None leaves it to torch.
-    keep_probability
-        Whether the probability map is wanted.
-    """
-
-    device: str = "auto"
-    backend: str = "torch"
-    folds: tuple[str, ...] = ()
-    step: float = 0.5
-    mirroring: bool = True
-    postprocessing: bool = True
-    limit_s: float | None = None
-    give_up: tuple[Rung, ...] = ()
-    fast: bool = False
-    recipe: str = ""
-    threads: int | None = None
-    keep_probability: bool = False
-
-    def settings(self) -> EngineSettings:
-        """Return them as the engine takes them."""
-        return EngineSettings(
-            folds=self.folds,
-            step=self.step,
-            mirroring=self.mirroring,
-            device=self.device,
-            backend=self._chosen_backend(),
-            precision="bf16" if self.fast else "fp32",
-            threads=self.threads,
-            keep_probability=self.keep_probability,
-        )
-
-    def _chosen_backend(self) -> str:
-        if self.backend != "auto":
-            return self.backend
-        from importlib.util import find_spec
-
-        fits = self.fast and self.device in ("auto", "cpu") and find_spec("openvino") is not None
-        return "openvino" if fits and not _has_card(self.device) else "torch"
 
 
 def open_model(
@@ -120,8 +96,79 @@ def open_model(
     if any(own.name == wanted for own in segmenters()):
         _require_no_network_choices(wanted, choices)
         return segmenter_named(wanted)
-    entry = find_model(wanted, registry or default_registry())
+    entry = find_model(wanted, registry or default_registry(), choices.recipe)
     return planned(entry, choices, host)
+
+
+def open_models(
+    wanted: Sequence[str],
+    rule: FusionRule,
+    choices: RunChoices,
+    host: Host,
+    registry: Path | None = None,
+) -> FusedSegmenter:
+    """Return the segmenter for several models' names or paths, fused by `rule`.
+
+    Choices that only a trained model has hold for the trained ones among them.
+
+    Raises
+    ------
+    ModelError
+        As `open_model` and `fused` do.
+    """
+    own = {segmenter.name: segmenter for segmenter in segmenters()}
+    if not set(wanted) - set(own):
+        _require_no_network_choices(", ".join(wanted), choices)
+    place = registry or default_registry()
+    found = [own.get(name) or find_model(name, place, choices.recipe) for name in wanted]
+    return fused(found, rule, choices, host)
+
+
+def fused(
+    members: Sequence[ModelEntry | Segmenter], rule: FusionRule, choices: RunChoices, host: Host
+) -> FusedSegmenter:
+    """Return added models, and models without weights, as one.
+
+    All of them run on `host`, one after the other, with the same choices. Their probabilities are
+    kept where `rule` needs them.
+
+    Raises
+    ------
+    ModelError
+        If there are fewer than two or too many, two have one name, one gives no probability though
+        the rule needs it, or recipe, folds and model do not fit each other.
+    """
+    require_fusible([member.name for member in members])
+    mean = rule is FusionRule.MEAN
+    without = [member.name for member in members if not isinstance(member, ModelEntry)]
+    if mean and without:
+        raise ModelError(
+            f"the mean needs every model's probability, but {', '.join(without)} gives none: it "
+            "marks voxels by thresholds. Fuse by majority or staple, or leave it out"
+        )
+    own = replace(choices, keep_probability=True) if mean else choices
+    found = tuple(
+        planned(member, own, host) if isinstance(member, ModelEntry) else member
+        for member in members
+    )
+    _require_different(found)
+    return FusedSegmenter(found, rule, choices.limit_s)
+
+
+def _require_different(members: Sequence[Segmenter]) -> None:
+    """Raise `ModelError` where one model stands under two names: it would count double."""
+    seen: dict[str, str] = {}
+    for member in members:
+        if not isinstance(member, PlannedSegmenter):
+            continue
+        key = repr((member.card.sha256, member.settings, member.recipe))
+        if key in seen:
+            raise ModelError(
+                f"models that are fused should differ, but {seen[key]} and {member.name} have the "
+                f"same weights (sha256 {member.card.sha256[:12]}) and settings, which would count "
+                "double: leave one out"
+            )
+        seen[key] = member.name
 
 
 def _require_no_network_choices(name: str, choices: RunChoices) -> None:
@@ -136,6 +183,7 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
         "--recipe": bool(choices.recipe),
         "--fit-time": bool(choices.give_up),
         "--fast": choices.fast,
+        "--probability": choices.keep_probability,
     }
     found = ", ".join(option for option, is_asked in asked.items() if is_asked)
     if found:
@@ -150,15 +198,21 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
     recipe = model_recipe(entry, choices.recipe)
     if not choices.postprocessing:
         recipe = replace(recipe, post=())
-    folds = recipe.settings(choices.settings()).folds
+    card = with_network(entry.card, recipe.network)
+    if card.network is not None:  # so that the choice as plain values says all of it
+        recipe = replace(recipe, network=card.network)
+    settings = recipe.settings(choices.settings())
+    _require_fits(card, settings, choices)
+    folds = settings.folds
     absent = [fold for fold in folds if fold not in entry.card.folds]
     if absent:
         raise ModelError(
             f"{entry.name} should have fold(s) {', '.join(folds)}, but {', '.join(absent)} is not "
-            f"there; it has {', '.join(entry.card.folds)}: choose among these"
+            f"there; it has {', '.join(entry.card.folds) or 'none'}: choose among these, or leave "
+            "the folds out"
         )
     return PlannedSegmenter(
-        replace(entry.card, name=entry.name),
+        replace(card, name=entry.name),
         choices.settings(),
         recipe,
         host,
@@ -166,8 +220,25 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
     )
 
 
+def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices) -> None:
+    """Raise `ModelError` where a network in a single file would pass over a choice in silence."""
+    require_network_choices(card, settings)
+    if choices.backend == "torch" and card.kind in (ModelKind.ONNX, ModelKind.OPENVINO):
+        raise ModelError(
+            f"{card.name} is a file of {card.kind.value}, which torch does not run: choose the "
+            "backend auto or openvino"
+        )
+
+
 def choice_of(segmenter: Segmenter) -> ModelChoice:
     """Return a segmenter as plain values."""
+    if isinstance(segmenter, FusedSegmenter):
+        return ModelChoice(
+            segmenter.name,
+            budget=Budget(segmenter.limit_s),
+            members=tuple(choice_of(member) for member in segmenter.members),
+            fusion=segmenter.rule,
+        )
     if not isinstance(segmenter, PlannedSegmenter):
         return ModelChoice(segmenter.name)
     card = segmenter.card
@@ -184,9 +255,14 @@ def choice_of(segmenter: Segmenter) -> ModelChoice:
 
 def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
     """Return the segmenter of a choice, in this process unless `host` says otherwise."""
+    if choice.fusion is not None:
+        shared = host or EngineHost()
+        members = tuple(segmenter_of(member, shared) for member in choice.members)
+        return FusedSegmenter(members, choice.fusion, choice.budget.limit_s)
     if not choice.weights:
         return segmenter_named(choice.name)
     card = recognise_model(choice.path, inner=choice.inner, checksums=False)
+    card = with_network(card, choice.recipe.network)
     return PlannedSegmenter(
         replace(card, name=choice.name, weights=choice.weights),
         choice.settings,
@@ -194,8 +270,3 @@ def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
         host or EngineHost(),
         choice.budget,
     )
-
-
-def _has_card(device: str) -> bool:
-    """Whether "auto" may mean a graphics card: its driver shows a device file."""
-    return device == "auto" and any(Path("/dev").glob("nvidia[0-9]*"))

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
+
+import numpy as np
 
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import ModelError
@@ -14,11 +17,20 @@ from napari_mamamia.core.provenance import (
 )
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
-from napari_mamamia.io.volumes import write_mask
+from napari_mamamia.io.volumes import write_mask, write_volume
 from napari_mamamia.segmentation.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.segmenter import Prediction, Prompt, Segmenter
 
-__all__ = ["SavedPrediction", "predict_case", "save_prediction", "segmenter_named", "segmenters"]
+__all__ = [
+    "SavedPrediction",
+    "predict_case",
+    "save_prediction",
+    "save_probability",
+    "segmenter_named",
+    "segmenters",
+]
+
+_STEPS_OF_ONE: Final = 1024  # of a probability map's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +101,25 @@ def save_prediction(
     return SavedPrediction(
         case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, prediction.notes
     )
+
+
+def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:
+    """Write a prediction's probability map as float32, 0 to 1 in steps of 1/1024.
+
+    Every viewer reads float32; the steps, twice float16's own just below 1, let the file shrink.
+
+    Raises
+    ------
+    ModelError
+        If the prediction holds none.
+    SaveConflictError, SaveError, FormatError
+        As `write_volume` does.
+    """
+    if prediction.probability is None:
+        raise ModelError(
+            f"{prediction.case_id}: a probability should be saved, but the model gave none: leave "
+            "--probability out, or choose a trained model"
+        )
+    steps = np.rint(prediction.probability.astype(np.float32) * _STEPS_OF_ONE)
+    steps /= np.float32(_STEPS_OF_ONE)
+    write_volume(steps, prediction.mask.grid, target, overwrite=overwrite)

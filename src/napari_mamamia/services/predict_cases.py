@@ -1,7 +1,7 @@
 """Predicting many cases: one failure costs one row, what is done is kept, also by workers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -15,18 +15,34 @@ from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.provenance import sidecar_path
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.workspace import MASK_SUFFIX
-from napari_mamamia.segmentation.segmenter import Segmenter
+from napari_mamamia.segmentation.registry import default_registry
+from napari_mamamia.segmentation.segmenter import Prediction, Segmenter
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.model_choice import ModelChoice, choice_of, segmenter_of
+from napari_mamamia.services.offers import with_offers
 from napari_mamamia.services.open_case import load_case
 from napari_mamamia.services.output_folder import Existing, claim_folder
-from napari_mamamia.services.predict import SavedPrediction, predict_case, save_prediction
+from napari_mamamia.services.predict import (
+    SavedPrediction,
+    predict_case,
+    save_prediction,
+    save_probability,
+)
 
-__all__ = ["PredictSettings", "PredictSummary", "predict_data_set", "predict_files"]
+__all__ = [
+    "PROBABILITY_FOLDER",
+    "PredictSettings",
+    "PredictSummary",
+    "predict_data_set",
+    "predict_files",
+]
+
+PROBABILITY_FOLDER: Final = "probability"
+"""Folder, below the masks', of probability maps: among the masks they would be taken for cases."""
 
 _ALL: Final = 1000  # steps of a case: reading, predicting, saving
 _READ: Final = 30
@@ -44,10 +60,16 @@ class PredictSummary:
 
 @dataclass(frozen=True, slots=True)
 class PredictSettings:
-    """Everything that a prediction depends on besides its case, and where it is written."""
+    """Everything that a prediction depends on besides its case, and where it is written.
+
+    `probability` says whether the probability map is written too. `registry` holds the models that
+    are offered where this one does not do; None is the user's own.
+    """
 
     choice: ModelChoice
     out: Path
+    probability: bool = False
+    registry: Path | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +86,10 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A saved prediction as the store keeps it; `mask_sha256` tells whether it is still there."""
+    """A saved prediction as the store keeps it; the sums tell whether it is still there.
+
+    `probability_sha256` is "" where no map was written.
+    """
 
     case_id: str
     file: str
@@ -72,6 +97,7 @@ class _Row:
     volume_mm3: float
     seconds: float
     notes: tuple[str, ...]
+    probability_sha256: str
 
 
 def predict_data_set(
@@ -81,8 +107,14 @@ def predict_data_set(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
     place: Place | None = None,
+    *,
+    probability: bool = False,
+    registry: Path | None = None,
 ) -> Job[PredictSummary]:
     """Return a job that writes ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
+
+    With `probability`, ``out/probability/ID.nii.gz`` too. Where time or memory does not suffice for
+    a case, its failure names the models of `registry` (None: the user's own) that would fit.
 
     Without `case_ids`, all cases. With RESUME, cases are skipped whose mask is as it was written
     and whose files, model and settings have not changed since. Where `place` is this process,
@@ -96,7 +128,7 @@ def predict_data_set(
         If `out` holds other results.
     """
     wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
-    settings = PredictSettings(choice_of(segmenter), out.absolute())
+    settings = PredictSettings(choice_of(segmenter), out.absolute(), probability, registry)
     claim_folder(out, "predict", _parameters(opened, settings.choice), existing)
     replace = existing is not Existing.REFUSE
     cases = [_inputs(opened, files, replace) for files in wanted]
@@ -113,7 +145,7 @@ def predict_data_set(
         place,
         store=out / STORE_NAME,
         existing=existing,
-        here=lambda inputs: _predict(inputs, out, segmenter),
+        here=lambda inputs: _predict(inputs, settings, segmenter),
         still_holds=is_there,
     )
     return PredictSummary(
@@ -125,15 +157,25 @@ def predict_data_set(
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> Job[_Row]:
     """Return a job that predicts one case in a worker; its model stays loaded for the next."""
-    return _predict(inputs, settings.out, _loaded(settings.choice))
+    return _predict(inputs, settings, _loaded(settings.choice))
 
 
-def _predict(inputs: CaseInputs, out: Path, segmenter: Segmenter) -> Job[_Row]:
+def _predict(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter) -> Job[_Row]:
     about: _About = inputs.about
     record = CaseRecord(inputs.case_id, acquisition_times_s=about.times_s)
     case = yield from part(load_case(about.files, record), 0, _READ, _ALL)
-    prediction = yield from part(predict_case(case, segmenter), _READ, _PREDICTED, _ALL)
-    target = out / f"{inputs.case_id}{MASK_SUFFIX}"
+    choice = settings.choice
+    running = with_offers(
+        predict_case(case, segmenter),
+        case,
+        choice.budget.limit_s,
+        settings.registry or default_registry(),
+        choice.names,
+        choice.engine_settings,
+    )
+    prediction = yield from part(running, _READ, _PREDICTED, _ALL)
+    target = settings.out / f"{inputs.case_id}{MASK_SUFFIX}"
+    map_sha256 = _kept_map(prediction, target, about.overwrite) if settings.probability else ""
     saving = save_prediction(prediction, case, target, overwrite=about.overwrite)
     saved = yield from part(saving, _PREDICTED, _ALL, _ALL)
     return _Row(
@@ -143,7 +185,19 @@ def _predict(inputs: CaseInputs, out: Path, segmenter: Segmenter) -> Job[_Row]:
         volume_mm3=saved.volume_mm3,
         seconds=saved.seconds,
         notes=saved.notes,
+        probability_sha256=map_sha256,
     )
+
+
+def _kept_map(prediction: Prediction, mask: Path, overwrite: bool) -> str:
+    """Write the probability map of a mask, and return its sum."""
+    target = _map_of(mask)
+    save_probability(prediction, target, overwrite=overwrite)
+    return sha256_of(target)
+
+
+def _map_of(mask: Path) -> Path:
+    return mask.parent / PROBABILITY_FOLDER / mask.name
 
 
 @lru_cache(maxsize=1)
@@ -164,12 +218,15 @@ def _inputs(opened: OpenDataSet, files: CaseFiles, replace: bool) -> CaseInputs:
 def _parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
     """Return what `run.json` says of the run; another one's results are not gone on with."""
     own = (("model", choice.name), ("data_set", opened.data_set.name))
-    return own if not choice.weights else (*own, ("settings", choice.key))
+    return own if choice.is_plain else (*own, ("settings", choice.key))
 
 
 def _holds(row: _Row, out: Path) -> bool:
     target = out / row.file
     try:
+        wanted = row.probability_sha256
+        if wanted and sha256_of(_map_of(target)) != wanted:
+            return False
         return sidecar_path(target).is_file() and sha256_of(target) == row.mask_sha256
     except (OSError, FormatError):
         return False

@@ -22,7 +22,7 @@ from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import CaseFiles
-from napari_mamamia.io.volumes import read_phase_header, write_mask, write_volume
+from napari_mamamia.io.volumes import read_phase_header, write_mask, write_volume_job
 from napari_mamamia.segmentation.external import Submission, Task
 from napari_mamamia.segmentation.external_isolation import Isolation
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits, RunOfSubmission
@@ -152,7 +152,7 @@ def _prepared(files: CaseFiles, staged: Path) -> Job[tuple[Patient, Grid]]:
     for index, volume in enumerate(case.signal):
         yield Progress(index, len(case.signal), "Converting the phases")
         targets.append(staged / f"{files.case_id}_{index:04d}.nii.gz")
-        write_volume(volume, case.grid, targets[-1])
+        yield from write_volume_job(volume, case.grid, targets[-1])
     return Patient(files.case_id, tuple(targets), info), case.grid
 
 

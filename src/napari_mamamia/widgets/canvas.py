@@ -255,7 +255,7 @@ class CanvasText:
         time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
         loaded = self._loaded is None or phase in self._loaded
         alone = layer is not None and layer.data.shape[0] == 1
-        return phase_text(
+        line = phase_text(
             phase,
             time_s,
             subtracted=shown is not None,
@@ -264,6 +264,7 @@ class CanvasText:
             minus=0 if shown is None else shown.minus,
             note="" if shown is None else shown.note,
         )
+        return f"{line}\n{tag.note}" if tag.note else line
 
 
 def _write(overlay: TextOverlay, text: str) -> None:

@@ -23,6 +23,7 @@ from napari_mamamia.widgets.colours import ERROR_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.napari_adapter import ThemeColours
 
 __all__ = [
+    "breakable",
     "button",
     "column",
     "heading",
@@ -90,6 +91,11 @@ def heading(text: str) -> QLabel:
     made = QLabel(text)
     made.setProperty("heading", True)
     return made
+
+
+def breakable(text: str) -> str:
+    """Return a text whose long names may go on in the next line after an underscore."""
+    return text.replace("_", "_\u200b")
 
 
 def line() -> QFrame:

@@ -120,7 +120,7 @@ class CurvesFlow(QObject):
         case = self._state.case
         times, why = (None, "") if case is None else known_times(case.times_s)
         live = [line for line in (self._cursor, self._mask) if line is not None]
-        title = "" if case is None else case.case_id
+        title = "" if case is None else self._noted(case.case_id)
         warning = f"{why}: the axis counts phases" if why else ""
         if case is not None and len(case.phases) < 2:
             warning = "this case has no phase after contrast"
@@ -148,7 +148,7 @@ class CurvesFlow(QObject):
         z, y, x = voxel
         self._cursor = replace(
             line_of("pointer", CURSOR_COLOUR, curve),
-            name=f"{name} at {z}, {y}, {x}",
+            name=self._noted(f"{name} at {z}, {y}, {x}"),
         )
         self._draw()
 
@@ -165,7 +165,7 @@ class CurvesFlow(QObject):
         def done(outcome: Outcome[ContrastCurve]) -> None:
             is_good = isinstance(outcome, Finished) and self._state.case is case
             if isinstance(outcome, Finished) and is_good:
-                self._mask = line_of(f"{mask.role} mask", MASK_COLOUR, outcome.result)
+                self._mask = line_of(self._noted(f"{mask.role} mask"), MASK_COLOUR, outcome.result)
             elif isinstance(outcome, Failed):
                 self._mask = None
             self._draw()
@@ -173,6 +173,10 @@ class CurvesFlow(QObject):
         measure = self._services.mask_curve
         job = lambda: measure(case, mask.buffer)  # noqa: E731
         self._jobs.start(_LANE, "Curve of the mask", job, done, shown=False)
+
+    def _noted(self, name: str) -> str:
+        """Return a region's name with what its phases are, as it stands in table and figure."""
+        return f"{name} ({self._state.note})" if self._state.note else name
 
     def _set_size(self, size: int) -> None:
         self._size = size

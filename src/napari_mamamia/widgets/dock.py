@@ -17,6 +17,7 @@ from napari_mamamia.widgets.cases_page import CasesPage
 from napari_mamamia.widgets.contrasting import Contrasting
 from napari_mamamia.widgets.controls import named, style_sheet
 from napari_mamamia.widgets.curves_flow import CurvesFlow
+from napari_mamamia.widgets.dropping import Dropping, dropped_paths
 from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.event_log import EventLog
 from napari_mamamia.widgets.export_flow import ExportFlow
@@ -25,6 +26,8 @@ from napari_mamamia.widgets.ftv_live import FtvLive
 from napari_mamamia.widgets.growing import Growing
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.header_flow import HeaderFlow
+from napari_mamamia.widgets.import_flow import ImportFlow
+from napari_mamamia.widgets.import_page import ImportPage
 from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.key_choice import KeyChoice
 from napari_mamamia.widgets.keys_panel import KeysPanel
@@ -32,6 +35,7 @@ from napari_mamamia.widgets.kinetic_case import KineticCase
 from napari_mamamia.widgets.kinetic_map import KineticMapControl
 from napari_mamamia.widgets.kinetics_flow import KineticsFlow
 from napari_mamamia.widgets.kinetics_page import KineticsPage
+from napari_mamamia.widgets.kinetics_registering import MotionFlow
 from napari_mamamia.widgets.layers import Role, tag_of
 from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.napari_adapter import bare, focus_canvas, theme_colours
@@ -136,6 +140,15 @@ class MamamiaDock(QWidget):
         """Open a data set and, if named, a case of it."""
         self.cases_flow.open_data_set(path, case_id)
 
+    def import_dicom(self, source: Path) -> None:
+        """Show what is in a DICOM folder or zip, to make cases of it."""
+        self.import_flow.look(source)
+
+    def show_import(self) -> None:
+        """Show the page Import, which stands behind the tab Cases."""
+        self.show_page("Cases")
+        self.stack.setCurrentWidget(self.import_page)
+
     def predict(self) -> None:
         """Show the page Predict and start, if a case is open."""
         self.show_page("Predict")
@@ -146,6 +159,7 @@ class MamamiaDock(QWidget):
         all_saved = self.editing.save_now()
         self.jobs.cancel_all()
         self.predict_flow.close()
+        self.import_flow.close()
         self.planes.close()
         if all_saved or self._warned_of_loss:
             self.editing.close()
@@ -201,6 +215,7 @@ class MamamiaDock(QWidget):
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results)
         self.export_page = ExportPage()
+        self.import_page = ImportPage()
         self.keys_panel = KeysPanel(self.keys.keys)
 
     def _make_flows(self) -> None:
@@ -289,7 +304,15 @@ class MamamiaDock(QWidget):
         self._own(self.batch_flow, self.results_review, self.results_flow, self.tagging)
         self._own(self.header_flow, self.readers, self.cases_flow, self.predict_flow)
         self._own(self.refine_flow, self.undo_memory, self.score_flow, self.export_flow)
+        self._make_import()
         self._make_kinetics()
+
+    def _make_import(self) -> None:
+        open_data_set = self.cases_flow.open_data_set
+        common = (self.jobs, self.services, self.notifier)
+        self.import_flow = ImportFlow(self.import_page, self.session, open_data_set, *common)
+        self.dropping = Dropping(self.import_flow, self.cases_flow, self.services)
+        self._own(self.import_flow, self.dropping)
 
     def _make_kinetics(self) -> None:
         calls, common = self.services.kinetics, (self.jobs, self.services.kinetics)
@@ -316,6 +339,11 @@ class MamamiaDock(QWidget):
             self.notifier,
             self._show_curves,
         )
+        self.motion_flow = MotionFlow(
+            self.kinetics_page.motion, self.session, self.scene, self.kinetic_case, *common
+        )
+        self._own(self.motion_flow)
+        self.session.phases_changed.connect(self.canvas_text.update)
         self._own(self.kinetic_case, self.kinetic_map, self.ftv_box, self.ftv_live)
         self._own(self.curves_flow, self.kinetics_flow)
 
@@ -344,6 +372,7 @@ class MamamiaDock(QWidget):
             self.tabs.setTabToolTip(self.tabs.count() - 1, f"Page {name}")
             self.stack.addWidget(page)
         self.stack.addWidget(self.keys_panel)
+        self.stack.addWidget(self.import_page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 4, 8, 4)
         layout.setSpacing(6)
@@ -352,6 +381,7 @@ class MamamiaDock(QWidget):
         layout.addWidget(self.tabs)
         layout.addWidget(self.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
+        self.setAcceptDrops(True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
 
     def _connect(self) -> None:
@@ -367,6 +397,7 @@ class MamamiaDock(QWidget):
         self.predict_page.grow_wanted.connect(self._grow_candidate)
         self._connect_header()
         self._connect_review()
+        self._connect_import()
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
         self.viewer.layers.events.inserted.connect(self._on_layer_inserted)
         self.viewer.layers.events.removed.connect(self._on_layer_removed)
@@ -386,6 +417,14 @@ class MamamiaDock(QWidget):
         header.mask_toggled.connect(self.kinetics_flow.refresh)
         header.keys_wanted.connect(self.toggle_keys)
         header.view_wanted.connect(self.view_panel.setVisible)
+
+    def _connect_import(self) -> None:
+        flow = self.import_flow
+        self.cases_page.import_wanted.connect(self.show_import)
+        flow.shown_wanted.connect(self.show_import)
+        flow.left.connect(lambda: self.show_page("Cases"))
+        flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
+        flow.imported.connect(self.export_page.options.show_study)
 
     def _connect_review(self) -> None:
         page, reviewing = self.score_page, self.reviewing
@@ -545,6 +584,17 @@ class MamamiaDock(QWidget):
         """Watch the window for its closing."""
         super().showEvent(event)
         self.window().installEventFilter(self)
+        self.dropping.watch(self.viewer)
+
+    def dragEnterEvent(self, event: Any) -> None:
+        """Take local files and folders."""
+        if dropped_paths(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: Any) -> None:
+        """Look into DICOM, open a data set, or say why neither."""
+        event.acceptProposedAction()
+        self.dropping.take_or_open(dropped_paths(event))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Save before the window closes; where that fails, keep it open once.

@@ -1,28 +1,34 @@
-"""Where a model was most in doubt; a click, or the buttons of next and previous, goes there."""
+"""Where models were in doubt or disagreed; a click, or a button of next or previous, goes there."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QListWidget, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListWidget, QVBoxLayout, QWidget
 
-from napari_mamamia.services.doubt import Doubt, DoubtfulPlace
-from napari_mamamia.widgets.controls import heading, named, row, tool_button
+from napari_mamamia.services.doubt import Doubt, DoubtfulPlace, DoubtKind
+from napari_mamamia.widgets.controls import label, named, row, tool_button
 
 __all__ = ["DoubtList"]
 
 _LEAST_HEIGHT: Final = 80
+_KINDS: Final = {DoubtKind.ENTROPY: "entropy", DoubtKind.VARIANCE: "variance between models"}
 
 
 class DoubtList(QWidget):
-    """`chosen` carries the number of a place, the heaviest at 0."""
+    """`chosen` carries the number of a place, the heaviest at 0.
+
+    `kind_wanted` carries the `DoubtKind` that the places should be found by.
+    """
 
     chosen = Signal(int)
+    kind_wanted = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_doubt_places")
-        self.title = heading("")
+        self.title = label("predict_doubt_title", tip="How many places were found")
+        self.title.setProperty("heading", True)
         self.before = tool_button(
             "predict_doubt_previous", "‹", "Previous doubtful place  (key Shift+G)", self.previous
         )
@@ -32,16 +38,31 @@ class DoubtList(QWidget):
         self.list: QListWidget = named(
             QListWidget(),
             "predict_doubt_list",
-            "Where the model was most in doubt: volume and mean entropy; a click goes there",
+            "Where the model was most in doubt: volume and mean amount; a click goes there",
         )
+        self.kinds: QComboBox = named(
+            QComboBox(),
+            "predict_doubt_from",
+            "What the doubt is measured by: the entropy of the mean probability, or how far the "
+            "models' probabilities lie apart",
+        )
+        self.kinds.setMinimumContentsLength(8)
+        self.kinds.currentIndexChanged.connect(self._choose_kind)
+        self.kinds_row = row(QLabel("doubt from"), self.kinds, 1)
         self.list.setAlternatingRowColors(True)
         self.list.setMinimumHeight(_LEAST_HEIGHT)
         self.list.currentRowChanged.connect(self._choose)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3)
-        layout.addWidget(row(self.title, 1, self.before, self.after))
+        first = QHBoxLayout()
+        first.addWidget(self.title, stretch=1)
+        first.addWidget(self.before)
+        first.addWidget(self.after)
+        layout.addLayout(first)
+        layout.addWidget(self.kinds_row)
         layout.addWidget(self.list)
+        self.show_kinds((), None)
         self.show_doubt(None)
 
     @property
@@ -55,15 +76,24 @@ class DoubtList(QWidget):
         self.list.blockSignals(True)
         self.list.clear()
         for number, place in enumerate(places, start=1):
-            self.list.addItem(
-                f"{number}   {place.volume_mm3 / 1000:.2f} ml   {place.mean_bits:.2f} bit"
-            )
+            amount = f"{place.mean:.2f} {found.unit if found else ''}".strip()
+            self.list.addItem(f"{number}   {place.volume_mm3 / 1000:.2f} ml   {amount}")
         self.list.setCurrentRow(-1)
         self.list.blockSignals(False)
         if found is not None:
             more = f", the heaviest {len(places)}" if found.n_places > len(places) else ""
             self.title.setText(f"{found.n_places} doubtful place(s){more}")
         self.setVisible(found is not None)
+
+    def show_kinds(self, kinds: Sequence[DoubtKind], chosen: DoubtKind | None) -> None:
+        """Offer measures of doubt; one alone needs no choice."""
+        self.kinds.blockSignals(True)
+        self.kinds.clear()
+        for kind in kinds:
+            self.kinds.addItem(_KINDS[kind], kind)
+        self.kinds.setCurrentIndex(self.kinds.findData(chosen))
+        self.kinds.blockSignals(False)
+        self.kinds_row.setVisible(len(kinds) > 1)
 
     def next(self) -> None:
         """Go to the next place, after the last one to the first."""
@@ -74,6 +104,10 @@ class DoubtList(QWidget):
         """Go to the place before, before the first one to the last."""
         if self.is_shown:
             self.list.setCurrentRow((self.list.currentRow() - 1) % self.list.count())
+
+    def _choose_kind(self, _index: int) -> None:
+        if self.kinds.currentData() is not None:
+            self.kind_wanted.emit(self.kinds.currentData())
 
     def _choose(self, number: int) -> None:
         if number >= 0:

@@ -34,12 +34,16 @@ class HeaderFlow(QObject):
         jobs.progressed.connect(self._on_progress)
         jobs.ended.connect(self._on_ended)
         notifier.said.connect(header.say)
+        session.phases_changed.connect(self.show)
         for changed in (session.case_changed, session.queue_changed, session.masks_changed):
             changed.connect(self.show)
 
     def show(self, _event: object = None) -> None:
         """Show where we are and which masks are visible."""
-        self._header.set_case(self._session.case_id, self._session.position)
+        name = self._session.case_id
+        if self._session.registered is not None:
+            name = f"{name} · registered"
+        self._header.set_case(name, self._session.position)
         chips = []
         for role in MASK_ROLES:
             mask, layer = self._session.mask(role), self._scene.layer(role)

@@ -203,10 +203,15 @@ def subtraction_layer(
     return frame.to_display(array), keywords, "image"
 
 
-def doubt_layer(tag: LayerTag, array: NDArray[Any]) -> LayerTuple:
-    """Return the image layer of an entropy map ``(z, y, x)`` in bits, 0 to 1, over the image."""
-    keywords = _volume_keywords(tag, f"{tag.case_id} doubt [bit]") | {
-        "contrast_limits": (0.0, 1.0),
+def doubt_layer(
+    tag: LayerTag, array: NDArray[Any], said: str = "doubt [bit]", most: float = 1.0
+) -> LayerTuple:
+    """Return the image layer of a map of doubt ``(z, y, x)``, 0 to `most`, over the image.
+
+    `said` names it with its unit: the entropy is in bits, 0 to 1.
+    """
+    keywords = _volume_keywords(tag, f"{tag.case_id} {said}") | {
+        "contrast_limits": (0.0, most),
         "colormap": "magma",
         "blending": "additive",
         "opacity": _MAP_OPACITY,

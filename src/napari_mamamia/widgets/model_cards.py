@@ -1,42 +1,33 @@
-"""The list of models on the page Predict, and what may be given up for a time limit."""
+"""The list of models on the page Predict: choosing one or several, adding one, removing one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
-    QCheckBox,
+    QAbstractItemView,
     QComboBox,
-    QLabel,
+    QFileDialog,
     QListWidget,
     QListWidgetItem,
     QSizePolicy,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_mamamia.segmentation.device import usual_threads
-from napari_mamamia.segmentation.planner import LADDER, Rung
-from napari_mamamia.segmentation.recipe import presets
-from napari_mamamia.services.model_choice import RunChoices
-from napari_mamamia.widgets.controls import button, named, row
+from napari_mamamia.widgets.controls import button, label, named, row
 
-__all__ = ["ModelLine", "ModelList", "RunOptions"]
+__all__ = ["ModelLine", "ModelList"]
 
-_LIST_HEIGHT: Final = 76
-_LIMIT_S: Final = 300
-"""The challenge's own limit for one case."""
-
-_LONGEST_S: Final = 86_400
-_TIPS: Final = {
-    Rung.TILES: "Tiles that do not reach the breast are left out: exact inside, nothing outside",
-    Rung.PRECISION: "Half precision: about twice as fast, single voxels at the edge differ",
-    Rung.STEP: "Tiles overlap less: about a third of the tiles, the mask differs a little",
-    Rung.FLIPS: "Fewer mirrored copies are averaged: 8, 4, 2, 1",
-    Rung.FOLDS: "Fewer of the model's folds are averaged",
-}
+_LIST_HEIGHT: Final = 92
+_FILTER: Final = (
+    "Models (*.zip *.pt *.ts *.pt2 *.onnx *.safetensors *.xml);;nnU-Net or MONAI zip (*.zip);;"
+    "TorchScript (*.pt *.ts);;torch.export (*.pt2);;ONNX (*.onnx);;safetensors (*.safetensors);;"
+    "All files (*)"
+)
+_HINT: Final = "Drop a model's folder or file here. Ctrl+click chooses several models."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +41,42 @@ class ModelLine:
 
 
 class ModelList(QWidget):
-    """`chosen` carries the name of the model that was clicked."""
+    """`chosen` carries the names of the chosen models, in the order of the list.
 
-    chosen = Signal(str)
-    folder_wanted = Signal()
-    zip_wanted = Signal()
+    `path_chosen` carries the folder or file of a model to add, `fusing_changed` tells that several
+    models are to be joined in another way.
+    """
+
+    chosen = Signal(object)
+    path_chosen = Signal(object)
     forget_wanted = Signal(str)
+    fusing_changed = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, ways: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__()
         self.setObjectName("predict_model_list")
         self.list: QListWidget = named(
-            QListWidget(), "predict_models", "Models; the chosen one is what Start runs"
+            QListWidget(), "predict_models", "Models; Start runs what is chosen. " + _HINT
         )
+        self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setWordWrap(True)
         self.list.setAlternatingRowColors(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setFixedHeight(_LIST_HEIGHT)
-        self.list.currentItemChanged.connect(self._choose)
+        self.list.itemSelectionChanged.connect(self._choose)
         self.add_folder = button(
             "predict_add_model",
-            "Add model…",
-            "Choose an nnU-Net result folder; it is recognised, nothing of it is run",
-            self.folder_wanted.emit,
+            "Add folder…",
+            "Choose an nnU-Net result folder or a MONAI bundle; it is recognised, nothing of it is "
+            "run",
+            self._choose_folder,
         )
-        self.add_zip = button(
-            "predict_add_zip",
-            "from a zip…",
-            "Choose an exported nnU-Net model; it is checked, nothing of it is run",
-            self.zip_wanted.emit,
+        self.add_file = button(
+            "predict_add_file",
+            "Add file…",
+            "Choose a zip of an nnU-Net model or MONAI bundle, or a TorchScript, torch.export, "
+            "ONNX or safetensors file; it is recognised, nothing of it is run",
+            self._choose_file,
         )
         self.forget = button(
             "predict_forget_model",
@@ -86,121 +84,87 @@ class ModelList(QWidget):
             "Takes the chosen model off this list; its files stay",
             lambda: self.forget_wanted.emit(self.current),
         )
+        self.hint = label("predict_models_hint", _HINT, "How models are added and chosen")
+        self.fusing: QComboBox = named(
+            QComboBox(), "predict_fused_by", "How the chosen models' answers become one mask"
+        )
+        for key, text in ways:
+            self.fusing.addItem(text, key)
+        self.fusing.currentIndexChanged.connect(lambda _index: self.fusing_changed.emit())
+        self.fusing_said = label("predict_fused_text", tip="The models that run one after another")
+        self.fusing_row = row(self.fusing_said, self.fusing)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(self.list)
-        layout.addWidget(row(self.add_folder, self.add_zip, 1, self.forget))
+        layout.addWidget(self.hint)
+        layout.addWidget(row(self.add_folder, self.add_file, 1, self.forget))
+        layout.addWidget(self.fusing_row)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     @property
-    def current(self) -> str:
-        """Name of the chosen model."""
-        item = self.list.currentItem()
-        return "" if item is None else str(item.data(Qt.ItemDataRole.UserRole))
+    def names(self) -> tuple[str, ...]:
+        """Names of the chosen models, in the order of the list."""
+        items = sorted(self.list.selectedItems(), key=self.list.row)
+        return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
 
-    def show_models(self, lines: Sequence[ModelLine], chosen: str) -> None:
+    @property
+    def fusing_rule(self) -> object:
+        """How several models are joined, as one of the keys that `ways` has."""
+        return self.fusing.currentData()
+
+    @property
+    def current(self) -> str:
+        """Name of the chosen model, of several the first one."""
+        return next(iter(self.names), "")
+
+    def show_models(self, lines: Sequence[ModelLine], chosen: Sequence[str]) -> None:
         """List the models; the first one is this software's own."""
         self.list.blockSignals(True)
         self.list.clear()
-        for number, one in enumerate(lines):
+        for one in lines:
             item = QListWidgetItem(f"{one.title}\n{one.problem or one.text}")
             item.setData(Qt.ItemDataRole.UserRole, one.name)
             item.setToolTip(one.problem or one.text)
             self.list.addItem(item)
-            if one.name == chosen or number == 0:
-                self.list.setCurrentItem(item)
+        self._select(chosen)
         self.list.blockSignals(False)
-        self.forget.setEnabled(self.list.currentRow() > 0)
+        self._show_choice()
 
-    def _choose(self, item: QListWidgetItem | None, _before: object = None) -> None:
-        self.forget.setEnabled(self.list.currentRow() > 0)
-        if item is not None:
-            self.chosen.emit(str(item.data(Qt.ItemDataRole.UserRole)))
+    def choose(self, name: str) -> None:
+        """Choose one model by its name, as a click would."""
+        self.list.blockSignals(True)
+        self._select((name,))
+        self.list.blockSignals(False)
+        self._choose()
 
+    def _select(self, names: Sequence[str]) -> None:
+        self.list.clearSelection()
+        items = [self.list.item(place) for place in range(self.list.count())]
+        wanted = [item for item in items if item.data(Qt.ItemDataRole.UserRole) in names]
+        for item in wanted or items[:1]:
+            if item is (wanted or items)[0]:
+                self.list.setCurrentItem(item)
+            item.setSelected(True)
 
-class RunOptions(QWidget):
-    """How a trained model runs; `changed` after each change."""
+    def _choose(self) -> None:
+        if self.names:
+            self._show_choice()
+            self.chosen.emit(self.names)
 
-    changed = Signal()
+    def _show_choice(self) -> None:
+        rows = [self.list.row(item) for item in self.list.selectedItems()]
+        several = len(rows) > 1
+        self.forget.setEnabled(len(rows) == 1 and rows[0] > 0)
+        self.fusing_row.setVisible(several)
+        self.fusing_said.setText(f"{len(rows)} models, fused by")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("predict_options")
-        self.device = self._combo("device", ("auto", "cpu", "cuda", "mps"), "Where it runs")
-        self.recipe = self._combo(
-            "recipe",
-            ("own", *(name for name, _ in presets())),
-            "What happens around the network: the model's own recipe (without one, channel k is "
-            "phase k), or that of a published pipeline",
-        )
-        self.mirroring = self._check(
-            "mirroring", "mirrored copies", "nnU-Net's own default; up to 8 times the work", on=True
-        )
-        self.doubt = self._check(
-            "doubt", "map of doubt", "Keeps the mean probability and shows where it is undecided"
-        )
-        self.limited = self._check("limited", "at most", "Ends a case that takes longer")
-        self.seconds: QSpinBox = named(
-            QSpinBox(), "predict_limit", "Longest time for one case; the challenge's is 300 s"
-        )
-        self.seconds.setRange(1, _LONGEST_S)
-        self.seconds.setValue(_LIMIT_S)
-        self.seconds.setSuffix(" s")
-        self.seconds.valueChanged.connect(lambda _value: self.changed.emit())
-        self.rungs = {
-            rung: self._check(f"give_up_{rung.name.lower()}", rung.value, _TIPS[rung])
-            for rung in LADDER
-        }
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3)
-        layout.addWidget(row(QLabel("on"), self.device, QLabel("recipe"), self.recipe, 1))
-        layout.addWidget(row(self.mirroring, self.doubt, 1))
-        layout.addWidget(row(self.limited, self.seconds, QLabel("for a case"), 1))
-        self.ladder = QWidget()
-        inner = QVBoxLayout(self.ladder)
-        inner.setContentsMargins(18, 0, 0, 0)
-        inner.setSpacing(1)
-        inner.addWidget(QLabel("to stay within it, it may give up"))
-        boxes = list(self.rungs.values())
-        inner.addWidget(boxes[0])
-        inner.addWidget(row(boxes[1], boxes[2], 1))
-        inner.addWidget(row(boxes[3], boxes[4], 1))
-        layout.addWidget(self.ladder)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self.limited.toggled.connect(self._show_ladder)
-        self._show_ladder(False)
+    def _choose_folder(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, "Folder of a model (nnU-Net, MONAI bundle)")
+        if chosen:
+            self.path_chosen.emit(Path(chosen))
 
-    def choices(self) -> RunChoices:
-        """Return what is set."""
-        limit = float(self.seconds.value()) if self.limited.isChecked() else None
-        allowed = tuple(rung for rung, box in self.rungs.items() if box.isChecked())
-        recipe = self.recipe.currentText()
-        return RunChoices(
-            device=self.device.currentText(),
-            backend="auto",
-            mirroring=self.mirroring.isChecked(),
-            limit_s=limit,
-            give_up=allowed if limit is not None else (),
-            recipe="" if recipe == "own" else recipe,
-            threads=usual_threads(),
-            keep_probability=self.doubt.isChecked(),
-        )
-
-    def _show_ladder(self, limited: bool) -> None:
-        self.seconds.setEnabled(limited)
-        self.ladder.setVisible(limited)
-
-    def _combo(self, name: str, texts: Sequence[str], tip: str) -> QComboBox:
-        made: QComboBox = named(QComboBox(), f"predict_{name}", tip)
-        made.addItems(list(texts))
-        made.setMinimumContentsLength(4)
-        made.currentTextChanged.connect(lambda _text: self.changed.emit())
-        return made
-
-    def _check(self, name: str, text: str, tip: str, *, on: bool = False) -> QCheckBox:
-        made: QCheckBox = named(QCheckBox(text), f"predict_{name}", tip)
-        made.setChecked(on)
-        made.toggled.connect(lambda _on: self.changed.emit())
-        return made
+    def _choose_file(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileName(self, "File of a model", "", _FILTER)
+        if chosen:
+            self.path_chosen.emit(Path(chosen))

@@ -7,33 +7,28 @@ from qtpy.QtCore import QObject
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.kinetics.timing import PhaseChoice
 from napari_mamamia.segmentation.segmenter import Prompt
-from napari_mamamia.services.doubt import DoubtfulPlace
+from napari_mamamia.services.doubt import Doubt, DoubtfulPlace
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.predict_all import PredictAll
+from napari_mamamia.widgets.predict_card import ModelCard
+from napari_mamamia.widgets.predict_estimate import PredictEstimate
+from napari_mamamia.widgets.predict_failure import PredictFailure
 from napari_mamamia.widgets.predict_models import PredictModels
-from napari_mamamia.widgets.predict_page import ModelCard, PredictPage
+from napari_mamamia.widgets.predict_page import PredictPage
+from napari_mamamia.widgets.predict_pictures import PredictPictures
 from napari_mamamia.widgets.predicting import Answer, Predicting
 from napari_mamamia.widgets.prompts import PromptTool
+from napari_mamamia.widgets.recipe_flow import RecipeFlow
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session
 
-__all__ = ["PredictFlow", "mapping_text"]
+__all__ = ["PredictFlow"]
 
 _SECONDS_PER_MEGAVOXEL: Final = 0.15
 """Measured on 2 cores: 160 x 448 x 448 voxels in 4.8 s; only the estimate rests on it."""
-
-
-def mapping_text(case: Case, choice: PhaseChoice) -> str:
-    """Return which phase the model gets as what, in one line."""
-    parts = [f"{_phase(case, 0)} → before contrast"]
-    if choice.early is not None:
-        parts.append(f"{_phase(case, choice.early)} → early")
-    parts.append("no late phase" if choice.late is None else f"{_phase(case, choice.late)} → late")
-    return " · ".join(parts)
 
 
 class PredictFlow(QObject):
@@ -59,22 +54,20 @@ class PredictFlow(QObject):
         self._services = services
         self._places: Sequence[DoubtfulPlace] = ()
         self._shown_case = ""
-        self.models = PredictModels(page, jobs, services, notifier, lambda: session.case)
-        self.models.setParent(self)
+        self.models = PredictModels(page, jobs, services, notifier)
+        self.estimate = PredictEstimate(
+            jobs, services, lambda: session.case, lambda: self.models.planned()
+        )
+        self.pictures = PredictPictures(
+            page.card.inputs, jobs, services.predict, notifier, scene.slice_shown
+        )
+        self.failure = PredictFailure(page, session, self.models, jobs, services, notifier)
+        self.recipes = RecipeFlow(page, self.models, jobs, services, notifier)
         self.all = PredictAll(page, session, self.models, jobs, services, notifier)
+        for part in (self.models, self.estimate, self.pictures, self.failure, self.recipes):
+            part.setParent(self)
         self.all.setParent(self)
-        page.start_wanted.connect(lambda: self.start(None))
-        page.cancel_wanted.connect(self._cancel)
-        page.prompt_wanted.connect(prompts.set_mode)
-        page.candidate_chosen.connect(predicting.choose)
-        page.place_wanted.connect(self._go_to_place)
-        prompts.mode_changed.connect(page.set_prompt)
-        prompts.given.connect(self.start)
-        predicting.running_changed.connect(page.set_running)
-        predicting.answered.connect(self._show_answer)
-        predicting.ended.connect(lambda text: page.show_result(text, (), 0))
-        session.case_changed.connect(self._show_case)
-        self.models.changed.connect(self._show_case)
+        self._connect()
         self._show_case()
 
     def start(self, prompt: Prompt | None) -> None:
@@ -91,15 +84,44 @@ class PredictFlow(QObject):
 
     def close(self) -> None:
         """End the process of the models."""
+        self.estimate.close()
         self.models.close()
+
+    # --------------------------------------------------------------------- inner
+
+    def _connect(self) -> None:
+        page, predicting, prompts = self._page, self._predicting, self._prompts
+        page.start_wanted.connect(lambda: self.start(None))
+        page.cancel_wanted.connect(self._cancel)
+        page.prompt_wanted.connect(prompts.set_mode)
+        page.candidate_chosen.connect(predicting.choose)
+        page.place_wanted.connect(self._go_to_place)
+        page.doubt.kind_wanted.connect(predicting.look_for_doubt)
+        page.card.measure_wanted.connect(lambda: self.estimate.ask(measure=True))
+        prompts.mode_changed.connect(page.set_prompt)
+        prompts.given.connect(self.start)
+        predicting.running_changed.connect(lambda on: page.set_running(on))
+        predicting.answered.connect(self._show_answer)
+        predicting.ended.connect(lambda text: page.show_result(text, (), 0))
+        predicting.failed.connect(self.failure.tell)
+        predicting.doubt_found.connect(self._show_places)
+        self._session.case_changed.connect(self._show_case)
+        self.models.changed.connect(self._choice_changed)
+        self.estimate.changed.connect(lambda: page.card.show_needs(self._needs()))
+        self.estimate.failed.connect(self.failure.offer_help)
 
     def _cancel(self) -> None:
         self._predicting.cancel()
         self.all.cancel()
+        self.failure.cancel()
 
     def _go_to_place(self, number: int) -> None:
         if 0 <= number < len(self._places):
             self._scene.go_to(self._places[number].voxel)
+
+    def _choice_changed(self) -> None:
+        self.estimate.forget()
+        self._show_case()
 
     def _show_case(self) -> None:
         case = self._session.case
@@ -108,22 +130,22 @@ class PredictFlow(QObject):
             return
         self._page.show_model(self._card(case))
         problem = self._problem(case)
-        self._page.show_inputs("" if problem else self._mapping(case), problem)
+        self._page.show_problem(problem)
         if case.case_id != self._shown_case:
             self._shown_case = case.case_id
             self._prompts.set_mode("")
             self._page.show_result("", (), 0)
             self._show_places(None)
-        if self.models.is_trained and case.is_loaded and not problem:
-            self.models.look_soon()
-
-    def _mapping(self, case: Case) -> str:
-        if self.models.is_trained:
-            return self.models.inputs()
-        return mapping_text(case, self._services.choose_phases(case.times_s))
+        if problem:
+            self.pictures.hide()
+            return
+        whole = any(one.recipe.whole_numbers for one in self.models.planned())
+        self.pictures.show(case, self.models.channels(case), whole_numbers=whole)
+        if self.models.is_trained and case.is_loaded:
+            self.estimate.look_soon()
 
     def _problem(self, case: Case) -> str:
-        """Return why the model cannot run on the case now, "" if it can."""
+        """Return why what is chosen cannot run on the case now, "" if it can."""
         missing = self.models.problem()
         if missing:
             return missing
@@ -133,11 +155,34 @@ class PredictFlow(QObject):
             return str(error)
         return ""
 
+    def _needs(self) -> str:
+        return self.estimate.text or "looking at this case…"
+
     def _card(self, case: Case) -> ModelCard:
-        if self.models.is_trained:
-            title, note = self.models.title_and_note()
-            return ModelCard(title, note, self.models.needs, is_trained=True)
-        own = self._services.segmenters()[0]
+        if not self.models.is_trained:
+            return self._own_card(case)
+        if self.models.problem():
+            return ModelCard(" and ".join(self.models.names), "", "", is_trained=True)
+        made = self.models.segmenter()
+        facts = [
+            self._services.facts_of(entry, planned)
+            for entry, planned in zip(self.models.entries, self.models.planned(), strict=True)
+        ]
+        if self.models.is_several:
+            return ModelCard(made.title, made.note, self._needs(), is_trained=True)
+        (one,) = facts
+        digest = f"sha256 {one.sha256[:12]}" if one.sha256 else "sha256 not computed"
+        return ModelCard(
+            made.title,
+            "",
+            self._needs(),
+            f"{one.what}\n{one.licence} · {digest}\n{one.device}",
+            f"sha256 of the weights: {one.sha256 or 'not computed'}",
+            is_trained=True,
+        )
+
+    def _own_card(self, case: Case) -> ModelCard:
+        own = self.models.own
         megavoxels = case.signal[0].size / 1e6
         seconds = max(1, round(megavoxels * _SECONDS_PER_MEGAVOXEL))
         return ModelCard(
@@ -155,16 +200,12 @@ class PredictFlow(QObject):
             saved = "not saved" if answer.not_saved else "saved"
             text = f"{len(made.candidates)} candidate(s) in {made.seconds:.1f} s, {saved}."
         self._page.show_result("\n".join((text, *made.notes)), made.candidates, answer.chosen)
-        self._show_places(answer)
+        kind = answer.doubt.kind if answer.doubt is not None else None
+        self._page.doubt.show_kinds(answer.doubt_kinds, kind)
+        self._show_places(answer.doubt)
         if self.models.is_trained:
-            self.models.look_again()
+            self.estimate.look_again()
 
-    def _show_places(self, answer: Answer | None) -> None:
-        doubt = None if answer is None else answer.doubt
+    def _show_places(self, doubt: Doubt | None) -> None:
         self._places = doubt.places if doubt else ()
         self._page.doubt.show_doubt(doubt)
-
-
-def _phase(case: Case, phase: int) -> str:
-    time_s = case.times_s[phase]
-    return f"phase {phase}" if time_s is None or phase == 0 else f"phase {phase} ({time_s:.0f} s)"

@@ -1,16 +1,16 @@
-"""The models of the page Predict at work: the list, adding one, its card and its estimate."""
+"""The models of the page Predict at work: the list, adding one, what is chosen and how it runs."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError
+from napari_mamamia.segmentation.planned import PlannedSegmenter
 from napari_mamamia.segmentation.registry import ModelEntry
 from napari_mamamia.segmentation.segmenter import Segmenter
+from napari_mamamia.services.input_pictures import InputChannel
+from napari_mamamia.services.model_choice import RunChoices
 from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.model_cards import ModelLine
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
@@ -19,13 +19,17 @@ from napari_mamamia.widgets.service_record import Services
 
 __all__ = ["PredictModels"]
 
-_ASK_AFTER_MS: Final = 300
+Member = ModelEntry | Segmenter
 
 
 class PredictModels(QObject):
-    """Which model is chosen and what it would take; `changed` when either is another."""
+    """Which models are chosen and how they run; `changed` when either is another.
+
+    `name_taken` carries the path of a model whose name another one has, and a name that is free.
+    """
 
     changed = Signal()
+    name_taken = Signal(object, str)
 
     def __init__(
         self,
@@ -33,30 +37,23 @@ class PredictModels(QObject):
         jobs: JobRunner,
         services: Services,
         notifier: Notifier,
-        case: Callable[[], Case | None],
     ) -> None:
         super().__init__()
         self._page = page
         self._jobs = jobs
         self._services = services
         self._notifier = notifier
-        self._case = case
-        self._own = services.segmenters()[0]
+        self.own = services.segmenters()[0]
         self._entries: dict[str, ModelEntry] = {}
-        self._chosen = self._own.name
+        self._chosen: tuple[str, ...] = (self.own.name,)
         self._added = ""
         self._host = services.new_host()
-        self._estimate = ""
-        self._looked_at: object | None = None
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(_ASK_AFTER_MS)
-        self._later.timeout.connect(lambda: self.estimate(measure=False))
+        self._made: tuple[object, Segmenter] | None = None
         page.models.chosen.connect(self.choose)
+        page.models.fusing_changed.connect(self.changed.emit)
         page.models.forget_wanted.connect(self.forget)
         page.model_added.connect(self.add)
-        page.options.changed.connect(self.ask)
-        page.measure_wanted.connect(lambda: self.estimate(measure=True))
+        page.options.changed.connect(self.changed.emit)
         self._show(())
         self.reload()
 
@@ -64,75 +61,80 @@ class PredictModels(QObject):
 
     @property
     def is_trained(self) -> bool:
-        """Whether the chosen model has weights."""
-        return self._chosen in self._entries
+        """Whether a chosen model has weights."""
+        return any(name in self._entries for name in self._chosen)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether several models are to be fused."""
+        return len(self._chosen) > 1
+
+    @property
+    def entry(self) -> ModelEntry | None:
+        """The chosen model as it was added; None for this software's own, and for several."""
+        return None if self.is_several else self._entries.get(self._chosen[0])
+
+    @property
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """The chosen models that were added."""
+        return tuple(self._entries[name] for name in self._chosen if name in self._entries)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the chosen models."""
+        return self._chosen
 
     def segmenter(self) -> Segmenter:
-        """Return the chosen model as it is set on the page.
+        """Return what runs as it is set on the page.
 
         Raises
         ------
         ModelError
-            If recipe, folds and model do not fit each other.
+            If recipe, folds and model do not fit each other, or models cannot be fused.
         """
-        entry = self._entries.get(self._chosen)
-        if entry is None:
-            return self._own
-        return self._services.planned(entry, self._page.options.choices(), self._host)
+        asked = (self._members(), self._page.options.choices(), self._page.models.fusing_rule)
+        if self._made is None or self._made[0] != asked:
+            self._made = (asked, self._make(*asked))
+        return self._made[1]
+
+    def planned(self) -> tuple[PlannedSegmenter, ...]:
+        """Return the trained models among what runs; nothing where one of them has a problem."""
+        if self.problem():
+            return ()
+        made = self.segmenter()
+        members = getattr(made, "members", (made,))
+        return tuple(one for one in members if isinstance(one, PlannedSegmenter))
 
     def problem(self) -> str:
-        """Return why the chosen model cannot be run at all, "" if it can."""
-        entry = self._entries.get(self._chosen)
-        if entry is None:
-            return ""
-        if entry.problem:
-            return entry.problem
+        """Return why what is chosen cannot be run at all, "" if it can."""
+        for entry in self.entries:
+            if entry.problem:
+                return entry.problem
         try:
             self.segmenter()
         except MamamiaError as error:
             return str(error)
-        return self._services.why_not_here()
+        return self._services.why_not_here() if self.is_trained else ""
 
-    def choose(self, name: str) -> None:
-        """Take a model of the list."""
-        self._chosen = name
-        self.ask()
-
-    def ask(self) -> None:
-        """Tell that the choice changed, and look soon what it would take."""
-        self._estimate = ""
-        self._looked_at = None
+    def choose(self, names: tuple[str, ...]) -> None:
+        """Take models of the list."""
+        self._chosen = names
+        self._show_recipe()
         self.changed.emit()
-
-    def look_soon(self) -> None:
-        """Ask what the open case would take, unless it was asked already."""
-        case = self._case()
-        if case is not None and self._looked_at is not case.signal:
-            self._looked_at = case.signal
-            self._estimate = ""
-            self._later.start()
-
-    def look_again(self) -> None:
-        """Ask anew, such as after a run, whose pace is known then."""
-        self._looked_at = None
-        self.look_soon()
 
     @property
     def phases_needed(self) -> int:
-        """How many phases the chosen model needs at least."""
-        entry = self._entries.get(self._chosen)
-        made = self.segmenter() if entry is not None else None
-        if not isinstance(made, PlannedSegmenter):
-            return 2
-        return self._services.phases_of(made)
+        """How many phases the chosen models need at least."""
+        needed = [self._services.phases_of(one) for one in self.planned()]
+        return max((*needed, 2) if self._has_own or not needed else needed)
 
-    def title_and_note(self) -> tuple[str, str]:
-        """Return the chosen model's title, and what must stand by its results."""
-        entry = self._entries.get(self._chosen)
-        if entry is None or self.problem():
-            return self._chosen, ""
-        made = self.segmenter()
-        return made.title, made.note
+    def channels(self, case: Case) -> tuple[InputChannel, ...]:
+        """Return what the chosen models get of a case; of several models each picture once."""
+        calls = self._services.predict
+        found = [calls.model_channels(one) for one in self.planned()]
+        if self._has_own:
+            found.append(calls.kinetic_channels(case, self._services.choose_phases(case.times_s)))
+        return found[0] if len(found) == 1 else calls.shared_channels(found)
 
     # ------------------------------------------------------------------- the list
 
@@ -148,23 +150,8 @@ class PredictModels(QObject):
         look = self._services.listed_models
         self._jobs.start("models", "Listing the models", lambda: job_of(look), done, shown=False)
 
-    def _show(self, entries: tuple[ModelEntry, ...]) -> None:
-        self._entries = {entry.name: entry for entry in entries}
-        if self._added in self._entries:
-            self._chosen, self._added = self._added, ""
-        if self._chosen not in self._entries:
-            self._chosen = self._own.name
-        lines = [ModelLine(self._own.name, self._own.title, "needs no weights")]
-        for entry in self._entries.values():
-            card = entry.card
-            text = f"{len(card.channels)} channel(s), fold(s) {', '.join(card.folds)}"
-            sha = f", sha256 {card.sha256[:12]}" if card.sha256 else ""
-            lines.append(ModelLine(entry.name, entry.name, text + sha, entry.problem))
-        self._page.models.show_models(lines, self._chosen)
-        self.ask()
-
-    def add(self, path: Path) -> None:
-        """Add the model at a path and choose it."""
+    def add(self, path: Path, name: str = "") -> None:
+        """Add the model at a path and choose it; "" takes the model's own name."""
 
         def done(outcome: Outcome[ModelEntry]) -> None:
             if isinstance(outcome, Finished):
@@ -173,9 +160,12 @@ class PredictModels(QObject):
                 self.reload()
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Adding a model", outcome.error)
+                if isinstance(outcome.error, SaveConflictError):
+                    self.name_taken.emit(path, self._free_name(path))
 
+        named = (name,) if name else ()
         title = f"Looking at {path.name}"
-        self._jobs.start("model", title, lambda: self._services.add_model(path), done)
+        self._jobs.start("model", title, lambda: self._services.add_model(path, *named), done)
 
     def forget(self, name: str) -> None:
         """Take a model off the list."""
@@ -183,56 +173,67 @@ class PredictModels(QObject):
             self._services.forget_model(name)
             self.reload()
 
-    # --------------------------------------------------------------- the estimate
-
-    @property
-    def needs(self) -> str:
-        """What the chosen trained model would take for the open case, as far as it is known."""
-        entry = self._entries.get(self._chosen)
-        if entry is None:
-            return ""
-        licence = entry.card.licence.strip().splitlines()
-        said = f"licence: {licence[0][:60]}" if licence else ""
-        return "\n".join(part for part in (self._estimate or "looking at this case…", said) if part)
-
-    def estimate(self, *, measure: bool) -> None:
-        """Ask what the open case would take; newest question only."""
-        case = self._case()
-        if case is None or not case.is_loaded or not self.is_trained or self.problem():
-            return
-        if self._jobs.is_running("predict"):
-            return
-        made = self.segmenter()
-        if not isinstance(made, PlannedSegmenter):
-            return
-
-        def done(outcome: Outcome[Estimate]) -> None:
-            if isinstance(outcome, Finished):
-                plan = outcome.result.plan
-                given = "".join(f"\nwould give up: {said}" for said in plan.given_up)
-                self._estimate = outcome.result.text + given
-                self._page.show_needs(self.needs)
-            elif isinstance(outcome, Failed):
-                self._estimate = str(outcome.error)
-                self._page.show_needs(self.needs)
-
-        self._jobs.start(
-            "estimate",
-            "Measuring a tile" if measure else "Looking at the case",
-            lambda: self._services.estimate_case(made, case, measure=measure),
-            done,
-            shown=measure,
-        )
-
-    def inputs(self) -> str:
-        """Return which channel gets what, a line each; "" for a model without channels."""
-        entry = self._entries.get(self._chosen)
-        made = self.segmenter() if entry is not None else None
-        if entry is None or not isinstance(made, PlannedSegmenter):
-            return ""
-        return "\n".join(self._services.facts_of(entry, made).inputs)
+    def replace(self, entry: ModelEntry) -> None:
+        """Take a model as it is now, such as after its recipe was edited."""
+        self._entries[entry.name] = entry
+        self._show_recipe(choose=True)
+        self.changed.emit()
 
     def close(self) -> None:
         """End the process of the models."""
-        self._later.stop()
         self._host.close()
+
+    # --------------------------------------------------------------------- inner
+
+    @property
+    def _has_own(self) -> bool:
+        return self.own.name in self._chosen
+
+    def _free_name(self, path: Path) -> str:
+        """Return a name that no model has yet, after the folder or file."""
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.stem) or "model"
+        taken = {one.casefold() for one in (*self._entries, self.own.name)}
+        tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
+        return next(one for one in tries if one.casefold() not in taken)
+
+    def _members(self) -> tuple[Member, ...]:
+        return tuple(self._entries.get(name, self.own) for name in self._chosen)
+
+    def _make(self, members: tuple[Member, ...], choices: RunChoices, rule: object) -> Segmenter:
+        if len(members) > 1:
+            return self._services.predict.fused(members, rule, choices, self._host)
+        (member,) = members
+        if not isinstance(member, ModelEntry):
+            return member
+        return self._services.planned(member, choices, self._host)
+
+    def _show(self, entries: tuple[ModelEntry, ...]) -> None:
+        self._made = None
+        self._entries = {entry.name: entry for entry in entries}
+        if self._added in self._entries:
+            self._chosen, self._added = (self._added,), ""
+        kept = (n for n in self._chosen if n in self._entries or n == self.own.name)
+        self._chosen = tuple(kept) or (self.own.name,)
+        lines = [ModelLine(self.own.name, self.own.title, "needs no weights")]
+        lines += [_line_of(entry) for entry in entries]
+        self._page.models.show_models(lines, self._chosen)
+        self._show_recipe()
+        self.changed.emit()
+
+    def _show_recipe(self, *, choose: bool = False) -> None:
+        entry = self.entry
+        edited = entry is not None and entry.recipe is not None
+        self._page.options.blockSignals(True)
+        self._page.options.show_own_recipe(edited=edited, choose=choose)
+        self._page.options.set_several(self.is_several)
+        self._page.options.blockSignals(False)
+
+
+def _line_of(entry: ModelEntry) -> ModelLine:
+    card = entry.card
+    count = len(card.channels)
+    text = f"{card.kind.value}, {count} channel{'' if count == 1 else 's'}"
+    if card.folds:
+        text += f", fold{'' if len(card.folds) == 1 else 's'} {', '.join(card.folds)}"
+    licence = "" if card.licence.strip() else ", licence unknown"
+    return ModelLine(entry.name, entry.name, text + licence, entry.problem)

@@ -1,13 +1,12 @@
 """Page Predict: the models, what they are given, start and stop, candidates and doubtful places."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import (
-    QFileDialog,
     QFrame,
     QLabel,
     QListWidget,
@@ -19,28 +18,20 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.segmentation.segmenter import Candidate
-from napari_mamamia.widgets.controls import button, heading, label, line, named, row, set_level
+from napari_mamamia.services.fused_models import FusionRule
+from napari_mamamia.widgets.controls import button, heading, label, line, named, row
 from napari_mamamia.widgets.doubt_list import DoubtList
-from napari_mamamia.widgets.model_cards import ModelList, RunOptions
+from napari_mamamia.widgets.model_cards import ModelList
 from napari_mamamia.widgets.page import Page
+from napari_mamamia.widgets.predict_card import ModelCard, ModelPanel
+from napari_mamamia.widgets.predict_help import PredictHelp
+from napari_mamamia.widgets.predict_options import RunOptions
 
-__all__ = ["ModelCard", "PredictPage"]
+__all__ = ["PredictPage"]
 
 _LEAST_HEIGHT: Final = 90
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """What is shown of the chosen model.
-
-    `note` must stand by its results; `needs` says what it takes. `is_trained` shows the options of
-    a trained model.
-    """
-
-    title: str
-    note: str
-    needs: str
-    is_trained: bool = False
+_LAID_OUT_MS: Final = 50
+"""After this time new texts have their height, so that can be scrolled to."""
 
 
 class PredictPage(Page):
@@ -53,7 +44,6 @@ class PredictPage(Page):
 
     start_wanted = Signal()
     all_wanted = Signal()
-    measure_wanted = Signal()
     cancel_wanted = Signal()
     model_added = Signal(object)
     place_wanted = Signal(int)
@@ -63,18 +53,22 @@ class PredictPage(Page):
 
     def __init__(self) -> None:
         super().__init__("predict")
+        self.setAcceptDrops(True)
         self.body.addWidget(self._make_area())
-        self.models = ModelList()
-        self.models.folder_wanted.connect(self._choose_folder)
-        self.models.zip_wanted.connect(self._choose_zip)
+        self.models = ModelList([(rule, rule.said) for rule in FusionRule])
+        self.models.path_chosen.connect(self.model_added.emit)
         self.inner.addWidget(self.models)
-        self.inner.addWidget(self._make_card())
+        self.card = ModelPanel()
+        self.inner.addWidget(self.card)
         self.options = RunOptions()
         self.inner.addWidget(self.options)
         self.inner.addWidget(self._make_buttons())
         self.inner.addWidget(self._make_prompts())
         self.result = label("predict_result", tip="What the last prediction gave")
         self.inner.addWidget(self.result)
+        self.help = PredictHelp()
+        self.help.shown.connect(self._reveal.start)
+        self.inner.addWidget(self.help)
         self.candidates_title = heading("Candidates")
         self.inner.addWidget(self.candidates_title)
         self.inner.addWidget(self._make_list(), stretch=1)
@@ -96,34 +90,28 @@ class PredictPage(Page):
 
     def show_model(self, card: ModelCard) -> None:
         """Show the model that Start runs."""
-        self.title.setText(card.title)
-        self.note.setText(card.note)
-        self.show_needs(card.needs)
+        self.card.show_model(card)
         self.options.setVisible(card.is_trained)
-        self.measure.setVisible(card.is_trained)
 
-    def show_needs(self, text: str) -> None:
-        """Show what the chosen model takes, such as after it was measured."""
-        self.needs.setText(text)
-
-    def show_inputs(self, mapping: str, problem: str) -> None:
-        """Show which phase goes where, or why the model cannot run on this case."""
-        self.inputs.setText(problem or mapping)
-        set_level(self.inputs, "warning" if problem else "hint")
-        for control in (self.start, self.all, self.measure, self.at_click, self.in_box):
+    def show_problem(self, problem: str) -> None:
+        """Show why the model cannot run on this case, "" if it can."""
+        self.card.show_problem(problem)
+        for control in (self.start, self.all, self.at_click, self.in_box):
             control.setEnabled(not problem)
 
-    def set_running(self, running: bool) -> None:
-        """Show the button that stops in place of the one that starts."""
+    def set_running(self, running: bool, said: str = "predicting…") -> None:
+        """Show the button that stops in place of the one that starts, and what runs."""
         for control in (self.start, self.all):
             control.setVisible(not running)
         self.cancel.setVisible(running)
         if running:
-            self.result.setText("predicting…")
+            self.result.setText(said)
+            self.help.show_remedies(())
 
     def show_result(self, text: str, candidates: Sequence[Candidate], chosen: int) -> None:
         """Show what came out; `chosen` is the rank of the candidate on screen, 0 for none."""
         self.result.setText(text)
+        self.help.show_remedies(())
         self.list.blockSignals(True)
         self.list.clear()
         for candidate in candidates:
@@ -145,6 +133,20 @@ class PredictPage(Page):
         self.at_click.setChecked(mode == "click")
         self.in_box.setChecked(mode == "box")
 
+    # ------------------------------------------------------------------ dropping
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take one folder or file of this computer."""
+        if _dropped_path(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Add the model that was dropped."""
+        path = _dropped_path(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self.model_added.emit(path)
+
     # -------------------------------------------------------------------- inner
 
     def _make_area(self) -> QScrollArea:
@@ -159,30 +161,14 @@ class PredictPage(Page):
         self.area.setWidget(holder)
         self._reveal = QTimer(self)
         self._reveal.setSingleShot(True)
-        self._reveal.timeout.connect(lambda: self.area.ensureWidgetVisible(self.result))
+        self._reveal.setInterval(_LAID_OUT_MS)
+        self._reveal.timeout.connect(self._show_news)
         return self.area
 
-    def _make_card(self) -> QFrame:
-        card: QFrame = named(QFrame(), "predict_card", "The model that Start runs")
-        card.setFrameShape(QFrame.Shape.StyledPanel)
-        self.title = heading("")
-        self.note: QLabel = label("predict_note", tip="What to know about every result of it")
-        self.note.setProperty("level", "warning")
-        self.needs = label("predict_needs", tip="What the model needs")
-        self.inputs = label("predict_inputs", tip="Which phase of this case the model gets as what")
-        self.measure = button(
-            "predict_measure",
-            "Measure",
-            "Runs one tile to tell how long this case will take",
-            self.measure_wanted.emit,
-        )
-        layout = QVBoxLayout(card)
-        layout.setContentsMargins(6, 4, 6, 4)
-        layout.setSpacing(3)
-        layout.addWidget(row(self.title, 1, self.measure))
-        for part in (self.note, self.needs, self.inputs):
-            layout.addWidget(part)
-        return card
+    def _show_news(self) -> None:
+        """Scroll to what came out, or to what may be done about it."""
+        news = self.help if self.help.isVisible() else self.result
+        self.area.ensureWidgetVisible(news)
 
     def _make_buttons(self) -> QWidget:
         self.start = button(
@@ -206,18 +192,6 @@ class PredictPage(Page):
             self.all_wanted.emit,
         )
         return row(self.start, self.cancel, self.all, 1)
-
-    def _choose_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "nnU-Net result folder")
-        if chosen:
-            self.model_added.emit(Path(chosen))
-
-    def _choose_zip(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(
-            self, "Exported nnU-Net model", "", "Models (*.zip)"
-        )
-        if chosen:
-            self.model_added.emit(Path(chosen))
 
     def _make_prompts(self) -> QWidget:
         self.at_click = self._prompt_button(
@@ -254,6 +228,13 @@ class PredictPage(Page):
     def _choose(self, item: QListWidgetItem | None, _before: object = None) -> None:
         if item is not None:
             self.candidate_chosen.emit(item.data(Qt.ItemDataRole.UserRole))
+
+
+def _dropped_path(event: Any) -> Path | None:
+    """Return the one folder or file of a drop, None for anything else."""
+    urls = event.mimeData().urls()
+    local = urls[0].toLocalFile() if len(urls) == 1 else ""
+    return Path(local) if local else None
 
 
 def _line_of(candidate: Candidate) -> str:

@@ -1,6 +1,7 @@
 """Predicting the open case: one job, its candidates, and the file of the result."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.segmentation.segmenter import Candidate, Prediction, Prompt, Segmenter
-from napari_mamamia.services.doubt import Doubt
+from napari_mamamia.services.doubt import Doubt, DoubtKind
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.layers import Role, tag_for
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome, Stopped
@@ -26,7 +27,8 @@ __all__ = ["Answer", "Predicting"]
 class Answer:
     """A prediction, its mask for the screen, where to look, and why it is not saved, if so.
 
-    `doubt` is its map of doubt, None where the model gave no probability.
+    `doubt` is its map of doubt, None where the model gave no probability; `doubt_kinds` are those
+    that can be shown.
     """
 
     case_id: str
@@ -36,13 +38,27 @@ class Answer:
     place: tuple[int, int, int] | None
     not_saved: str = ""
     doubt: Doubt | None = None
+    doubt_kinds: tuple[DoubtKind, ...] = ()
+
+
+_SHOWN: Final = {
+    DoubtKind.ENTROPY: ("doubt [bit]", 1.0),
+    DoubtKind.VARIANCE: ("variance between models", 0.25),
+}
+"""How a map of doubt is called, and its largest possible value."""
 
 
 class Predicting(QObject):
-    """`answered` carries an `Answer`; `running_changed` whether a prediction runs."""
+    """`answered` carries an `Answer`; `running_changed` whether a prediction runs.
+
+    `ended` says what became of one without an answer, `failed` then carries its error, and
+    `doubt_found` the `Doubt` of another kind that was asked for.
+    """
 
     answered = Signal(object)
     ended = Signal(str)
+    failed = Signal(object)
+    doubt_found = Signal(object)
     running_changed = Signal(bool)
 
     def __init__(
@@ -74,6 +90,7 @@ class Predicting(QObject):
             elif isinstance(outcome, Failed):
                 self.ended.emit(f"failed: {outcome.error}")
                 self._notifier.fail(f"Predicting {case.case_id}", outcome.error)
+                self.failed.emit(outcome.error)
             elif isinstance(outcome, Stopped):
                 self.ended.emit("stopped: nothing was changed")
 
@@ -110,6 +127,26 @@ class Predicting(QObject):
             shown=False,
         )
 
+    def look_for_doubt(self, kind: DoubtKind) -> None:
+        """Show the doubt of the prediction on screen by another measure."""
+        answer, case = self._answer, self._session.case
+        if answer is None or case is None or answer.case_id != case.case_id:
+            return
+
+        def done(outcome: Outcome[Doubt]) -> None:
+            if isinstance(outcome, Finished):
+                self._show_doubt(case, answer.prediction, outcome.result)
+                self.doubt_found.emit(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Looking for doubtful places", outcome.error)
+
+        self._jobs.start(
+            "doubt",
+            "Looking for doubtful places",
+            lambda: self._services.predict.doubt_of(answer.prediction, kind),
+            done,
+        )
+
     # -------------------------------------------------------- in the worker thread
 
     def _work(
@@ -137,10 +174,11 @@ class Predicting(QObject):
                 not_saved = str(error)
         buffer = prediction.mask.array.astype(np.uint8)
         place = self._services.centre_of_largest_part(buffer, case.grid)
+        kinds = self._services.predict.doubt_kinds(prediction)
         doubt = None
-        if prediction.probability is not None:
-            doubt = yield from self._services.find_doubt(prediction.probability, case.grid)
-        return Answer(case.case_id, prediction, chosen, buffer, place, not_saved, doubt)
+        if kinds:
+            doubt = yield from self._services.predict.doubt_of(prediction, kinds[0])
+        return Answer(case.case_id, prediction, chosen, buffer, place, not_saved, doubt, kinds)
 
     # ----------------------------------------------------------- in the GUI thread
 
@@ -154,10 +192,7 @@ class Predicting(QObject):
         self._session.set_mask(
             SessionMask(Role.PREDICTION, made.name if made else "", answer.buffer, provenance=made)
         )
-        if answer.doubt is None:
-            self._scene.hide_doubt()
-        else:
-            self._scene.show_doubt(tag_for(case, Role.DOUBT, made), answer.doubt.entropy)
+        self._show_doubt(case, answer.prediction, answer.doubt)
         if answer.place is not None:
             self._scene.go_to(answer.place, centre=False)
         if answer.not_saved:
@@ -165,3 +200,10 @@ class Predicting(QObject):
         elif self._session.opened is not None and self._session.files is not None:
             self._session.set_row(self._services.case_row(self._session.opened, case.case_id))
         self.answered.emit(answer)
+
+    def _show_doubt(self, case: Case, prediction: Prediction, doubt: Doubt | None) -> None:
+        if doubt is None:
+            self._scene.hide_doubt()
+            return
+        tag = tag_for(case, Role.DOUBT, prediction.mask.provenance)
+        self._scene.show_doubt(tag, doubt.amount, *_SHOWN[doubt.kind])

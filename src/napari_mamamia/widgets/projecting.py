@@ -54,6 +54,7 @@ class Projecting(QObject):
         scene.viewer.dims.events.order.connect(self._follow_axes)
         planes.built.connect(self._follow_axes)
         session.case_changed.connect(self._forget)
+        session.phases_changed.connect(self._forget)
 
     @property
     def is_on(self) -> bool:
@@ -111,7 +112,7 @@ class Projecting(QObject):
         return sorted(axis for axis in found if axis is not None)
 
     def _ask(self, phase: int) -> None:
-        case, minus = self._session.case, self._subtracting.minus
+        case, minus = self._session.shown_case, self._subtracting.minus
         if case is None:
             return
         if max(phase, minus) >= len(case.phases) or not case.is_loaded:
@@ -121,7 +122,7 @@ class Projecting(QObject):
         axes, slab_mm = self._axes(), self.slab_mm
 
         def done(outcome: Outcome[Projection]) -> None:
-            if isinstance(outcome, Finished) and self._session.case is case:
+            if isinstance(outcome, Finished) and self._session.shown_case is case:
                 self._show(outcome.result)
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Projection", outcome.error)

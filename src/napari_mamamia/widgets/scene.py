@@ -6,6 +6,7 @@ Only the GUI thread calls this.
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.colours import OUTLINE_VOXELS
 from napari_mamamia.widgets.layers import (
     MASK_ROLES,
+    METADATA_KEY,
     LayerTag,
     LayerTuple,
     Role,
@@ -122,6 +124,15 @@ class Scene:
             self.viewer.layers.selection.active = layer
             self.fit()
         return layer
+
+    def replace_phases(self, case: Case, note: str) -> None:
+        """Show other voxels of the case on screen; `note` says on the image what they are."""
+        layer = self.layer(Role.PHASE)
+        if layer is None:
+            return
+        tag = replace(tag_for(case, Role.PHASE), note=note)
+        layer.metadata = {METADATA_KEY: tag}
+        layer.data = case.grid.display_frame().to_display(case.signal)
 
     def keep_masks(self, roles: Collection[Role]) -> None:
         """Take away the masks of the case before that have no successor among `roles`."""
@@ -238,10 +249,10 @@ class Scene:
 
     # ------------------------------------------------------------------ doubt
 
-    def show_doubt(self, tag: LayerTag, array: NDArray[Any]) -> None:
-        """Show where a model was in doubt, over the image."""
+    def show_doubt(self, tag: LayerTag, array: NDArray[Any], said: str, most: float) -> None:
+        """Show where a model was in doubt, over the image; see `doubt_layer`."""
         with self._changing():
-            self._put(doubt_layer(tag, array), Role.DOUBT).visible = True
+            self._put(doubt_layer(tag, array, said, most), Role.DOUBT).visible = True
 
     def hide_doubt(self) -> None:
         """Take the map of doubt away."""

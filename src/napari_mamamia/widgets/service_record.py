@@ -43,9 +43,9 @@ from napari_mamamia.services.data_set import (
     case_rows,
     open_data_set,
 )
-from napari_mamamia.services.doubt import Doubt, find_doubt
 from napari_mamamia.services.edit_case import OpenEditing, is_begun, open_editing, save_editing
 from napari_mamamia.services.export import ExportSummary, export_bundle
+from napari_mamamia.services.export_labels import LabelFile, look_at_labels
 from napari_mamamia.services.export_target import ExportTarget, look_at_target
 from napari_mamamia.services.grow_mask import grow_from_labels
 from napari_mamamia.services.mask_work import use_mask_tool
@@ -81,7 +81,9 @@ from napari_mamamia.smartpaint.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.grow import Grown, grow
 from napari_mamamia.smartpaint.grow_click import grow_from_click
 from napari_mamamia.smartpaint.grow_prompts import grow_from_box
+from napari_mamamia.widgets.import_services import ImportServices
 from napari_mamamia.widgets.kinetic_services import KineticServices
+from napari_mamamia.widgets.predict_services import PredictServices
 
 __all__ = ["Services"]
 
@@ -116,7 +118,6 @@ class Services:
     facts_of: Callable[..., ModelFacts] = facts_of
     phases_of: Callable[..., int] = phases_of
     estimate_case: Callable[..., Job[Estimate]] = estimate_case
-    find_doubt: Callable[..., Job[Doubt]] = find_doubt
     save_prediction: Callable[..., Job[SavedPrediction]] = save_prediction
     is_begun: Callable[..., bool] = is_begun
     open_editing: Callable[..., Job[OpenEditing]] = open_editing
@@ -146,7 +147,10 @@ class Services:
     review_masks: Callable[..., Job[CaseMasks]] = review_masks
     export_bundle: Callable[..., Job[ExportSummary]] = export_bundle
     look_at_target: Callable[[Path], ExportTarget] = look_at_target
+    look_at_labels: Callable[[Path], LabelFile] = look_at_labels
     check_name: Callable[[str, str], str] = file_name
     load_preferences: Callable[[], Preferences] = load_preferences
     save_preferences: Callable[[Preferences], None] = field(default=save_preferences)
     kinetics: KineticServices = field(default_factory=KineticServices)
+    imports: ImportServices = field(default_factory=ImportServices)
+    predict: PredictServices = field(default_factory=PredictServices)

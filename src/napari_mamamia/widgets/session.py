@@ -46,12 +46,14 @@ class Session(QObject):
     """State and its changes.
 
     `counting` says which values of the masks are tumour: clinical, until the masks of a scoring run
-    are shown. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
+    are shown. `phases_changed` says that other voxels of the same case are shown, registered ones
+    or its own. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
     of the refined mask's voxels.
     """
 
     data_set_changed = Signal()
     case_changed = Signal()
+    phases_changed = Signal()
     masks_changed = Signal()
     mask_edited = Signal()
     reader_changed = Signal()
@@ -63,6 +65,7 @@ class Session(QObject):
         self.opened: OpenDataSet | None = None
         self.files: CaseFiles | None = None
         self.case: Case | None = None
+        self.registered: Case | None = None
         self.masks: dict[Role, SessionMask] = {}
         self.counting = AS_CLINICAL
         self.reader: str | None = None
@@ -77,6 +80,11 @@ class Session(QObject):
     def case_id(self) -> str:
         """The open case, "" for none."""
         return "" if self.case is None else self.case.case_id
+
+    @property
+    def shown_case(self) -> Case | None:
+        """The open case as it is looked at: with registered phases, where these are used."""
+        return self.case if self.registered is None else self.registered
 
     @property
     def position(self) -> str:
@@ -103,7 +111,7 @@ class Session(QObject):
 
     def set_case(self, case: Case, files: CaseFiles | None, masks: Sequence[SessionMask]) -> None:
         """Take a case that was opened, and its masks."""
-        self.case, self.files = case, files
+        self.case, self.files, self.registered = case, files, None
         self.counting = AS_CLINICAL
         self.masks = {mask.role: mask for mask in masks}
         self.case_changed.emit()
@@ -111,7 +119,7 @@ class Session(QObject):
 
     def close_case(self) -> None:
         """Let the case go; its files stay."""
-        self.case, self.files, self.masks = None, None, {}
+        self.case, self.files, self.masks, self.registered = None, None, {}, None
         self.case_changed.emit()
         self.masks_changed.emit()
 
@@ -120,6 +128,12 @@ class Session(QObject):
         if self.case is not None and case.signal is self.case.signal:
             self.case = case
             self.case_changed.emit()
+
+    def use_registered(self, case: Case | None) -> None:
+        """Look at registered phases of the open case; None goes back to its own."""
+        if case is not self.registered:
+            self.registered = case
+            self.phases_changed.emit()
 
     def set_mask(self, mask: SessionMask) -> None:
         """Take a mask that is new or was replaced."""

@@ -37,6 +37,7 @@ class Subtracting(QObject):
         self._notifier = notifier
         self.minus = 0
         scene.viewer.dims.events.current_step.connect(self._follow_phase)
+        session.phases_changed.connect(self._again)
 
     def toggle(self) -> None:
         """Show the subtraction, or the phases again."""
@@ -71,6 +72,11 @@ class Subtracting(QObject):
         if self.is_on:
             self._ask(self.minuend)
 
+    def _again(self) -> None:
+        """Subtract the phases that are shown now, where a subtraction is on screen."""
+        if self.is_on:
+            self._ask(self.minuend)
+
     def _follow_phase(self, _event: object = None) -> None:
         layer = self._scene.layer(Role.SUBTRACTION)
         tag = None if layer is None else tag_of(layer)
@@ -81,7 +87,7 @@ class Subtracting(QObject):
             self._ask(phase)
 
     def _ask(self, phase: int) -> None:
-        case = self._session.case
+        case = self._session.shown_case
         if case is None:
             return
         minus = self.minus
@@ -93,7 +99,7 @@ class Subtracting(QObject):
             return
 
         def done(outcome: Outcome[Difference]) -> None:
-            if isinstance(outcome, Finished) and self._session.case is case:
+            if isinstance(outcome, Finished) and self._session.shown_case is case:
                 self._show(outcome.result)
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Subtraction", outcome.error)

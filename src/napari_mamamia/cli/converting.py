@@ -1,0 +1,52 @@
+"""`mamamia models convert`."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from napari_mamamia.cli.models import NameArgument
+from napari_mamamia.cli.options import RegistryOption
+from napari_mamamia.cli.printing import run
+
+__all__ = ["convert"]
+
+_GIGABYTE: Final = 10**9
+
+
+def convert(
+    model: NameArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
+    isolated: Annotated[
+        bool,
+        typer.Option("--isolated", help="Open checkpoints that run something, in a closed room."),
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="Time in the room.")
+    ] = 120.0,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--memory-limit", metavar="GB", min=0.1, help="Memory in the room (default: by size)."
+        ),
+    ] = None,
+    registry: RegistryOption = None,
+) -> None:
+    """Write an nnU-Net model again with safetensors weights, which cannot run anything.
+
+    The masks stay the same. A checkpoint that wants to run something is refused; with --isolated it
+    is opened in a closed room (bubblewrap), and only its numbers come out.
+    """
+    from napari_mamamia.segmentation.registry import default_registry, find_model
+    from napari_mamamia.services.convert_model import RoomLimits, convert_model
+
+    entry = find_model(model, registry or default_registry())
+    limits = RoomLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
+    job = convert_model(entry.card, out, isolated, recipe=entry.recipe, limits=limits)
+    done = run(job)
+    for file in done.files:
+        print(f"{file.name}  {file.tensors} tensors  {file.n_bytes / 10**6:.1f} MB")
+        print(f"    from sha256 {file.source_sha256}")
+    if done.isolation:
+        print(f"opened      {done.isolation}")
+    print(f"saved in    {out}")

@@ -1,0 +1,205 @@
+"""The configs of a MONAI bundle as data: references are followed, expressions are never evaluated.
+
+In a bundle a text that begins with ``@`` stands for another value of the same file, and one that
+begins with ``$`` is a Python expression that MONAI would run. Here references are looked up, the
+few expressions that are plain values are read as such, and everything else stays a `Refused`, which
+only matters where the value is needed.
+Source: MONAI 1.6.1, bundle/reference_resolver.py and config_item.py (the syntax).
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+
+__all__ = ["NumberType", "References", "Refused", "understood"]
+
+_MOST_VALUES: Final = 20_000  # a real inference.json has some hundred
+_DEEPEST: Final = 50
+_LONGEST: Final = 2_000
+_REFERENCE: Final = re.compile(r"^@(\w[\w#-]*)$")
+_MOVED: Final = re.compile(r"^(@\w[\w#-]*)\.to\(@device\)$")
+_LENGTH: Final = re.compile(r"^len\((@\w[\w#-]*)\)$")
+_SUM: Final = re.compile(r"^@\w[\w#-]*( ?\+ ?@\w[\w#-]*)+$")
+_COMMON_KEY: Final = re.compile(r"^monai\.utils\.(?:enums\.)?CommonKeys\.(IMAGE|LABEL|PRED)$")
+_NUMBER_TYPE: Final = re.compile(
+    r"^(?:torch|np|numpy)\.(float16|float32|float64|u?int8|int16|int32|int64|bool)$"
+)
+_NO_DATA: Final = "is a Python expression"
+_REMEDY: Final = (
+    "write it as a value into the bundle's inference.json, or run the bundle as a challenge "
+    "submission in isolation"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A type of numbers that a config names, such as ``$torch.float32``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A value that is not data: where it stands, what stands there, and why it is no value."""
+
+    key: str
+    text: str
+    why: str
+
+
+class References:
+    """The values of one config, each looked up by its place: ``inferer#roi_size``.
+
+    Parameters
+    ----------
+    config
+        The file's content.
+    where
+        Names the file in messages.
+    """
+
+    def __init__(self, config: Mapping[str, Any], where: str) -> None:
+        self._config = config
+        self._count = 0
+        self.where = where
+
+    def __contains__(self, key: str) -> bool:
+        return not isinstance(self._at(key), Refused)
+
+    def value(self, key: str) -> Any:
+        """Return the value at `key` with every reference followed; parts may be `Refused`.
+
+        Raises
+        ------
+        ModelError
+            If nothing is there, references go in a circle, or it is larger than a config can be.
+        """
+        self._count = 0
+        found = self._at(key)
+        if isinstance(found, Refused):
+            raise ModelError(
+                f"{self.where} should have {key!r}, but {found.why}: complete the bundle"
+            )
+        return self._resolved(found, key, (key,))
+
+    def _resolved(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
+        self._count += 1
+        if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
+            raise ModelError(
+                f"{self.where} should be a small config, but {key} unfolds to more than "
+                f"{_MOST_VALUES} values or {_DEEPEST} levels: it was not read on; ask its author "
+                "for a plain one"
+            )
+        if isinstance(value, Mapping):
+            return {
+                str(name): self._resolved(part, f"{key}#{name}", followed)
+                for name, part in value.items()
+            }
+        if isinstance(value, list):
+            return [self._resolved(part, f"{key}#{n}", followed) for n, part in enumerate(value)]
+        return self._text(value, key, followed) if isinstance(value, str) else value
+
+    def _text(self, text: str, key: str, followed: tuple[str, ...]) -> Any:
+        plain = text.strip().replace("::", "#")
+        if plain.startswith("$"):
+            plain = plain[1:].strip()
+            moved = _MOVED.match(plain)
+            plain = moved[1] if moved else plain
+            if not _REFERENCE.match(plain):
+                return self._expression(plain, key, text, followed)
+        if plain.startswith("%"):
+            return Refused(key, text, "takes text from another place")
+        if not plain.startswith("@"):
+            return text
+        reference = _REFERENCE.match(plain)
+        if reference is None:
+            return Refused(key, text, "is not a plain reference")
+        return self._followed(reference[1], key, text, followed)
+
+    def _expression(self, plain: str, key: str, text: str, followed: tuple[str, ...]) -> Any:
+        """Return what an expression stands for, if it has one of the few known forms."""
+        length = _LENGTH.match(plain)
+        if length:
+            counted = self._text(length[1], key, followed)
+            return len(counted) if isinstance(counted, list) else Refused(key, text, _NO_DATA)
+        if _SUM.match(plain):
+            parts = [self._text(part.strip(), key, followed) for part in plain.split("+")]
+            if all(isinstance(part, list) for part in parts):
+                return [value for part in parts for value in part]
+            return Refused(key, text, _NO_DATA)
+        return _literal(plain, key, text)
+
+    def _followed(self, target: str, key: str, text: str, followed: tuple[str, ...]) -> Any:
+        if target in followed:
+            circle = " -> ".join((*followed, target))
+            raise ModelError(
+                f"{self.where}: references should end at a value, but go in a circle ({circle}): "
+                "correct the bundle"
+            )
+        found = self._at(target)
+        if isinstance(found, Refused):
+            return Refused(key, text, found.why)
+        return self._resolved(found, target, (*followed, target))
+
+    def _at(self, key: str) -> Any:
+        found: Any = self._config
+        for name in key.split("#"):
+            if isinstance(found, Mapping) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                return Refused(key, key, f"{key!r} is not in it")
+        return found
+
+
+def understood(value: Any, where: str) -> Any:
+    """Return `value` if all of it is data.
+
+    Raises
+    ------
+    ModelError
+        With the key and the expression, if a part is `Refused`.
+    """
+    refused = _first_refused(value)
+    if refused is not None:
+        raise ModelError(
+            f"{where}: {refused.key} should be a value, but is {refused.text!r}, which "
+            f"{refused.why}; nothing of it was run: {_REMEDY}"
+        )
+    return value
+
+
+def _first_refused(value: Any) -> Refused | None:
+    if isinstance(value, Refused):
+        return value
+    parts: Any = ()
+    if isinstance(value, Mapping):
+        parts = value.values()
+    elif isinstance(value, list | tuple):
+        parts = value
+    return next(filter(None, map(_first_refused, parts)), None)
+
+
+def _literal(plain: str, key: str, text: str) -> Any:
+    """Return what an expression stands for, if it is a name of MONAI's, a number type or literal.
+
+    Source of the names: MONAI 1.6.1, utils/enums.py, CommonKeys.
+    """
+    common = _COMMON_KEY.match(plain)
+    if common:
+        return common[1].lower()
+    number_type = _NUMBER_TYPE.match(plain)
+    if number_type:
+        return NumberType(number_type[1])
+    if len(plain) <= _LONGEST:
+        try:
+            return ast.literal_eval(plain)  # reads literals only, calls nothing
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            pass
+    shown = text if len(text) <= 200 else f"{text[:200]}…"
+    return Refused(key, shown, _NO_DATA)

@@ -1,0 +1,95 @@
+"""Waiting for a room's process to end, or for the first limit that it goes over."""
+
+import os
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind
+from napari_mamamia.segmentation.external_limits import Ending, RunLimits
+from napari_mamamia.segmentation.external_outputs import MASKS
+from napari_mamamia.segmentation.external_watch import can_watch, tree_use
+
+__all__ = ["guarded"]
+
+_POLL_S: Final = 0.1
+_START_S: Final = 1.0
+_START_POLL_S: Final = 0.02  # a short program would end between two looks
+_FOLDER_POLL_S: Final = 2.0
+_MB: Final = 10**6
+
+
+def guarded(
+    process: "subprocess.Popen[bytes]",
+    isolation: Isolation,
+    limits: RunLimits,
+    output: Path,
+    n_masks: int,
+) -> Job[tuple[Ending | None, int | None]]:
+    """Return a job that waits until a process ends (None) or goes over a limit.
+
+    The second result is the highest resident memory that was seen of it and all that it started,
+    in bytes; None where nothing tells it. Nothing is ended here.
+
+    Parameters
+    ----------
+    output
+        The folder that it writes to.
+    n_masks
+        Above 1, the progress counts the masks that are there.
+    """
+    started = time.monotonic()
+    next_look = started + _FOLDER_POLL_S
+    peak = 0
+    watched = can_watch() and isolation.kind not in (IsolationKind.DOCKER, IsolationKind.PODMAN)
+    while True:
+        now = time.monotonic()
+        if watched:
+            use = tree_use(process.pid)
+            peak = max(peak, use.resident_bytes)
+            if use.processes > limits.processes:
+                return Ending.PROCESSES, peak
+            if use.resident_bytes > limits.memory_bytes:
+                return Ending.MEMORY, peak
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL_S if now - started > _START_S else _START_POLL_S)
+            return None, peak or None
+        if now >= next_look:
+            next_look = now + _FOLDER_POLL_S
+            if _folder_bytes(output) > limits.output_bytes:
+                return Ending.OUTPUT, peak or None
+        if now - started > limits.seconds:
+            return Ending.TIME, peak or None
+        yield _progress(now - started, limits.seconds, peak, output, n_masks)
+
+
+def _progress(seconds: float, limit: float, peak: int, output: Path, n_masks: int) -> Progress:
+    memory = f", {peak / _MB:.0f} MB" if peak else ""
+    masks = ""
+    if n_masks > 1:
+        masks = f", {_n_masks(output)} of {n_masks} masks"
+    share = min(int(1000 * seconds / limit), 1000)
+    return Progress(share, 1000, f"{seconds:.0f} s of {limit:.0f} s{memory}{masks}")
+
+
+def _n_masks(output: Path) -> int:
+    folder = output / MASKS
+    with suppress(OSError):
+        return 0 if folder.is_symlink() else sum(1 for _ in folder.iterdir())
+    return 0
+
+
+def _folder_bytes(folder: Path) -> int:
+    """Return the size of the files in a folder, however deep; links are not followed."""
+    total, waiting = 0, [str(folder)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    return total

@@ -1,0 +1,110 @@
+"""What a network's file says of itself: shapes of its input and output, a recipe's section.
+
+Read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
+"""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model_kinds import ModelKind
+from napari_mamamia.segmentation.network_onnx import Shape, read_onnx
+from napari_mamamia.segmentation.network_spec import NetworkSpec, network_from
+
+__all__ = ["own_spec", "shape_text", "shapes_of"]
+
+_HEADER_BYTES: Final = 100_000_000  # Source: safetensors, README, "Format": the header's limit
+_METADATA_KEY: Final = "mamamia_network"
+_PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
+
+
+def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
+    """Return the shapes that a network takes and gives, () where its file does not say them.
+
+    Raises
+    ------
+    ModelError
+        If an ONNX file is damaged, or takes or gives more than one tensor.
+    """
+    if kind is ModelKind.ONNX:
+        facts = read_onnx(path)
+        if len(facts.inputs) != 1 or len(facts.outputs) != 1:
+            raise ModelError(
+                f"{path} should take one volume and give one, but takes {len(facts.inputs)} and "
+                f"gives {len(facts.outputs)}: export the network without the others"
+            )
+        return facts.inputs[0][1], facts.outputs[0][1]
+    if kind is ModelKind.OPENVINO:
+        found = _PARAMETER.findall(path.read_text("utf-8", errors="replace"))
+        return (_extents(found[0]) if len(found) == 1 else ()), ()
+    if kind is ModelKind.EXPORTED:
+        return _exported_shape(path), ()
+    return (), ()
+
+
+def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
+    """Return what a safetensors file's own header says of its network, None where it is silent.
+
+    Raises
+    ------
+    ModelError
+        If it says something that cannot be used, or the header is damaged.
+    """
+    if kind is not ModelKind.SAFETENSORS:
+        return None
+    text = _header(path).get("__metadata__", {}).get(_METADATA_KEY)
+    if text is None:
+        return None
+    try:
+        return network_from(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ModelError(
+            f"{path}: {_METADATA_KEY} of its header should be the section of a recipe, but "
+            f"{error}: write a recipe beside it"
+        ) from error
+
+
+def shape_text(shape: Shape | None) -> str:
+    """Return a shape for people, such as "1 x 2 x any x any x any"."""
+    return " x ".join("any" if n is None else str(n) for n in shape) if shape else "any shape"
+
+
+def _extents(text: str) -> Shape:
+    numbers = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple(int(n) if n.isdigit() else None for n in numbers)
+
+
+def _exported_shape(path: Path) -> Shape:
+    """Return the extents of the one input of a torch.export file, read from its JSON."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
+            module = json.loads(archive.read(name))["graph_module"]
+        users = [s["user_input"] for s in module["signature"]["input_specs"] if "user_input" in s]
+        values = module["graph"]["tensor_values"]
+        sizes = values[users[0]["arg"]["as_tensor"]["name"]]["sizes"]
+        return tuple(int(n["as_int"]) if "as_int" in n else None for n in sizes)
+    except (
+        zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, IndexError, StopIteration,
+        RecursionError, NotImplementedError,
+    ):  # fmt: skip
+        return ()  # the reader says what is wrong when the network is loaded
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """Return the header of a safetensors file: eight bytes of length, then JSON."""
+    try:
+        with path.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            found = json.loads(stream.read(min(length, _HEADER_BYTES)))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path} should be a whole safetensors file, but its header cannot be read ({error}): "
+            "copy it again"
+        ) from error
+    if not isinstance(found, dict) or not isinstance(found.get("__metadata__", {}), dict):
+        raise ModelError(f"{path} should have a table as its header: copy the file again")
+    return found

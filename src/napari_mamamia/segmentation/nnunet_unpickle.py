@@ -1,0 +1,108 @@
+"""The program that opens a refused checkpoint, inside the closed room and nowhere else.
+
+Opening such a file the usual way can run any program, which is what the room is for. This module
+is laid into it as a file and called by `external_runner`, in a Python that has torch and
+safetensors; nothing of napari_mamamia is imported. What leaves the room is one file of plain
+numbers, which is not trusted either: see `nnunet_isolated`.
+"""
+
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
+
+import torch
+from safetensors.torch import save_file
+
+__all__ = ["FORMAT", "RESULT", "distinct", "header", "main"]
+
+FORMAT: Final = "napari-mamamia nnU-Net checkpoint"
+"""Value of ``format`` in the header of a checkpoint's safetensors file."""
+RESULT: Final = "weights.safetensors"
+"""Name of the file that is written in the room's output folder."""
+
+
+class _StandIn:
+    """Takes the place of what is not installed here, or whose own code failed."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        """Take whatever the file gives."""
+
+    def __setstate__(self, state: object) -> None:
+        """Forget whatever the file gives."""
+
+
+class _Unpickler(pickle._Unpickler):
+    """Python's own reader, which calls what the file says and goes on where a call fails."""
+
+    stack: list[Any]
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what the file names, a stand-in where it is not there."""
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError):
+            return _StandIn
+
+    def load_reduce(self) -> None:
+        """Call a function of the file's choice, as the format has it."""
+        arguments, function = self.stack.pop(), self.stack[-1]
+        try:
+            self.stack[-1] = function(*arguments)
+        except BaseException:  # noqa: BLE001 - a foreign call's failure must not hide the numbers
+            self.stack[-1] = _StandIn()
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
+
+
+def main(order: Mapping[str, Any]) -> None:
+    """Write the numbers of the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
+    reader = SimpleNamespace(Unpickler=_Unpickler, load=pickle.load, __name__="pickle")
+    found = torch.load(order["given"], map_location="cpu", weights_only=False, pickle_module=reader)
+    weights = found["network_weights"]
+    odd = [str(name) for name, value in weights.items() if not torch.is_tensor(value)]
+    if odd or not weights:
+        raise TypeError(f"network_weights should hold tensors only, but {odd[:3]} are none")
+    tensors, same = distinct(weights)
+    arguments = found.get("init_args")
+    configuration = arguments.get("configuration", "") if isinstance(arguments, dict) else ""
+    axes = found.get("inference_allowed_mirroring_axes") or ()
+    text = header(str(found.get("trainer_name", "")), str(configuration), tuple(axes), same)
+    save_file(tensors, Path(order["output"]) / RESULT, text)
+
+
+def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the tensors that do not share their numbers, and further names of each.
+
+    nnU-Net's networks list most of their weights two or three times. Names are taken in the
+    table's own order; the second result is from a further name to the first.
+    """
+    tensors: dict[str, Any] = {}
+    same: dict[str, str] = {}
+    first: dict[tuple[Any, ...], str] = {}
+    for name, value in weights.items():
+        place = (value.data_ptr(), value.dtype, tuple(value.shape), value.stride())
+        if value.numel() and place in first:
+            same[str(name)] = first[place]
+            continue
+        first[place] = str(name)
+        tensors[str(name)] = value.detach().clone(memory_format=torch.contiguous_format)
+    return tensors, same
+
+
+def header(
+    trainer: str, configuration: str, axes: tuple[Any, ...], same: Mapping[str, str], **more: str
+) -> dict[str, str]:
+    """Return a file's header, texts by name, as the safetensors format has it."""
+    return {
+        "format": FORMAT,
+        "version": "1",
+        "trainer": trainer,
+        "configuration": configuration,
+        "mirror_axes": json.dumps([int(axis) for axis in axes]),
+        "same": json.dumps(dict(same)),
+        **more,
+    }

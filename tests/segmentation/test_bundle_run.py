@@ -1,0 +1,226 @@
+"""Bundles at work: cancel, time limit, region, worker, planner and command line."""
+
+import json
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("monai")
+
+from bundle_maker import config, images, oblique_grid, write_bundle  # noqa: E402
+
+from napari_mamamia.core.box import Box  # noqa: E402
+from napari_mamamia.core.errors import CaseError, ModelError  # noqa: E402
+from napari_mamamia.core.grid import Grid  # noqa: E402
+from napari_mamamia.core.progress import run_job  # noqa: E402
+from napari_mamamia.segmentation.engine_host import EngineHost  # noqa: E402
+from napari_mamamia.segmentation.engine_settings import EngineSettings  # noqa: E402
+from napari_mamamia.segmentation.engines import load_engine  # noqa: E402
+from napari_mamamia.segmentation.planned import PlannedSegmenter  # noqa: E402
+from napari_mamamia.segmentation.planner import LADDER, Budget, OverLimitError  # noqa: E402
+from napari_mamamia.segmentation.weights import recognise_model  # noqa: E402
+from napari_mamamia.segmentation.worker_client import Worker  # noqa: E402
+
+GRID = oblique_grid()
+ONE = EngineSettings(threads=1, device="cpu", keep_probability=True)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    """Return a bundle with many small windows."""
+    inference = config() | {"patch_size": [12, 12, 12]}
+    return write_bundle(tmp_path_factory.mktemp("bundles") / "many", inference)
+
+
+def engine_of(path, settings=ONE):
+    return run_job(load_engine(recognise_model(path), settings))
+
+
+class Calls(torch.nn.Module):
+    """Stands before a network and counts the windows that go through."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.windows = network, 0
+
+    def forward(self, parts):
+        self.windows += len(parts)
+        return self.network(parts)
+
+
+def test_progress_names_every_group_of_windows_and_ends_at_the_total(bundle):
+    engine, seen = engine_of(bundle), []
+    found = run_job(engine.predict(images(GRID), GRID), seen.append)
+    windows = [step.text for step in seen if "window" in step.text]
+    assert len(windows) == -(-found.ran.tiles // 3)
+    assert [step.done for step in seen] == sorted(step.done for step in seen)
+    assert seen[-1].done == seen[-1].total
+    assert any("Spacingd" in step.text for step in seen)
+
+
+def test_a_cancel_between_windows_computes_no_further_one(bundle):
+    engine = engine_of(bundle)
+    engine.network = calls = Calls(engine.network)
+    job = engine.predict(images(GRID), GRID)
+    for progress in job:
+        if "window 7 of" in progress.text:
+            break
+    threads = torch.get_num_threads()
+    job.close()
+    assert calls.windows == 6
+    assert threads == 1
+    assert run_job(engine.predict(images(GRID), GRID)).labels.any()
+
+
+def test_at_the_deadline_no_further_window_is_begun(bundle):
+    engine = engine_of(bundle)
+    engine.network = calls = Calls(engine.network)
+    with pytest.raises(OverLimitError, match="within the time limit"):
+        run_job(engine.predict(images(GRID), GRID, deadline=time.monotonic()))
+    assert calls.windows == 0
+
+
+def test_a_region_leaves_out_windows_and_changes_nothing_inside(bundle):
+    engine, grid = engine_of(bundle), oblique_grid((14, 70, 62))
+    whole = run_job(engine.predict(images(grid), grid))
+    box = Box((1, 4, 40), (5, 12, 55))
+    cut = run_job(engine.predict(images(grid), grid, region=box))
+    assert 0 < cut.ran.tiles < whole.ran.tiles
+    assert cut.ran.tiles + cut.ran.tiles_skipped == whole.ran.tiles
+    assert engine.plan(grid, box).tiles == cut.ran.tiles
+    assert np.array_equal(cut.labels[box.slices], whole.labels[box.slices])
+    assert np.array_equal(cut.probability[box.slices], whole.probability[box.slices])
+    outside = np.ones(grid.shape, dtype=bool)
+    outside[box.slices] = False
+    assert whole.labels[outside].any()
+    assert not cut.labels[outside].any()
+    assert not cut.probability[outside].any()
+
+
+def test_a_step_that_looks_around_gets_every_window_whatever_the_region(tmp_path):
+    inference = config() | {"patch_size": [12, 12, 12]}
+    inference["postprocessing"]["transforms"].append(
+        {"_target_": "KeepLargestConnectedComponentd", "keys": "pred", "applied_labels": [1, 2]}
+    )
+    engine, grid = engine_of(write_bundle(tmp_path / "b", inference)), oblique_grid((14, 70, 62))
+    box = Box((1, 4, 40), (5, 12, 55))
+    whole = run_job(engine.predict(images(grid), grid))
+    cut = run_job(engine.predict(images(grid), grid, region=box))
+    assert cut.ran.tiles_skipped == engine.plan(grid, box).skipped == 0
+    assert np.array_equal(cut.labels[box.slices], whole.labels[box.slices])
+
+
+def test_wrong_channels_and_broken_images_are_said(bundle):
+    engine = engine_of(bundle)
+    with pytest.raises(ModelError, match=r"takes 2 channel.*phase 0, phase 1.*got 3"):
+        run_job(engine.predict(images(GRID, 3), GRID))
+    broken = [image.astype(np.float32) for image in images(GRID)]
+    broken[1][3, 3, 3] = np.nan
+    with pytest.raises(CaseError, match="finite"):
+        run_job(engine.predict(broken, GRID))
+
+
+def test_what_monai_says_of_a_step_that_fails_reaches_the_user(tmp_path):
+    inference = config()
+    inference["preprocessing"]["transforms"][2]["axcodes"] = "RA"
+    engine = engine_of(write_bundle(tmp_path / "b", inference))
+    with pytest.raises(ModelError, match=r"preprocessing#transforms#2 should work with MONAI"):
+        run_job(engine.predict(images(GRID), GRID))
+
+
+def test_a_network_of_other_extents_than_its_window_is_refused(tmp_path):
+    inference = config()
+    inference["network_def"]["strides"] = [1]
+    engine = engine_of(write_bundle(tmp_path / "b", inference))
+    engine.network = torch.nn.Conv3d(2, 3, 1, stride=2)
+    with pytest.raises(ModelError, match="one output of"):
+        run_job(engine.predict(images(GRID), GRID))
+
+
+def test_a_zip_with_a_folder_inside_runs_too(bundle, tmp_path):
+    packed = tmp_path / "packed.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in sorted(bundle.rglob("*")):
+            archive.write(file, f"inner/{file.relative_to(bundle)}")
+    card = recognise_model(packed)
+    assert card.is_zip
+    assert card.usable
+    found = run_job(engine_of(packed).predict(images(GRID), GRID))
+    assert np.array_equal(
+        found.labels, run_job(engine_of(bundle).predict(images(GRID), GRID)).labels
+    )
+
+
+def test_the_worker_gives_the_result_of_this_process(bundle):
+    worker, card = Worker(), recognise_model(bundle)
+    try:
+        there = run_job(worker.predict(card, ONE, images(GRID), GRID))
+        assert run_job(worker.plan(card, ONE, GRID, None)) == engine_of(bundle).plan(GRID)
+        assert run_job(worker.time_tile(card, ONE)) > 0
+        with pytest.raises(ModelError, match="no folds"):
+            run_job(worker.plan(card, EngineSettings(folds=("0",)), GRID, None))
+    finally:
+        worker.close()
+    here = run_job(engine_of(bundle).predict(images(GRID), GRID))
+    assert np.array_equal(there.labels, here.labels)
+    assert np.array_equal(there.probability, here.probability)
+    assert there.ran.parameters() == here.ran.parameters()
+
+
+def case_of_two():
+    from napari_mamamia.core.case import Case, Phase
+
+    grid = Grid((10, 24, 24), np.diag([-1.0, 1.0, 2.0, 1.0]))
+    signal = np.stack(images(grid))
+    return Case("A_1", grid, signal, (Phase(0, 0.0), Phase(1, 90.0)))
+
+
+def test_the_planner_offers_a_bundle_only_what_it_can_give_up(bundle):
+    segmenter = PlannedSegmenter(
+        recognise_model(bundle),
+        ONE,
+        budget=Budget(1e-3, tuple(r for r in LADDER if r != LADDER[0])),
+    )
+    with pytest.raises(ModelError, match="is estimated at"):
+        run_job(segmenter.predict(case_of_two()))
+    assert segmenter.channels() == (("phase 0", "p0"), ("phase 1", "p1"))
+    estimate = run_job(PlannedSegmenter(recognise_model(bundle), ONE).estimate(case_of_two()))
+    assert estimate.plan.tiles.forwards > 1
+
+
+def test_the_command_line_adds_shows_and_runs_a_bundle(
+    small_data_set, bundle, tmp_path, monkeypatch
+):
+    import nibabel as nib
+    from typer.testing import CliRunner
+
+    from napari_mamamia.cli import app
+    from napari_mamamia.segmentation import worker_client
+
+    monkeypatch.setattr(worker_client, "Worker", EngineHost)  # one process less to start
+
+    def said(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    said("models", "add", bundle, "--name", "mine")
+    shown = said("models", "show", "mine")
+    for word in ("MONAI bundle", "0: phase 0", "tumour = 1", "Copyright nobody", "model.pt"):
+        assert word in shown
+    said("models", "verify", "mine")
+    out = tmp_path / "out"
+    said("predict", small_data_set, "--model", "mine", "--case", "A_1", "--out", out)
+    image = nib.load(out / "A_1.nii.gz")
+    source = nib.load(small_data_set / "images" / "A_1" / "A_1_0000.nii.gz")
+    assert image.shape == source.shape
+    assert np.array_equal(image.affine, source.affine)
+    kept = json.loads((out / "A_1.json").read_text())
+    assert recognise_model(bundle).sha256 in json.dumps(kept)

@@ -1,0 +1,184 @@
+"""Other models that would fit: tiles from plans, times by hand, the error that names them."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.engines import load_engine
+from napari_mamamia.segmentation.nnunet_cost import tiles_from_plans
+from napari_mamamia.segmentation.paces import remember_pace
+from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError, Pace
+from napari_mamamia.segmentation.recipe import Recipe
+from napari_mamamia.segmentation.registry import (
+    add_model,
+    default_registry,
+    set_recipe,
+)
+from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.services.offers import Offer, offers, offers_text, with_offers
+
+pytest.importorskip("torch")
+pytest.importorskip("dynamic_network_architectures")
+
+_FOUND = importlib.util.spec_from_file_location(
+    "made_models", Path(__file__).parents[1] / "segmentation" / "conftest.py"
+)
+_MADE = importlib.util.module_from_spec(_FOUND)
+sys.modules["made_models"] = _MADE
+_FOUND.loader.exec_module(_MADE)
+Spec = _MADE.Spec
+
+GRID = Grid((32, 40, 48), np.diag([-1.0, -1.0, 1.0, 1.0]))
+
+
+def case_of(phases=2, grid=GRID):
+    signal = np.zeros((phases, *grid.shape), np.int16)
+    return Case("A_1", grid, signal, tuple(Phase(k) for k in range(phases)))
+
+
+@pytest.fixture
+def added(tmp_path):
+    """Return a function that makes and adds a model, and remembers its pace if one is given."""
+
+    def add(name, spec, forward_s=None, settings=None):
+        folder = _MADE.write_model(tmp_path / name, spec)
+        entry = run_job(add_model(folder, default_registry(), name))
+        if forward_s is not None:
+            pace = Pace(forward_s, other_s_per_megavoxel=0.0)
+            remember_pace(entry.card, settings or EngineSettings(), pace)
+        return entry
+
+    return add
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [
+        (Spec(), EngineSettings()),
+        (Spec(spacing=(2.0, 0.7, 0.9), patch=(8, 16, 24)), EngineSettings(step=0.75)),
+        (Spec(transpose=(2, 0, 1), spacing=(1.5, 1.0, 0.8)), EngineSettings(mirroring=False)),
+        (Spec(reader="NibabelIOWithReorient", patch=(16, 24, 8)), EngineSettings(most_copies=2)),
+        (Spec("2d", patch=(16, 16), spacing=(0.9, 1.1), mirror=(0, 1)), EngineSettings()),
+        (Spec(folds=("0", "1"), labels={"background": 0, "a": 1, "b": 2}), EngineSettings()),
+    ],
+    ids=["cube", "anisotropic", "transposed", "RAS", "2d", "two folds and labels"],
+)
+def test_tiles_from_the_plans_are_the_loaded_engines(spec, settings, tmp_path):
+    turned = np.array([[0, 0, 1.4, 3], [-0.8, 0, 0, 5], [0, 1.1, 0, 7], [0, 0, 0, 1.0]])
+    grid = Grid((21, 33, 40), turned)
+    card = recognise_model(_MADE.write_model(tmp_path, spec))
+    engine = run_job(load_engine(card, settings))
+    assert tiles_from_plans(card, settings, grid) == engine.plan(grid)
+    engine.close()
+
+
+def test_what_fits_is_offered_fastest_first_with_its_time(added):
+    # 32 x 40 x 48 voxels of 1 mm in tiles of 16 at half steps: 3 x 4 x 5 = 60 tiles, 8 copies
+    added("small", Spec(), forward_s=0.01)
+    added("large", Spec(folds=("0", "1"), seed=1), forward_s=0.1)
+    found = offers(case_of(), 100.0, default_registry())
+    assert [offer.name for offer in found] == ["kinetic", "small", "large"]
+    assert found[1].seconds == pytest.approx(60 * 8 * 0.01)
+    assert found[2].seconds == pytest.approx(60 * 8 * 2 * 0.1)
+    assert [offer.name for offer in offers(case_of(), 90.0, default_registry())] == [
+        "kinetic",
+        "small",
+    ]
+
+
+def test_the_model_that_did_not_do_is_not_offered(added):
+    added("small", Spec(), forward_s=0.01)
+    assert offers(case_of(), 100.0, default_registry(), ("kinetic", "small")) == ()
+
+
+def test_a_model_that_never_ran_here_or_not_so_is_not_offered(added):
+    entry = added("never", Spec())
+    remember_pace(entry.card, EngineSettings(precision="bf16"), Pace(0.01, 0.0))
+    names = [offer.name for offer in offers(case_of(), 100.0, default_registry())]
+    assert names == ["kinetic"]
+    settings = EngineSettings(precision="bf16", folds=("3",))
+    found = offers(case_of(), 100.0, default_registry(), (), settings)
+    assert [offer.name for offer in found] == ["kinetic", "never"]
+
+
+def test_a_model_whose_channels_the_case_does_not_have_is_not_offered(added):
+    added("three", Spec(channels=("p0", "p1", "p2")), forward_s=0.001)
+    assert "three" not in [o.name for o in offers(case_of(2), None, default_registry())]
+    assert "three" in [o.name for o in offers(case_of(3), None, default_registry())]
+    one_phase = offers(case_of(1), None, default_registry())
+    assert one_phase == ()
+
+
+def test_a_recipe_that_does_not_fit_its_model_and_a_lost_folder_are_no_offers(added, tmp_path):
+    set_recipe(added("odd", Spec(), 0.001), Recipe(channels=("p0",)), default_registry())
+    added("gone", Spec(seed=1), 0.001)
+    (tmp_path / "gone").rename(tmp_path / "elsewhere")
+    assert [o.name for o in offers(case_of(), None, default_registry())] == ["kinetic"]
+
+
+def test_a_model_that_needs_more_memory_than_is_free_is_not_offered(added, monkeypatch):
+    entry = added("small", Spec(), forward_s=0.01)
+    weights = sum(weight.n_bytes for weight in entry.card.weights)
+    # 32 x 40 x 48 voxels: two float32 inputs, three half-precision sums, 12 bytes of resampling
+    needed = 32 * 40 * 48 * (2 * 4 + 3 * 2 + 12) + weights
+    for free, names in ((needed, ["kinetic", "small"]), (needed - 1, ["kinetic"])):
+        monkeypatch.setattr(
+            "napari_mamamia.services.offers.free_memory_bytes", lambda free=free: free
+        )
+        assert [o.name for o in offers(case_of(), None, default_registry())] == names
+
+
+def test_the_sentence_names_models_and_times():
+    listed = (Offer("kinetic", "Kinetic threshold", 4.6), Offer("small", "Small", 120.0))
+    assert offers_text(listed) == (
+        "other models here that would fit: 'kinetic' about 4.6 s; 'small' about 2 min 0 s "
+        "(choose one with --model)"
+    )
+    assert offers_text(()) == ""
+
+
+def failing(error):
+    yield Progress(0, 1, "trying")
+    raise error
+
+
+@pytest.mark.parametrize("kind", [OverLimitError, OutOfMemoryError])
+def test_an_error_of_time_or_memory_carries_the_offers(kind):
+    job = with_offers(failing(kind("too much")), case_of(), 60.0, default_registry(), ("large",))
+    with pytest.raises(kind, match=r"^too much; other models .* 'kinetic' about 0\.5 s"):
+        run_job(job)
+
+
+def test_other_errors_and_cases_without_an_offer_stay_as_they_are():
+    for error, not_this in ((ModelError("broken"), ()), (OverLimitError("slow"), ("kinetic",))):
+        job = with_offers(failing(error), case_of(), 60.0, default_registry(), not_this)
+        with pytest.raises(ModelError) as caught:
+            run_job(job)
+        assert caught.value is error
+
+
+def test_nothing_of_it_needs_torch(added):
+    import subprocess
+
+    entry = added("small", Spec(), forward_s=0.01)
+    code = (
+        "import sys, numpy as np\n"
+        "from pathlib import Path\n"
+        "from napari_mamamia.core.grid import Grid\n"
+        "from napari_mamamia.core.case import Case, Phase\n"
+        "from napari_mamamia.segmentation.registry import default_registry\n"
+        "from napari_mamamia.services.offers import offers\n"
+        "signal = np.zeros((2, 32, 40, 48), np.int16)\n"
+        "case = Case('A', Grid((32, 40, 48), np.eye(4)), signal, (Phase(0), Phase(1)))\n"
+        "print([o.name for o in offers(case, None, default_registry())], 'torch' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == f"['kinetic', '{entry.name}'] False", done.stderr
