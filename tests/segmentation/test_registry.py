@@ -143,7 +143,8 @@ def test_a_recipe_that_is_given_with_a_model_is_kept_as_the_users_own(made, tmp_
     registry, root = tmp_path / "registry", made.write_model(tmp_path / "model", made.Spec())
     file = tmp_path / "mine.json"
     file.write_text(
-        '{"format": "napari-mamamia recipe", "version": 1, "title": "mine", "channels": ["p1", "p0"]}'
+        '{"format": "napari-mamamia recipe", "version": 1, '
+        '"title": "mine", "channels": ["p1", "p0"]}'
     )
     added = run_job(add_model(root, registry, "mine", str(file)))
     file.unlink()

@@ -27,6 +27,8 @@ from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind
 from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.services import convert_model as conversion
+from napari_mamamia.services.batch_child import Child
 from napari_mamamia.services.convert_model import (
     RoomLimits,
     convert_model,
@@ -59,6 +61,21 @@ def labels_of(path):
 
 def files_below(folder):
     return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.*"))
+
+
+@pytest.fixture(scope="module")
+def one_process():
+    """Return a process for networks that lasts: starting one takes seconds."""
+    child = Child()
+    end, child.close = child.close, lambda: None
+    yield child
+    end()
+
+
+@pytest.fixture(autouse=True)
+def shared_process(one_process, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(conversion, "Child", lambda: one_process)
 
 
 @pytest.fixture

@@ -439,7 +439,7 @@ def test_what_is_painted_with_naparis_own_brush_is_drawn_in_the_other_planes(qtb
     drawn = []
     copy_in(sagittal, Role.REFINED).events.labels_update.connect(drawn.append)
     assert mask[3, 5, 5] == 0
-    painting.scene.layer(Role.REFINED).paint((3, 14, 5), 1)  # of 20 rows, counted from the other end
+    painting.scene.layer(Role.REFINED).paint((3, 14, 5), 1)  # row 14 of 20: y is 19 - 14
     assert mask[3, 5, 5] == 1
     qtbot.waitUntil(lambda: bool(drawn))
 
