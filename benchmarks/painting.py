@@ -110,7 +110,7 @@ class Bench:
         mask = SessionMask(Role.REFERENCE, "expert", reference, expert.labels)
         self.dock.scene.show_case(self.case, (0.0, 600.0))
         self.dock.session.set_case(self.case, files, [mask])
-        self.dock.scene.go_to(CENTRE, centre=False)
+        self.dock.scene.view.go_to(CENTRE, centre=False)
         self.heart = Heartbeat()
 
     def start(self) -> float:

@@ -59,7 +59,7 @@ def three_planes(viewer, case: Case) -> Planes:
     scene.show_case(case, (0.0, 900.0))
     scene.show_mask(tag_for(case, Role.REFINED), mask)
     session.set_case(case, None, [])
-    scene.go_to(MIDDLE)
+    scene.view.go_to(MIDDLE)
     planes.mask = mask
     planes.scene = scene
     return planes
@@ -117,7 +117,7 @@ def measure(planes: Planes) -> dict[str, float]:
             lambda k: sagittal.model.dims.set_current_step(3, 200 + k % 40)
         ),
         "cross-hair through all planes": timed(
-            lambda k: planes.go_to(tuple(place + k % 30 for place in MIDDLE))
+            lambda k: planes.links.go_to(tuple(place + k % 30 for place in MIDDLE))
         ),
         "phase step": timed(lambda k: viewer.dims.set_current_step(0, k % N_PHASES)),
         "box of 20x20x20 edited": timed(edit),

@@ -74,7 +74,7 @@ def _keep(viewer: "napari.Viewer", panel: "MamamiaDock", picture: Path) -> None:
 
 
 def _go_to_lesion(viewer: "napari.Viewer", panel: "MamamiaDock") -> None:
-    panel.go_to_lesion()
+    panel.jumping.to_lesion()
     _wait(lambda: not panel.jobs.is_running("lesion"))
 
 
@@ -120,7 +120,7 @@ def _take_refine(data_set: Path, picture: Path) -> None:
     viewer.scene.camera.zoom *= 4
     panel.painting.set_tool(PaintTool.SMARTPAINT)
     panel.painting.set_brush(Brush(radius_mm=6.0))
-    z, y, x = panel.scene.place_at((0.0, *_middle(viewer))) or (0.0, 0.0, 0.0)
+    z, y, x = panel.scene.view.place_at((0.0, *_middle(viewer))) or (0.0, 0.0, 0.0)
     for step, brush in enumerate((Brush(radius_mm=8.0), Brush(action=Action.ERASE, radius_mm=4.0))):
         panel.editing.mask.press((z, y + 6 * step, x + 9 * step), brush)
         panel.editing.mask.release()
@@ -135,11 +135,11 @@ def _take_kinetics(data_set: Path, picture: Path) -> None:
 
     viewer, panel = _window(data_set, "Kinetics", FIRST_CASE)
     _wait(lambda: "reference" in panel.session.masks)
-    page, maps = panel.kinetics_page, panel.kinetic_map
+    page, maps = panel.kinetics_page, panel.kinetics.map
     page.maps.setCurrentIndex(page.maps.findData(MapKind.TYPE))
     _wait(lambda: maps.shown is not None and maps.is_full)
     page.to_curves.click()
-    _wait(lambda: len(panel.curves_flow.plot().lines) > 0)
+    _wait(lambda: len(panel.kinetics.curves.plot().lines) > 0)
     _wait(_after(0.5))
     viewer.scene.camera.zoom *= 2
     _go_to_lesion(viewer, panel)

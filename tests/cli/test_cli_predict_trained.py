@@ -55,6 +55,7 @@ def one_thread(monkeypatch):
 def predicted(data_set, model, out, *options):
     """Run the command and return what it printed."""
     words = ["predict", str(data_set), "--model", str(model), "--out", str(out), *options]
+    words += ["--threads", "1"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output + repr(done.exception)
     return done.output
@@ -128,7 +129,7 @@ def logits_and_labels(model, images, **settings):
     from napari_mamamia.segmentation import nnunet_engine, nnunet_load
 
     case = run_job(load_case(run_job(open_data_set(images)).data_set.case("PH_901")))
-    chosen = EngineSettings(step=1.0, mirroring=False, **settings)
+    chosen = EngineSettings(step=1.0, mirroring=False, threads=1, **settings)
     engine = run_job(nnunet_load.load_nnunet(recognise_model(model), chosen))
     kept = []
     export = nnunet_engine.export_labels
@@ -143,8 +144,21 @@ def logits_and_labels(model, images, **settings):
     return kept[0], result.labels
 
 
+@pytest.fixture(scope="module")
+def exact_once():
+    """Return what gives the exact outputs and labels of the corner, computed once."""
+    kept = {}
+
+    def exact(model, images):
+        if model not in kept:
+            kept[model] = logits_and_labels(model, images)
+        return kept[model]
+
+    return exact
+
+
 @pytest.mark.real
-def test_openvino_differs_only_where_the_classes_tie(corner, tmp_path):
+def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_path):
     pytest.importorskip("openvino")
     from napari_mamamia.segmentation.nnunet_compare import agreement
 
@@ -152,7 +166,7 @@ def test_openvino_differs_only_where_the_classes_tie(corner, tmp_path):
     predicted(images, model, tmp_path / "out", *ONE_PASS, "--backend", "openvino")
     found = parameters(tmp_path / "out" / "PH_901.json")
     assert (found["backend"], found["precision"]) == ("openvino", "fp32")
-    exact, labels = logits_and_labels(model, images)
+    exact, labels = exact_once(model, images)
     other, same = logits_and_labels(model, images, backend="openvino")
     compared = agreement(exact, other)
     assert compared.only_ties
@@ -163,14 +177,14 @@ def test_openvino_differs_only_where_the_classes_tie(corner, tmp_path):
 
 
 @pytest.mark.real
-def test_fast_is_close_and_said(corner, tmp_path):
+def test_fast_is_close_and_said(corner, exact_once, tmp_path):
     pytest.importorskip("openvino")
     model, images = corner
     said = predicted(images, model, tmp_path / "out", *ONE_PASS, "--fast")
     found = parameters(tmp_path / "out" / "PH_901.json")
     assert (found["backend"], found["precision"]) == ("openvino", "bf16")
     assert "in bf16: single voxels at the edge may differ" in said
-    _, exact = logits_and_labels(model, images)
+    _, exact = exact_once(model, images)
     fast = mask(tmp_path / "out" / "PH_901.nii.gz")
     assert dice(exact > 0, fast > 0) >= 0.99
     assert 0 < np.count_nonzero(exact != fast) < 0.02 * np.count_nonzero(exact)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from napari_mamamia.cli import predicting
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.volumes import read_labels
@@ -125,12 +126,13 @@ def test_votes_of_the_weight_free_model_and_a_trained_one_are_kept_by_name(
 
 def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares(added, tmp_path):
     def key(wanted, rule=FusionRule.MEAN, **choices):
-        chosen = RunChoices(threads=1, **choices)
+        chosen = RunChoices(**{"threads": 1, **choices})
         return choice_of(open_models(wanted, rule, chosen, EngineHost())).key
 
     first = key(["a", "b"])
     segmenter = open_models(["a", "b"], FusionRule.MEAN, RunChoices(threads=1), EngineHost())
     assert choice_of(segmenter_of(choice_of(segmenter))).key == first
+    assert key(["a", "b"], threads=2) == first
     assert key(["a", "b"], FusionRule.MAJORITY) != first
     assert key(["a", "b"], step=0.75) != first
     assert key(["a", "b"], limit_s=60.0) != first
@@ -178,9 +180,10 @@ def test_one_model_under_two_names_is_refused(small_data_set, added, tmp_path):
 
 def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, added, tmp_path):
     large, small = added
-    remember_pace(large.card, EngineSettings(), Pace(1000.0, 0.0))
-    remember_pace(small.card, EngineSettings(), Pace(0.001, 0.0))
-    words = ("--model", "a", "--time-limit", 20, "--case", "A_1", "--out", tmp_path / "out")
+    remember_pace(large.card, EngineSettings(threads=1), Pace(1000.0, 0.0))
+    remember_pace(small.card, EngineSettings(threads=1), Pace(0.001, 0.0))
+    words = ("--model", "a", "--time-limit", 20, "--threads", 1, "--case", "A_1")
+    words += ("--out", tmp_path / "out")
     done = mamamia("predict", small_data_set, *words)
     assert done.exit_code == 3
     assert "a should take at most 20 s, but is estimated at" in done.output
@@ -203,6 +206,29 @@ def test_the_list_says_what_each_model_is_and_how_to_add_one(added):
 def test_adding_says_how_the_model_is_used(added):
     said = mamamia("models", "add", added[0].card.path, "--name", "my own").output
     assert "mamamia predict DATASET --model 'my own' --out DIR" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "workers", "scheduler", "threads"),
+    [
+        (None, 0, "", 7),
+        (None, 2, "", 3),
+        (None, 20, "", 1),
+        (None, 0, "tcp://a:1", None),
+        (5, 2, "", 5),
+    ],
+)
+def test_networks_use_every_core_but_one_shared_among_workers(
+    given, workers, scheduler, threads, monkeypatch
+):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    chosen = predicting._on_threads(RunChoices(), given, ["a"], workers, scheduler)
+    assert chosen.threads == threads
+
+
+def test_threads_for_a_model_that_has_no_network_are_refused(small_data_set, tmp_path):
+    words = ("predict", small_data_set, "--threads", 2, "--out", tmp_path / "out")
+    assert "--threads 2 is for trained models" in mamamia(*words).line
 
 
 def test_the_help_names_every_published_pipeline():

@@ -376,3 +376,26 @@ def test_every_name_in_the_lists_is_a_plain_class_of_monai():
         assert issubclass(getattr(monai.transforms, name), monai.transforms.LazyTransform), name
     for name in NETWORKS:
         assert issubclass(getattr(monai.networks.nets, name), torch.nn.Module), name
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("roi_size", [10**9] * 3), ("roi_size", float("inf")), ("sigma_scale", float("nan")),
+     ("cval", float("inf")), ("overlap", float("nan"))],
+)  # fmt: skip
+def test_windows_with_numbers_that_cannot_be_are_refused(whole, tmp_path, key, value):
+    inference = config()
+    inference["inferer"][key] = value
+    card = recognise_model(bundle_with(whole, tmp_path / "b", inference))
+    assert any("inferer should have roi_size" in said for said in card.missing)
+
+
+def test_weights_that_are_a_link_to_a_text_are_refused_without_its_words(whole, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("root:x:0:0\n" * 10)
+    bundle = bundle_with(whole, tmp_path / "b", config())
+    (bundle / "models" / "model.pt").unlink()
+    (bundle / "models" / "model.pt").symlink_to(secret)
+    with pytest.raises(ModelError) as refused:
+        run_job(load_engine(recognise_model(bundle), EngineSettings(threads=1)))
+    assert "root:" not in str(refused.value)

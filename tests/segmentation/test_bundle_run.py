@@ -224,3 +224,36 @@ def test_the_command_line_adds_shows_and_runs_a_bundle(
     assert np.array_equal(image.affine, source.affine)
     kept = json.loads((out / "A_1.json").read_text())
     assert recognise_model(bundle).sha256 in json.dumps(kept)
+
+
+@pytest.mark.parametrize("steps", ["as they are", "padded", "cells kept whole"])
+def test_windows_from_the_configs_are_the_loaded_bundles(steps, tmp_path):
+    from napari_mamamia.segmentation.bundle_cost import tiles_of_bundle
+
+    inference = config()
+    before = inference["preprocessing"]["transforms"]
+    if steps == "padded":
+        before.append({"_target_": "SpatialPadd", "keys": "image", "spatial_size": [40, 16, 60]})
+    if steps == "cells kept whole":
+        (spacing,) = [step for step in before if step["_target_"] == "Spacingd"]
+        spacing["scale_extent"] = True
+    card = recognise_model(write_bundle(tmp_path / "b", inference))
+    engine = run_job(load_engine(card, EngineSettings(threads=1)))
+    for grid in (oblique_grid(), oblique_grid((31, 64, 57))):
+        assert tiles_of_bundle(card, EngineSettings(threads=1), grid) == engine.plan(grid)
+    engine.close()
+
+
+@pytest.mark.parametrize("what", ["a step that only MONAI knows", "the whole volume at once"])
+def test_windows_that_the_configs_do_not_tell_are_not_guessed(what, tmp_path):
+    from napari_mamamia.segmentation.bundle_cost import tiles_of_bundle
+
+    inference = config()
+    if what.startswith("a step"):
+        step = {"_target_": "Resized", "keys": "image", "spatial_size": [16, 16, 16]}
+        inference["preprocessing"]["transforms"].append(step)
+    else:
+        inference["inferer"] = {"_target_": "SimpleInferer"}
+    card = recognise_model(write_bundle(tmp_path / "b", inference))
+    assert card.usable
+    assert tiles_of_bundle(card, EngineSettings(), oblique_grid()) is None

@@ -169,16 +169,110 @@ def test_expressions_and_guards_of_an_exported_file_are_never_evaluated(program,
     assert not mark.exists()
 
 
-class _Writes(torch.nn.Module):
+class _Same(torch.nn.Module):
     def forward(self, x):
-        torch.save(x, "somewhere")
         return x
 
 
-def test_torchscript_that_names_an_operator_for_files_is_not_opened(tmp_path):
-    folder = made.recipe(tmp_path / "m")
-    made.scripted(_Writes(), folder / "net.pt")
+def rewritten(source, target, change):
+    """Write a zip again; `change` gets each member's name and bytes."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            new.writestr(*change(name, old.read(name)))
+    return target
+
+
+def calling(tmp_path, call, name=lambda name: name):
+    """Return a TorchScript file whose code has one more line, its members renamed."""
+    plain = made.scripted(_Same(), tmp_path / "plain.pt")
+
+    def change(member, data):
+        if member.endswith(".py"):
+            before, found, after = data.rpartition(b"    return ")
+            data = before + f"    _0 = {call}\n".encode() + found + after
+            member = name(member)
+        return member, data
+
+    return rewritten(plain, tmp_path / "net.pt", change)
+
+
+SAVE = 'torch.save(x, "FILE")'
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (SAVE, str),
+        ('ops.aten.save(x, "FILE")', str),
+        ('(torch.save # no call\n    (x, "FILE"))', str),
+        (SAVE, lambda name: name.replace("/code/", "/CODE/")),
+        (SAVE, lambda name: name.replace(".py", ".PY")),
+    ],
+    ids=["plain", "operator", "comment between", "folder in upper case", "suffix in upper case"],
+)
+@pytest.mark.parametrize("place", ["alone", "bundle"])
+def test_torchscript_that_names_an_operator_for_files_is_not_opened(call, name, place, tmp_path):
+    from napari_mamamia.segmentation.bundle_network import load_network
+    from napari_mamamia.segmentation.network_script import read_script
+
+    mark = tmp_path / "was-here"
+    file = calling(tmp_path, call.replace("FILE", str(mark)), name)
+    read = read_script
+    if place == "bundle":
+        pytest.importorskip("monai")
+        file = file.rename(tmp_path / "model.ts")
+        read = lambda path: load_network(path, None, "here")  # noqa: E731
     with pytest.raises(ModelError, match=r"calls torch\.save: it was not opened"):
+        read(file)
+    torch.jit.load(str(file))(torch.zeros(2))  # the trap is real
+    assert mark.exists()
+
+
+def test_torchscript_with_foreign_classes_or_of_an_old_form_is_not_opened(tmp_path):
+    from napari_mamamia.segmentation import network_script
+
+    made_up = calling(tmp_path, 'torch.classes.dist_rpc.WorkerInfo("a", 1)')
+    with pytest.raises(ModelError, match="calls classes of dist_rpc: it was not opened"):
+        network_script.read_script(made_up)
+    with zipfile.ZipFile(made_up, "a") as archive:
+        top = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{top}/Model.json", "{}")
+    with pytest.raises(ModelError, match=r"the form of torch before 1\.1"):
+        network_script.read_script(made_up)
+
+
+@pytest.mark.parametrize("name", ["net.pt", "net.pt2"])
+def test_a_network_that_unpacks_to_much_more_than_it_is_is_not_opened(name, program, tmp_path):
+    folder = made.recipe(tmp_path / "m")
+    source = program if name == "net.pt2" else made.scripted(_Same(), tmp_path / "plain.pt")
+    (folder / name).write_bytes(source.read_bytes())
+    with zipfile.ZipFile(folder / name, "a", zipfile.ZIP_DEFLATED) as archive:
+        top = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{top}/code/bomb.py", bytes(80 * 2**20))
+    with pytest.raises(ModelError, match=r"but would unpack to 0\.08 GB"):
+        load(folder)
+
+
+@pytest.mark.parametrize("header", [{"__metadata__": {"mamamia_network": "[" * 200_000}}, None])
+def test_a_safetensors_header_that_promises_or_nests_too_much_is_refused(header, tmp_path):
+    if header is None:  # ten gigabytes of numbers in a file of some bytes
+        header = {"a": {"dtype": "F32", "shape": [50_000, 50_000], "data_offsets": [0, 10**10]}}
+    text = json.dumps(header).encode()
+    folder = made.recipe(tmp_path / "m", made.section(architecture=made.unet_architecture()))
+    if "__metadata__" in header:
+        (folder / "mamamia_model.json").unlink()
+    (folder / "net.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(100))
+    with pytest.raises(ModelError, match="should be"):
+        load(folder)
+
+
+def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp_path):
+    folder = placed(graph, tmp_path / "m")
+    model = onnx.load(folder / "net.onnx")
+    del model.graph.initializer[0].dims[:]
+    model.graph.initializer[0].dims.extend([50_000, 50_000])  # ten gigabytes in single precision
+    (folder / "net.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"ONNX Runtime .* should open"):
         load(folder)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,14 @@ from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.nnunet_plans import read_plans
+from napari_mamamia.segmentation.recipe import Recipe
 from napari_mamamia.segmentation.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
+
+from napari_mamamia.segmentation.nnunet_checkpoint import load_checkpoint  # noqa: E402
 
 GRID = Grid((16, 16, 16), np.eye(4))
 
@@ -192,3 +197,112 @@ def test_a_graphics_card_that_is_not_there_is_refused(made, tmp_path):
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ModelError):
         EngineSettings(**wrong)
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("patch_size", [16, 0, 16], "a patch should have 2 or 3 extents"),
+        ("patch_size", [16, 16, 10**9], "a patch should have 2 or 3 extents"),
+        ("patch_size", [16, INFINITE, 16], "should describe 3d_fullres"),
+        ("spacing", [NAN, 1, 1], "the spacing should be 3 numbers"),
+        ("spacing", [1e-9, 1, 1], "the spacing should be 3 numbers"),
+        ("spacing", [1, 1], "the spacing should be 3 numbers"),
+        ("previous_stage", "/../../elsewhere", "could lead to another folder"),
+    ],
+)
+def test_plans_with_numbers_or_names_that_cannot_be_are_refused(made, key, value, said):
+    plans = made.plans_of(made.Spec())
+    plans["configurations"]["made_parent"][key] = value
+    dataset = json.dumps(made.dataset_of(made.Spec()))
+    with pytest.raises(ModelError, match=said):
+        read_plans(json.dumps(plans), dataset, "3d_fullres", "here")
+
+
+def test_plans_that_are_nested_deeply_are_refused():
+    deep = "[" * 200_000
+    with pytest.raises(ModelError, match="should be JSON"):
+        read_plans(deep, deep, "3d_fullres", "here")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../other.pth", "..", "a/b.pth", "C:\\x.pth"])
+def test_a_checkpoint_outside_its_folds_folder_is_refused(name):
+    with pytest.raises(ModelError, match="the name of a file in a fold's folder"):
+        Recipe(checkpoint=name).settings(EngineSettings())
+
+
+def test_a_checkpoint_that_unpacks_to_much_more_than_it_is_is_not_opened(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec())
+    file = root / "fold_0" / "checkpoint_final.pth"
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data/bomb", bytes(80 * 2**20))
+    assert file.stat().st_size < 2**20
+    with pytest.raises(ModelError, match=r"but would unpack to 0\.08 GB"):
+        load_checkpoint(file)
+
+
+def test_mirroring_axes_that_a_model_cannot_have_are_refused(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec(mirror=(0, 7)))
+    with pytest.raises(ModelError, match="mirroring axes 0 to 2"):
+        load_checkpoint(root / "fold_0" / "checkpoint_final.pth")
+
+
+@pytest.mark.parametrize("name", ["plans.json", "LICENSE"])
+def test_a_text_that_is_a_link_out_of_the_model_is_not_read(made, tmp_path, name):
+    root = made.write_model(tmp_path, made.Spec())
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the user's own words")
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to(secret)
+    with pytest.raises(ModelError, match=f"{name} should be a file of the model, but is a link"):
+        recognise_model(root)
+
+
+def test_links_into_the_cache_of_huggingface_hub_are_followed(made, tmp_path):
+    root = made.write_model(tmp_path / "made", made.Spec())
+    snapshot = tmp_path / "models--a--b" / "snapshots" / "0f" / root.name
+    for file in sorted(root.rglob("*.*")):
+        if file.is_file():
+            blob = tmp_path / "models--a--b" / "blobs" / file.name
+            blob.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(blob)
+            link = snapshot / file.relative_to(root)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(blob)
+    card = recognise_model(snapshot)
+    assert card.usable
+    assert card.folds == ("0",)
+
+
+def test_a_checkpoint_with_any_bytes_changed_is_read_or_refused(made, tmp_path):
+    file = made.write_model(tmp_path, made.Spec()) / "fold_0" / "checkpoint_final.pth"
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    pickled = next(name for name in members if name.endswith("data.pkl"))
+    rng, refused = np.random.default_rng(5), 0
+    for _ in range(150):
+        data = bytearray(members[pickled])
+        for place in rng.integers(0, len(data), 3):
+            data[place] = rng.integers(0, 256)
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, kept in members.items():
+                archive.writestr(name, bytes(data) if name == pickled else kept)
+        try:
+            load_checkpoint(file)
+        except ModelError:
+            refused += 1
+    assert refused > 50
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"root:x:0:0\n" * 10, b"\x80\x02" + bytes(40), b"PK\x03\x04"]
+)
+def test_a_checkpoint_that_is_something_else_is_refused_without_its_words(text, tmp_path):
+    file = tmp_path / "checkpoint_final.pth"
+    file.write_bytes(text)
+    with pytest.raises(ModelError) as refused:
+        load_checkpoint(file)
+    assert "root:" not in str(refused.value)

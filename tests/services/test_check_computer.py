@@ -122,3 +122,13 @@ def test_a_check_needs_neither_torch_nor_napari(monkeypatch):
     checked = run_job(service.check_computer())
     assert checked.all_ok
     assert "networks cannot run" in service.check_text(checked)
+
+
+def test_every_extra_that_somebody_can_install_is_named():
+    import tomllib
+
+    read = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    names = set(read["project"]["optional-dependencies"])
+    found = {finding.name for finding in computer_facts.extras()}
+    no_part_of_it = {"all", "pyqt6", "pyside6", "test", "lint", "bench"}
+    assert found == {f"extra [{name}]" for name in names - no_part_of_it}

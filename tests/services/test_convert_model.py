@@ -425,3 +425,34 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next_one_and_nothing_el
     assert all((folder / "plans.json").exists() for folder in kept)
     job.close()
     other.close()
+
+
+@pytest.mark.parametrize("where", ["name of a zip", "first stage", "licence"])
+def test_a_model_cannot_make_its_conversion_write_or_copy_elsewhere(root, tmp_path, where):
+    out = tmp_path / "inner" / "place" / "new"
+    plans = json.loads((root / "plans.json").read_text())
+    model, said = root, "leads out of its folder"
+    if where == "licence":
+        (tmp_path / "secret").write_text("private")
+        (root / "LICENSE").symlink_to(tmp_path / "secret")
+    elif where == "first stage":
+        plans["configurations"]["made_parent"]["previous_stage"] = "/../../../escaped"
+        said = "could lead to another folder"
+    else:
+        plans["dataset_name"] = "../../escaped"
+        plans["configurations"] = {"3d_fullres": plans["configurations"]["made_parent"]}
+    (root / "plans.json").write_text(json.dumps(plans))
+    if where == "name of a zip":
+        model = tmp_path / "model.zip"
+        with zipfile.ZipFile(model, "w") as archive:
+            for file in root.rglob("*.*"):
+                if file.is_file():
+                    archive.write(file, file.relative_to(root))
+        run_job(convert_model(model, out))
+        assert [folder.name for folder in out.iterdir()] == ["_.._escaped_3d_fullres"]
+    else:
+        with pytest.raises(ModelError, match=said):
+            run_job(convert_model(model, out))
+        assert not out.exists()
+    assert not list(tmp_path.rglob("escaped*"))
+    assert not [file for file in tmp_path.rglob("LICENSE") if not file.is_symlink()]

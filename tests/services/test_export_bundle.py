@@ -428,6 +428,17 @@ def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path
     assert summary.problems == ()  # the bundle is sound without the case
 
 
+def test_an_export_without_a_case_packs_no_submission(opened, expert, tmp_path, monkeypatch):
+    def full(array, grid, path, *, overwrite):
+        raise SaveError(f"expected to save {path}, but No space left on device: free some")
+
+    monkeypatch.setattr(export_writer, "write_volume_job", full)
+    wanted = (ExportFormat.CHALLENGE, ExportFormat.NNUNET, ExportFormat.BIDS)
+    summary = export(opened, tmp_path / "out", expert, formats=wanted, n_channels=2)
+    assert len(summary.failures) == 3
+    assert names_below(tmp_path / "out") == ["manifest.json", "run.json"]
+
+
 def test_a_cancelled_export_has_no_manifest_and_no_half_case(opened, expert, tmp_path):
     out = tmp_path / "out"
     job = export_bundle(opened, ExportSettings((MaskFolder(expert),)), out)

@@ -170,6 +170,19 @@ def test_a_prediction_never_replaces_a_file_unasked(opened, case, tmp_path):
     assert target.read_bytes() == b"an expert's work"
 
 
+def test_a_prediction_that_is_stopped_before_its_provenance_leaves_no_mask(
+    opened, case, tmp_path, monkeypatch
+):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("napari_mamamia.services.predict.write_provenance", stopped)
+    prediction = run_job(predict_case(case, segmenter_named("kinetic")))
+    with pytest.raises(KeyboardInterrupt):
+        run_job(save_prediction(prediction, case, tmp_path / "A_1.nii.gz"))
+    assert list(tmp_path.glob("*.nii.gz")) == []
+
+
 def test_every_case_of_either_folder_has_a_row_with_its_status(small_data_set, tmp_path):
     reference, prediction = expert(small_data_set), tmp_path / "prediction"
     shutil.copytree(reference, prediction)

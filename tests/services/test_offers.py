@@ -1,7 +1,9 @@
 """Other models that would fit: tiles from plans, times by hand, the error that names them."""
 
 import importlib.util
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from napari_mamamia.segmentation.recipe import Recipe
 from napari_mamamia.segmentation.registry import (
     add_model,
     default_registry,
+    model_recipe,
     set_recipe,
 )
 from napari_mamamia.segmentation.weights import recognise_model
@@ -182,3 +185,52 @@ def test_nothing_of_it_needs_torch(added):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == f"['kinetic', '{entry.name}'] False", done.stderr
+
+
+def described(folder, **network):
+    """Write a network of which only the recipe is read: a safetensors file of no weights."""
+    folder.mkdir()
+    plain = _MADE.plans_of(Spec())["configurations"]["made_parent"]["architecture"]
+    section = {"channels": ["a", "b"], "labels": {"tumour": 1}, "output": "logits"}
+    section |= {"patch": [16, 16, 16], "architecture": plain, **network}
+    recipe = {"format": "napari-mamamia recipe", "version": 1, "network": section}
+    (folder / "mamamia_model.json").write_text(json.dumps(recipe))
+    (folder / "net.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    return folder
+
+
+def test_a_network_in_a_file_is_offered_by_the_tiles_of_its_recipe(tmp_path):
+    folder = described(tmp_path / "net", mirror_axes=[0, 2])
+    entry = run_job(add_model(folder, default_registry(), "net"))
+    assert [o.name for o in offers(case_of(), None, default_registry())] == ["kinetic"]
+    remember_pace(entry.card, EngineSettings(), Pace(0.01, 0.0))
+    # 3 x 4 x 5 tiles as for nnU-Net above, and mirrored copies along two axes: four of each
+    (offer,) = [o for o in offers(case_of(), None, default_registry()) if o.name == "net"]
+    assert offer.seconds == pytest.approx(60 * 4 * 0.01)
+    twice = replace(model_recipe(entry), spacing_mm=(2.0, 2.0, 2.0))
+    set_recipe(entry, twice, default_registry())
+    # 16 x 20 x 24 voxels of 2 mm: 1 x 2 x 2 tiles
+    (offer,) = [o for o in offers(case_of(), None, default_registry()) if o.name == "net"]
+    assert offer.seconds == pytest.approx(4 * 4 * 0.01)
+
+
+def test_a_network_that_cannot_do_what_is_asked_is_not_offered(tmp_path):
+    entry = run_job(add_model(described(tmp_path / "net"), default_registry(), "net"))
+    asked = EngineSettings(accept_trainer=True)
+    remember_pace(entry.card, asked, Pace(0.01, 0.0))
+    names = [o.name for o in offers(case_of(), None, default_registry(), (), asked)]
+    assert names == ["kinetic"]
+
+
+@pytest.mark.parametrize("patch", [(16, 16, 16), (20, 12)])
+@pytest.mark.parametrize("orientation", ["", "SAR"])
+def test_tiles_from_the_recipe_are_the_loaded_networks(patch, orientation, tmp_path):
+    from napari_mamamia.segmentation.network_cost import tiles_of_network
+    from napari_mamamia.segmentation.network_engine import NetworkEngine
+
+    folder = described(tmp_path / "net", patch=list(patch), orientation=orientation)
+    card, settings = recognise_model(folder), EngineSettings(step=0.7)
+    turned = np.array([[0, 0, 1.4, 3], [-0.8, 0, 0, 5], [0, 1.1, 0, 7], [0, 0, 0, 1.0]])
+    grid = Grid((21, 33, 40), turned)
+    engine = NetworkEngine(card, card.network, settings, None)
+    assert tiles_of_network(card, settings, grid) == engine.plan(grid)

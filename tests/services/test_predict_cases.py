@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_mamamia.core.errors import ModelError, SaveConflictError
+from napari_mamamia.core.errors import MissingExtraError, ModelError, SaveConflictError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.provenance import read_provenance
 from napari_mamamia.io.volumes import read_labels
@@ -68,6 +68,20 @@ def test_masks_and_what_made_them_are_written(opened, model, tmp_path):
     tiles = [step.fraction for step in seen if ": tile" in step.text]
     assert tiles == sorted(tiles)
     assert seen[-1].fraction == 1.0
+
+
+@pytest.mark.parametrize(("missing", "backend"), [("torch", "torch"), ("openvino", "openvino")])
+def test_what_is_not_installed_is_one_error_before_anything_is_written(
+    opened, model, tmp_path, monkeypatch, missing, backend
+):
+    segmenter = trained(model, backend=backend)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == missing else found(name)
+    )
+    with pytest.raises(MissingExtraError, match=missing):
+        run_job(predict_data_set(opened, segmenter, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_case_that_cannot_be_predicted_costs_one_row(opened, model, small_data_set, tmp_path):

@@ -94,6 +94,17 @@ def rows_of(path):
         return list(csv.DictReader(stream))
 
 
+def numbers_in(path):
+    """All numbers of a table but the seconds, row by row; nan for words and empty cells."""
+    found = []
+    for row in rows_of(path):
+        row.pop("seconds")
+        cells = (text.replace(".", "").replace("-", "").replace("e", "") for text in row.values())
+        pairs = zip(row.values(), cells, strict=True)
+        found.append([float(text) if digits.isdigit() else math.nan for text, digits in pairs])
+    return np.array(found)
+
+
 def test_a_failed_case_is_one_row_and_the_exit_code_3(written):
     out, done = written
     assert done.exit_code == 3, done.output
@@ -169,6 +180,42 @@ def test_a_folder_that_holds_results_is_refused_and_resumed_only_for_the_same_ru
     )
     assert "1 case(s) were there already" in again.output
     assert (out / "images" / "A_1" / "A_1_0000.nii.gz").stat().st_mtime_ns == before
+
+
+def test_two_workers_write_the_files_of_this_process(written, data_set, tmp_path):
+    out, _ = written
+    words = ["register", str(data_set), "--out", str(tmp_path / "two"), "--transform", "rigid"]
+    done = CliRunner().invoke(app, [*words, "--workers", "2"])
+    assert done.exit_code == 3, done.output
+    for index in range(3):
+        name = f"images/A_1/A_1_{index:04d}.nii.gz"
+        assert (tmp_path / "two" / name).read_bytes() == (out / name).read_bytes()
+    ours, theirs = (numbers_in(folder / "registration.csv") for folder in (out, tmp_path / "two"))
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)  # NumPy's sums depend on its threads
+
+
+def test_a_case_beyond_the_time_limit_is_named_and_leaves_nothing(data_set, tmp_path):
+    words = ["register", str(data_set), "--out", str(tmp_path / "out"), "--case", "A_1"]
+    done = CliRunner().invoke(app, [*words, "--time-limit", "0.01"])
+    assert done.exit_code == 3, done.output
+    (row,) = rows_of(tmp_path / "out" / "registration.csv")
+    assert (row["case_id"], row["status"]) == ("A_1", "failed")
+    assert "time limit of 0.01 s" in row["reason"]
+    assert not (tmp_path / "out" / "images").exists()
+
+
+def test_the_interpolation_that_was_asked_for_stands_in_the_provenance(written, data_set, tmp_path):
+    out, _ = written
+    note = json.loads((out / "registration" / "A_1.json").read_text())
+    assert note["settings"]["interpolation"] == "bspline"
+    assert note["method"].endswith("cubic B-spline interpolation")
+    words = ["register", str(data_set), "--out", str(tmp_path / "out"), "--case", "A_1"]
+    words += ["--transform", "rigid", "--interpolation", "linear"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    note = json.loads((tmp_path / "out" / "registration" / "A_1.json").read_text())
+    assert note["settings"]["interpolation"] == "linear"
+    assert note["method"].endswith("linear interpolation")
 
 
 def test_the_data_set_itself_is_never_written_into(data_set):

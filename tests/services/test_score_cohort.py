@@ -17,6 +17,7 @@ from napari_mamamia.services.score import score_folders
 from napari_mamamia.services.score_models import PredictionFolder, prediction_folder, score_models
 from napari_mamamia.services.score_settings import ScoreSettings
 from napari_mamamia.services.score_table import score_table
+from napari_mamamia.services.score_text import cohort_lines
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -76,6 +77,8 @@ def test_a_missing_prediction_counts_as_an_empty_one_under_clinical(folders):
     assert task1["ranking_score"] == pytest.approx((performance + fairness) / 2, abs=1e-15)
     assert task1["reasons"] == {}
     assert not summary.all_ok
+    text = "  1 case(s) without a prediction file count as empty predictions"
+    assert text in cohort_lines(summary.model)
 
 
 def test_a_missing_prediction_is_left_out_under_official_code_and_distances_are_voxels(folders):

@@ -224,6 +224,13 @@ def test_an_outline_of_few_voxels_is_kept_whole_and_grows_a_little(voxels):
     assert np.count_nonzero(mask) < 100
 
 
+def test_a_wide_outline_of_voxels_coarser_than_the_tolerance_is_not_called_narrow():
+    # every voxel of 2 mm lies deeper than 1.5 mm: the outline is 18 mm wide
+    coarse = sphere((9, 24, 24), (4.0, 2.0, 2.0), 9)
+    _, result = grown(case_of(coarse, (4.0, 2.0, 2.0)), [outline(coarse, 4)])
+    assert not any("narrower" in note for note in result.notes)
+
+
 def test_an_outline_at_the_border_does_not_wrap_round():
     ball = sphere((15, 40, 40), (2.0, 1.0, 1.0), 9, (0, 20, 2))
     mask, _ = grown(case_of(ball), [outline(ball, 0)])

@@ -165,7 +165,7 @@ def test_with_the_agreement_shown_the_lesion_key_goes_to_the_next_error_and_shif
 
 
 def test_without_the_agreement_the_lesion_key_goes_to_the_tumour(qtbot, compared):
-    compared.scene.go_to((0, 0, 0))
+    compared.scene.view.go_to((0, 0, 0))
     key(compared, "lesion")
     qtbot.waitUntil(lambda: voxel_on_screen(compared)[0] in (2, 3))
     assert not compared.reviewing.is_on

@@ -87,7 +87,7 @@ def test_a_phase_that_is_not_read_yet_says_so(scene, text, viewer, case):
 def test_a_subtraction_is_named_as_one(scene, text, viewer, case):
     scene.show_case(case, (0, 1))
     array = np.zeros(case.grid.shape, np.float32)
-    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=2), array, (0.0, 1.0))
+    scene.overlays.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=2), array, (0.0, 1.0))
     assert shown(viewer)["phase"] == "phase 2 − phase 0 · 180 s"
 
 
@@ -151,7 +151,7 @@ def test_a_drag_with_the_left_button_leaves_the_window_alone(viewer, image):
 
 def test_a_drag_acts_on_the_subtraction_where_that_is_shown(viewer, image, scene, case):
     array = np.zeros(case.grid.shape, np.float32)
-    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=1), array, (0.0, 10.0))
+    scene.overlays.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=1), array, (0.0, 10.0))
     drag(viewer, (50, 50), (450, 50))
     assert tuple(scene.layer(Role.SUBTRACTION).contrast_limits) == pytest.approx((-5.0, 15.0))
     assert tuple(image.contrast_limits) == (100.0, 300.0)

@@ -69,7 +69,7 @@ def find(dock, name):
 def choose(qtbot, dock, kind):
     page = dock.kinetics_page
     page.maps.setCurrentIndex(page.maps.findData(kind))
-    maps = dock.kinetic_map
+    maps = dock.kinetics.map
     qtbot.waitUntil(lambda: maps.shown is not None and maps.shown.kind is kind and maps.is_full)
     return dock.scene.layer(Role.MAP)
 
@@ -81,7 +81,7 @@ def test_without_a_case_the_page_says_what_is_missing(dock):
 
 def test_the_key_shows_the_map_over_the_image_and_takes_it_away(qtbot, kinetics, viewer):
     press(viewer, "K")
-    qtbot.waitUntil(lambda: kinetics.kinetic_map.is_full)
+    qtbot.waitUntil(lambda: kinetics.kinetics.map.is_full)
     layer = kinetics.scene.layer(Role.MAP)
     assert kinetics.kinetics_page.maps.currentData() is MapKind.PE
     assert kinetics.scene.layer(Role.PHASE).visible
@@ -112,14 +112,14 @@ def test_a_map_follows_another_choice_and_the_cover(qtbot, kinetics):
 
 
 def test_the_visible_slice_is_there_before_the_whole_volume(qtbot, kinetics):
-    maps = kinetics.kinetic_map
+    maps = kinetics.kinetics.map
     go = threading.Event()
     maps._services = replace(maps._services, fill_map=lambda *_: held(go))
-    kinetics.scene.go_to((3, 9, 12))
+    kinetics.scene.view.go_to((3, 9, 12))
     maps.show(MapKind.PEAK)
     qtbot.waitUntil(lambda: maps.shown is not None)
     np.testing.assert_allclose(maps.shown.array[3, 8:12, 10:16], 180.0)
-    kinetics.scene.go_to((2, 9, 12))
+    kinetics.scene.view.go_to((2, 9, 12))
     np.testing.assert_allclose(maps.shown.array[2, 8:12, 10:16], 180.0)
     assert not maps.is_full
     go.set()
@@ -130,13 +130,13 @@ def test_another_case_starts_without_a_map(qtbot, kinetics, viewer):
     press(viewer, "N")
     qtbot.waitUntil(lambda: kinetics.session.case_id == "A_2")
     assert kinetics.scene.layer(Role.MAP) is None
-    assert kinetics.kinetic_map.shown is None
+    assert kinetics.kinetics.map.shown is None
 
 
 def test_a_deleted_map_is_off(qtbot, kinetics):
     layer = choose(qtbot, kinetics, MapKind.PE)
     kinetics.viewer.layers.remove(layer)
-    assert kinetics.kinetic_map.shown is None
+    assert kinetics.kinetics.map.shown is None
     assert kinetics.kinetics_page.maps.currentData() is None
 
 
@@ -174,15 +174,15 @@ def test_ftv_is_counted_in_the_box_that_was_drawn_less_what_is_omitted(qtbot, ki
     value = find(kinetics, "kinetics_ftv")
     qtbot.waitUntil(lambda: "0.43 cc" in value.text())
     find(kinetics, "kinetics_ftv_box").click()
-    assert kinetics.ftv_box.is_waiting
-    kinetics.ftv_box.set_mode("")
-    kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (6, 20, 13))))  # half of the blob
+    assert kinetics.kinetics.ftv_box.is_waiting
+    kinetics.kinetics.ftv_box.set_mode("")
+    kinetics.kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (6, 20, 13))))  # half of the blob
     qtbot.waitUntil(lambda: "0.22 cc" in value.text())
     assert "box that you drew" in find(kinetics, "kinetics_ftv_region").text()
     find(kinetics, "kinetics_ftv_omit").click()
-    kinetics.ftv_box.set_mode("")
+    kinetics.kinetics.ftv_box.set_mode("")
     # one plane of 4 x 3 voxels is left, whose corners have three neighbours only: 8 voxels
-    kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (3, 20, 13))))
+    kinetics.kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (3, 20, 13))))
     qtbot.waitUntil(lambda: "0.07 cc" in value.text())
     find(kinetics, "kinetics_ftv_mask").click()
     qtbot.waitUntil(lambda: "0.43 cc" in value.text())
@@ -229,7 +229,7 @@ def test_without_times_slopes_are_refused_and_the_axis_counts_phases(qtbot, dock
     qtbot.waitUntil(lambda: "type the times in" in page.map_text.text())
     assert page.maps.currentData() is None
     assert dock.scene.layer(Role.MAP) is None
-    plot = dock.curves_flow.plot()
+    plot = dock.kinetics.curves.plot()
     assert plot.x_label == "phase (acquisition times unknown)"
     assert "no acquisition times are known" in plot.warning
 
@@ -242,8 +242,8 @@ def curves(qtbot, kinetics):
     kinetics.results.show_curves()
     kinetics.results.show()
     qtbot.addWidget(kinetics.results)
-    kinetics.curves_flow.refresh_mask()
-    qtbot.waitUntil(lambda: len(kinetics.curves_flow.plot().lines) == 1)
+    kinetics.kinetics.curves.refresh_mask()
+    qtbot.waitUntil(lambda: len(kinetics.kinetics.curves.plot().lines) == 1)
     return kinetics
 
 
@@ -259,7 +259,7 @@ def point_at(dock, voxel):
 
 
 def test_the_curve_of_the_mask_is_drawn_against_seconds(curves):
-    plot = curves.curves_flow.plot()
+    plot = curves.kinetics.curves.plot()
     assert plot.x_label == "time since the start of phase 0 (s)"
     assert plot.lines[0].percent == (0.0, 150.0, 180.0, 120.0)
     assert plot.lines[0].classes == "fast, washout (W)"
@@ -269,16 +269,16 @@ def test_the_curve_of_the_mask_is_drawn_against_seconds(curves):
 def test_the_curve_follows_the_pointer(qtbot, curves):
     curves.results.curves.patch.setChecked(False)
     point_at(curves, (3, 9, 12))
-    qtbot.waitUntil(lambda: len(curves.curves_flow.plot().lines) == 2)
-    assert curves.curves_flow.plot().lines[0].percent == (0.0, 150.0, 180.0, 120.0)
-    assert curves.curves_flow.plot().lines[0].name == "voxel at 3, 9, 12"
+    qtbot.waitUntil(lambda: len(curves.kinetics.curves.plot().lines) == 2)
+    assert curves.kinetics.curves.plot().lines[0].percent == (0.0, 150.0, 180.0, 120.0)
+    assert curves.kinetics.curves.plot().lines[0].name == "voxel at 3, 9, 12"
     point_at(curves, (0, 0, 0))
-    qtbot.waitUntil(lambda: curves.curves_flow.plot().lines[0].percent == (0.0,) * 4)
+    qtbot.waitUntil(lambda: curves.kinetics.curves.plot().lines[0].percent == (0.0,) * 4)
 
 
 def test_many_moves_of_the_pointer_cost_one_curve(qtbot, curves):
     calls = []
-    flow = curves.curves_flow
+    flow = curves.kinetics.curves
     known = flow._services
     flow._services = replace(
         known, cursor_curve=lambda *a: calls.append(a) or known.cursor_curve(*a)
@@ -291,7 +291,7 @@ def test_many_moves_of_the_pointer_cost_one_curve(qtbot, curves):
 
 
 def test_regions_are_pinned_renamed_removed(qtbot, curves):
-    flow = curves.curves_flow
+    flow = curves.kinetics.curves
     find(curves.results, "curves_pin").click()
     point_at(curves, (0, 0, 0))
     qtbot.waitUntil(lambda: len(flow.plot().lines) == 3)
@@ -307,12 +307,12 @@ def test_regions_are_pinned_renamed_removed(qtbot, curves):
 
 
 def test_table_and_figure_are_saved(qtbot, curves, tmp_path):
-    curves.curves_flow.save("table", tmp_path / "curves.csv")
+    curves.kinetics.curves.save("table", tmp_path / "curves.csv")
     qtbot.waitUntil(lambda: (tmp_path / "curves.csv").exists())
     lines = (tmp_path / "curves.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "region,n_voxels,phase,time_s,mean_signal,pe_percent"
     assert lines[2] == "reference mask,48,1,100,250,150"
-    curves.curves_flow.save("figure", tmp_path / "curves.png")
+    curves.kinetics.curves.save("figure", tmp_path / "curves.png")
     qtbot.waitUntil(lambda: (tmp_path / "curves.svg").exists(), timeout=30_000)
     assert "time since the start of phase 0 (s)" in (tmp_path / "curves.svg").read_text("utf-8")
 
@@ -320,7 +320,7 @@ def test_table_and_figure_are_saved(qtbot, curves, tmp_path):
 def test_nothing_is_measured_under_the_pointer_while_the_tab_is_out_of_sight(qtbot, kinetics):
     point_at(kinetics, (3, 9, 12))
     qtbot.wait(60)
-    assert kinetics.curves_flow.plot().lines == ()
+    assert kinetics.kinetics.curves.plot().lines == ()
 
 
 @pytest.mark.parametrize(

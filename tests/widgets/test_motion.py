@@ -11,12 +11,14 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.kinetics.registration import PhaseMotion, Registered
+from napari_mamamia.kinetics.registration import Registered
+from napari_mamamia.kinetics.registration_motion import PhaseMotion
 from napari_mamamia.kinetics.registration_quality import Displacement, Fit
 from napari_mamamia.kinetics.registration_settings import RegistrationSettings, Verdict
 from napari_mamamia.services.register_case import RegisteredCase, VolumeChange
 from napari_mamamia.services.show_kinetics import MapKind
 from napari_mamamia.widgets.layers import Role, array_of
+from napari_mamamia.widgets.planes import Layout
 
 TIMES = (0.0, 100.0, 160.0, 460.0)
 BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))
@@ -64,7 +66,7 @@ def motion(qtbot, dock):
         yield Progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
-    dock.motion_flow._services = replace(dock.motion_flow._services, register=register)
+    dock.kinetics.motion._services = replace(dock.kinetics.motion._services, register=register)
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
     dock.show_page("Kinetics")
@@ -77,7 +79,7 @@ def find(dock, name):
 
 def run(qtbot, dock):
     find(dock, "motion_register").click()
-    qtbot.waitUntil(lambda: dock.motion_flow.found is not None)
+    qtbot.waitUntil(lambda: dock.kinetics.motion.found is not None)
 
 
 def test_the_table_shows_each_phase_before_and_after(qtbot, motion):
@@ -107,12 +109,12 @@ def test_registered_phases_are_shown_computed_from_and_named(qtbot, motion, view
     assert array_of(motion.scene.layer(Role.PHASE))[0, 0, 0, 0] == 200
     assert motion.header.case.text() == "A_1 · registered"
     assert viewer.canvas.overlays["mamamia_phase"].text.endswith("\nregistered")
-    assert motion.kinetic_case.case.signal[0, 0, 0, 0] == 200
-    assert motion.kinetic_case.case.times_s == TIMES
+    assert motion.kinetics.case.case.signal[0, 0, 0, 0] == 200
+    assert motion.kinetics.case.case.times_s == TIMES
     page = motion.kinetics_page
     page.has_floor.setChecked(False)
     page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
-    qtbot.waitUntil(lambda: motion.kinetic_map.is_full)
+    qtbot.waitUntil(lambda: motion.kinetics.map.is_full)
     shown = array_of(motion.scene.layer(Role.MAP))
     np.testing.assert_allclose(shown[BLOB], 40.0)  # the phase at 160 s: 280 of 200
 
@@ -140,7 +142,26 @@ def test_back_to_the_original_is_as_before(qtbot, motion, viewer):
 def test_curves_of_registered_phases_carry_it_in_their_names(qtbot, motion):
     run(qtbot, motion)
     find(motion, "motion_use").click()
-    assert motion.curves_flow.plot().title == "A_1 (registered)"
+    assert motion.kinetics.curves.plot().title == "A_1 (registered)"
+
+
+@pytest.mark.parametrize("layout", [Layout.PLANES, Layout.PHASES])
+def test_every_view_says_registered_at_once(qtbot, motion, layout):
+    motion.planes.set_layout(layout)
+    qtbot.waitUntil(lambda: not motion.planes.is_building)
+    run(qtbot, motion)
+    find(motion, "motion_use").click()
+    said = [notes(pane.model) for pane in motion.planes.panes]
+    assert said == [1] * len(said)
+    assert said
+    find(motion, "motion_back").click()
+    assert not any(notes(pane.model) for pane in motion.planes.panes)
+
+
+def notes(model):
+    """How many of the texts on an image end with the note."""
+    texts = (model.canvas.overlays[f"mamamia_{name}"].text for name in ("phase", "plane"))
+    return sum(text.endswith("\nregistered") for text in texts)
 
 
 def test_another_case_forgets_what_was_registered(qtbot, motion):
@@ -149,7 +170,7 @@ def test_another_case_forgets_what_was_registered(qtbot, motion):
     motion.cases_flow.open_neighbour(1)
     qtbot.waitUntil(lambda: motion.session.case_id == "A_2" and motion.session.case.is_loaded)
     assert motion.session.registered is None
-    assert motion.motion_flow.found is None
+    assert motion.kinetics.motion.found is None
     assert motion.header.case.text() == "A_2"
     assert not find(motion, "motion_table").isVisibleTo(motion.kinetics_page)
 
@@ -162,13 +183,13 @@ def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
             yield Progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
-    motion.motion_flow._services = replace(motion.motion_flow._services, register=held)
+    motion.kinetics.motion._services = replace(motion.kinetics.motion._services, register=held)
     find(motion, "motion_register").click()
     assert not find(motion, "motion_register").isEnabled()
     find(motion, "motion_cancel").click()
     assert find(motion, "motion_register").isEnabled()
     assert find(motion, "motion_state").text().startswith("Cancelled")
-    assert motion.motion_flow.found is None
+    assert motion.kinetics.motion.found is None
     go.set()
 
 
@@ -177,7 +198,7 @@ def test_a_failure_says_why_in_the_section(qtbot, motion):
         yield Progress(0, 1)
         raise CaseError("phase 2 of A_1 holds the value 7 everywhere")
 
-    motion.motion_flow._services = replace(motion.motion_flow._services, register=refuse)
+    motion.kinetics.motion._services = replace(motion.kinetics.motion._services, register=refuse)
     find(motion, "motion_register").click()
     qtbot.waitUntil(lambda: "holds the value 7" in find(motion, "motion_state").text())
     assert find(motion, "motion_register").isEnabled()
@@ -186,7 +207,7 @@ def test_a_failure_says_why_in_the_section(qtbot, motion):
 def test_the_colours_of_a_map_can_stand_for_another_range(qtbot, motion):
     page = motion.kinetics_page
     page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
-    qtbot.waitUntil(lambda: motion.kinetic_map.is_full)
+    qtbot.waitUntil(lambda: motion.kinetics.map.is_full)
     ranges = find(motion, "kinetics_range")
     ranges.setCurrentIndex(ranges.findText("0–100 %"))
     assert tuple(motion.scene.layer(Role.MAP).contrast_limits) == (0.0, 100.0)
@@ -201,7 +222,7 @@ def test_the_automatic_range_is_that_of_the_map(qtbot, motion):
     page = motion.kinetics_page
     page.has_floor.setChecked(False)
     page.maps.setCurrentIndex(page.maps.findData(MapKind.PE))
-    qtbot.waitUntil(lambda: motion.kinetic_map.is_full)
+    qtbot.waitUntil(lambda: motion.kinetics.map.is_full)
     ranges = find(motion, "kinetics_range")
     ranges.setCurrentIndex(ranges.findText("auto, 1–99 %"))
     # 48 voxels of 2,880 have 180 %, more than 1 % of them; the rest 0

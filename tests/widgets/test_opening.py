@@ -160,8 +160,8 @@ def test_the_lesion_button_goes_to_the_largest_part_of_the_mask(qtbot, opened):
 
 
 def test_without_a_visible_mask_the_lesion_button_says_why(opened):
-    opened.scene.set_visible(Role.REFERENCE, False)
-    opened.go_to_lesion()
+    opened.scene.stack.set_visible(Role.REFERENCE, False)
+    opened.jumping.to_lesion()
     assert "No mask is shown" in opened.header.message.text()
 
 
@@ -187,22 +187,29 @@ def test_sample_data_take_the_place_of_an_open_case(qtbot, opened, viewer, new_c
 def test_every_page_is_reached_by_its_tab(dock, page):
     dock.show_page(page)
     assert dock.page == page
-    assert dock.stack.currentWidget() is getattr(dock, f"{page.lower()}_page")
+    assert dock.pages.stack.currentWidget() is getattr(dock, f"{page.lower()}_page")
 
 
 def test_the_table_of_keys_comes_and_goes(dock):
     dock.show_page("Score")
-    dock.toggle_keys()
-    assert dock.stack.currentWidget() is dock.keys_panel
-    dock.toggle_keys()
-    assert dock.stack.currentWidget() is dock.score_page
+    dock.pages.toggle_keys()
+    assert dock.pages.stack.currentWidget() is dock.keys_panel
+    dock.pages.toggle_keys()
+    assert dock.pages.stack.currentWidget() is dock.score_page
 
 
 def test_a_click_on_the_same_tab_leaves_the_table_of_keys(dock):
     dock.show_page("Score")
-    dock.toggle_keys()
-    dock.tabs.tabBarClicked.emit(dock.tabs.currentIndex())
-    assert dock.stack.currentWidget() is dock.score_page
+    dock.pages.toggle_keys()
+    dock.pages.tabs.tabBarClicked.emit(dock.pages.tabs.currentIndex())
+    assert dock.pages.stack.currentWidget() is dock.score_page
+
+
+def test_a_click_on_a_tab_takes_a_hint_away_and_leaves_a_warning(dock):
+    for level, kept in (("hint", ""), ("warning", "the disk is nearly full")):
+        dock.header.say(level, "the disk is nearly full")
+        dock.pages.tabs.tabBarClicked.emit(3)
+        assert dock.header.message.text() == kept
 
 
 def test_changing_the_workspace_opens_the_data_set_with_it(qtbot, opened, world, tmp_path):

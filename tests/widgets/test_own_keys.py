@@ -11,7 +11,7 @@ from napari_mamamia.widgets.refine_state import PaintTool
 
 @pytest.fixture
 def keys(dock):
-    dock.toggle_keys()
+    dock.pages.toggle_keys()
     return dock.keys_panel
 
 

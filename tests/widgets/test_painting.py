@@ -53,7 +53,7 @@ class Mouse:
         return raw
 
     def press(self, voxel, **options):
-        self.dock.scene.go_to(tuple(round(v) for v in voxel), centre=False)
+        self.dock.scene.view.go_to(tuple(round(v) for v in voxel), centre=False)
         return self.send(mouse_press_callbacks, "mouse_press", voxel, **options)
 
     def drag(self, voxel, **options):

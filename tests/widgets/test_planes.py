@@ -113,7 +113,7 @@ def test_axial_slices_give_upright_sagittal_and_coronal_ones(
     dock.open_data_set(world.root, "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
     lay_out(qtbot, dock, Layout.PLANES)
-    dock.planes.go_to((3, 7, 11))
+    dock.planes.links.go_to((3, 7, 11))
     volume = dock.session.case.signal[1]
     first, second = (on_screen(pane.model, Role.PHASE) for pane in dock.planes.panes)
     np.testing.assert_array_equal(first, sagittal(volume, (3, 7, 11)))
@@ -127,7 +127,7 @@ def test_sagittal_slices_give_upright_axial_and_coronal_ones(qtbot, dock, world)
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
     lay_out(qtbot, dock, Layout.PLANES)
     assert [pane.kind.plane for pane in dock.planes.panes] == ["axial", "coronal"]
-    dock.planes.go_to((3, 7, 11))
+    dock.planes.links.go_to((3, 7, 11))
     volume = dock.session.case.signal[1]
     axial, coronal = (on_screen(pane.model, Role.PHASE) for pane in dock.planes.panes)
     # z runs to the right: the patient's right on the left of the screen is z from its end;
@@ -158,9 +158,9 @@ def test_every_plane_has_a_scale_bar(three):
 def test_a_slice_step_in_the_main_view_moves_the_cross_hair_alone(three, viewer):
     sagittal, coronal = three.planes.panes
     before = [tuple(pane.model.dims.current_step) for pane in (sagittal, coronal)]
-    _, y, x = three.planes.place
+    _, y, x = three.planes.links.place
     viewer.dims.set_current_step(1, 5)
-    assert three.planes.place == (5, y, x)
+    assert three.planes.links.place == (5, y, x)
     assert [tuple(pane.model.dims.current_step) for pane in (sagittal, coronal)] == before
 
 
@@ -168,32 +168,32 @@ def test_a_click_in_one_plane_moves_the_slices_of_the_others(three, viewer):
     sagittal, coronal = three.planes.panes
     # rows of an LAS case run to posterior on screen: row 6 of 20 is y 13; slices are z
     click(sagittal.model, (1.0, 4 * 3.0, 6 * 2.0, 9 * 1.5))
-    assert three.planes.place == (4, 13, 9)
+    assert three.planes.links.place == (4, 13, 9)
     assert viewer.dims.current_step[1] == 4
     assert coronal.model.dims.current_step[2] == 6
 
 
 def test_a_drag_or_a_click_outside_leaves_the_cross_hair(three, viewer):
-    place = three.planes.place
+    place = three.planes.links.place
     click(viewer, (1.0, 3.0, 2.0, 1.5), drag=9)
     click(viewer, (1.0, 3.0, -50.0, 1.5))
-    assert three.planes.place == place
+    assert three.planes.links.place == place
 
 
 def test_while_a_tool_is_on_a_click_needs_ctrl(three, viewer):
-    three.planes.is_free = lambda: False
-    place = three.planes.place
+    three.planes.links.is_free = lambda: False
+    place = three.planes.links.place
     click(viewer, (1.0, 6.0, 4.0, 3.0))
-    assert three.planes.place == place
+    assert three.planes.links.place == place
     click(viewer, (1.0, 6.0, 4.0, 3.0), modifiers=("Control",))
-    assert three.planes.place == (2, 17, 2)
+    assert three.planes.links.place == (2, 17, 2)
 
 
 def test_the_cross_hair_follows_the_mouse_while_shift_is_held(three, viewer):
     event = SimpleNamespace(position=(1.0, 6.0, 4.0, 3.0), modifiers=("Shift",), pos=(1, 1))
     for callback in viewer.mouse_move_callbacks:
         callback(viewer, event)
-    assert three.planes.place == (2, 17, 2)
+    assert three.planes.links.place == (2, 17, 2)
 
 
 def test_all_planes_show_the_same_phase(three, viewer):
@@ -203,11 +203,11 @@ def test_all_planes_show_the_same_phase(three, viewer):
 
 
 def test_going_to_the_tumour_moves_every_plane(qtbot, three):
-    three.planes.go_to((0, 0, 0))
-    three.go_to_lesion()
-    qtbot.waitUntil(lambda: three.planes.place != (0, 0, 0))
+    three.planes.links.go_to((0, 0, 0))
+    three.jumping.to_lesion()
+    qtbot.waitUntil(lambda: three.planes.links.place != (0, 0, 0))
     blob = three.session.mask(Role.REFERENCE).buffer
-    assert blob[three.planes.place] == 1
+    assert blob[three.planes.links.place] == 1
     for pane in three.planes.panes:
         assert np.asarray(copy_in(pane, Role.REFERENCE)._slice.image.raw).any()
 
@@ -218,7 +218,7 @@ def test_going_to_the_tumour_moves_every_plane(qtbot, three):
 def test_masks_are_drawn_in_all_planes_as_in_the_main_one(three):
     layer = three.scene.layer(Role.REFERENCE)
     three.scene.toggle_outline()
-    three.scene.set_visible(Role.REFERENCE, False)
+    three.scene.stack.set_visible(Role.REFERENCE, False)
     for pane in three.planes.panes:
         copy = copy_in(pane, Role.REFERENCE)
         assert (copy.contour, copy.opacity, copy.visible) == (0, layer.opacity, False)
@@ -235,7 +235,7 @@ def test_window_and_level_hold_for_all_planes(three):
 def test_a_changed_box_is_drawn_anew_in_every_plane_that_shows_it(three, outline):
     mask = three.session.mask(Role.REFERENCE).buffer
     three.scene.layer(Role.REFERENCE).contour = outline
-    three.planes.go_to((2, 8, 11))
+    three.planes.links.go_to((2, 8, 11))
     drawn = []
     for pane in three.planes.panes:
         copy_in(pane, Role.REFERENCE).events.labels_update.connect(
@@ -264,7 +264,7 @@ def test_a_copy_that_a_user_deletes_does_no_harm(three):
     pane.model.layers.remove(copy_in(pane, Role.REFERENCE))
     three.scene.layer(Role.REFERENCE).opacity = 0.3
     three.scene.redraw_box(Role.REFERENCE, Box((0, 0, 0), (6, 20, 24)))
-    three.planes.go_to((1, 2, 3))
+    three.planes.links.go_to((1, 2, 3))
     assert copy_in(pane, Role.PHASE) is not None
 
 
@@ -309,19 +309,19 @@ def test_a_case_of_one_slice_stays_in_one_plane_with_the_reason(
 
 
 def test_reading_the_rest_of_a_case_leaves_the_cross_hair(three):
-    three.planes.go_to((4, 3, 2))
+    three.planes.links.go_to((4, 3, 2))
     three.session.set_loaded(replace(three.session.case))
-    assert three.planes.place == (4, 3, 2)
+    assert three.planes.links.place == (4, 3, 2)
 
 
 def test_the_tumour_of_the_case_before_is_not_looked_for_in_the_next_one(qtbot, three, new_case):
-    three.go_to_lesion()
+    three.jumping.to_lesion()
     case = new_case("B_9", shape=(5, 8, 9))
     three.scene.show_case(case, (0, 100))
     three.session.set_case(case, None, [])
-    three.planes.go_to((1, 2, 3))
+    three.planes.links.go_to((1, 2, 3))
     qtbot.waitUntil(lambda: not three.jobs.is_running("lesion"))
-    assert three.planes.place == (1, 2, 3)
+    assert three.planes.links.place == (1, 2, 3)
 
 
 def test_a_closed_case_closes_the_planes(three, viewer):
@@ -413,7 +413,7 @@ def paint_at(model, position, button=1):
 
 def test_a_press_in_any_plane_paints_the_mask_there_and_all_planes_draw_it(painting):
     mask = painting.session.mask(Role.REFINED).buffer
-    painting.planes.go_to((3, 5, 5))
+    painting.planes.links.go_to((3, 5, 5))
     sagittal, coronal = painting.planes.panes
     drawn = []
     for model in (painting.viewer, sagittal.model, coronal.model):
@@ -435,7 +435,7 @@ def test_a_press_in_any_plane_paints_the_mask_there_and_all_planes_draw_it(paint
 def test_what_is_painted_with_naparis_own_brush_is_drawn_in_the_other_planes(qtbot, painting):
     mask = painting.session.mask(Role.REFINED).buffer
     sagittal = painting.planes.panes[0]
-    painting.planes.go_to((3, 5, 5))
+    painting.planes.links.go_to((3, 5, 5))
     drawn = []
     copy_in(sagittal, Role.REFINED).events.labels_update.connect(drawn.append)
     assert mask[3, 5, 5] == 0
@@ -450,7 +450,7 @@ def test_a_flat_brush_paints_in_the_plane_that_it_is_used_in(painting):
     painting.painting.set_brush(replace(brush, extent=Extent.PLANE))
     before = mask.copy()
     sagittal = painting.planes.panes[0]
-    painting.planes.go_to((3, 5, 5))
+    painting.planes.links.go_to((3, 5, 5))
     paint_at(sagittal.model, (1.0, 9.0, 28.0, 7.5))
     changed = np.argwhere(mask != before)
     # a sagittal plane of an axial stack is one x
@@ -469,7 +469,7 @@ def test_painting_is_right_in_the_neurological_view_too(painting, viewer):
 def test_the_right_button_erases_in_any_plane_and_undo_brings_it_back(painting):
     mask = painting.session.mask(Role.REFINED).buffer
     before = mask.copy()
-    painting.planes.go_to((2, 9, 12))
+    painting.planes.links.go_to((2, 9, 12))
     coronal = painting.planes.panes[1]
     paint_at(coronal.model, (1.0, 6.0, 20.0, 18.0), button=2)
     assert painting.painting.brush_for(True, False).action is Action.ERASE

@@ -39,6 +39,15 @@ def text_of(dock, name):
 # ------------------------------------------------------------------------- tools
 
 
+def test_a_long_message_in_a_low_window_squeezes_no_control(qtbot, refining):
+    refining.resize(340, 690)
+    refining.header.say("hint", "one line of a long message " * 8)
+    qtbot.wait(50)
+    tools = refining.refine_page.tools
+    for part in (tools, refining.refine_page.numbers, refining.refine_page.accept):
+        assert part.height() >= part.minimumSizeHint().height()
+
+
 def test_sliders_and_choices_set_the_brush(refining):
     tools = refining.refine_page.tools
     tools.radius.setValue(24)

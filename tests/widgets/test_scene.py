@@ -72,15 +72,15 @@ def test_phases_are_stepped_to_the_ends_and_no_further(scene, viewer):
 
 def test_go_to_shows_the_slice_of_a_voxel(scene, viewer):
     # axial LAS: slices run to superior as z does; anterior up means rows run against y
-    scene.go_to((4, 3, 7))
+    scene.view.go_to((4, 3, 7))
     assert viewer.dims.current_step[1:] == (4, 20 - 1 - 3, 7)
 
 
 def test_go_to_moves_the_view_only_when_asked(scene, viewer):
     before = viewer.scene.camera.center
-    scene.go_to((4, 3, 7), centre=False)
+    scene.view.go_to((4, 3, 7), centre=False)
     assert viewer.scene.camera.center == before
-    scene.go_to((4, 3, 7))
+    scene.view.go_to((4, 3, 7))
     # row 16 of 2 mm, column 7 of 1.5 mm
     assert viewer.scene.camera.center[1:] == pytest.approx((32.0, 10.5))
 
@@ -88,8 +88,8 @@ def test_go_to_moves_the_view_only_when_asked(scene, viewer):
 def test_the_voxel_under_the_cursor_is_found_back(scene):
     frame = scene.layer(Role.PHASE).metadata["napari_mamamia"].grid.display_frame()
     s, r, c = frame.point_to_display((4, 3, 7), (6, 20, 24))
-    assert scene.voxel_at((0, s * 3.0, r * 2.0, c * 1.5)) == (4, 3, 7)
-    assert scene.voxel_at((0, -30.0, 0.0, 0.0)) is None
+    assert scene.view.voxel_at((0, s * 3.0, r * 2.0, c * 1.5)) == (4, 3, 7)
+    assert scene.view.voxel_at((0, -30.0, 0.0, 0.0)) is None
 
 
 def test_masks_are_hidden_while_a_key_is_held_and_only_the_visible_ones_return(
@@ -117,53 +117,59 @@ def test_the_mask_that_matters_most_is_the_refined_one_then_the_prediction(scene
     for role in (Role.REFERENCE, Role.PREDICTION, Role.REFINED):
         scene.show_mask(tag_for(case, role), new_mask(case.grid))
         assert tag_of(scene.shown_mask()).role is role
-    scene.set_visible(Role.REFINED, False)
+    scene.stack.set_visible(Role.REFINED, False)
     assert tag_of(scene.shown_mask()).role is Role.PREDICTION
 
 
 def test_nothing_fails_when_the_user_has_deleted_everything(scene, viewer):
     viewer.layers.clear()
     scene.step_phase(1)
-    scene.go_to((1, 1, 1))
+    scene.view.go_to((1, 1, 1))
     scene.set_masks_hidden(True)
     scene.set_masks_hidden(False)
     scene.toggle_outline()
     scene.redraw_phases()
     scene.redraw_mask(Role.REFINED)
-    scene.hide_subtraction()
+    scene.overlays.hide_subtraction()
     assert scene.phase is None
     assert scene.shown_mask() is None
-    assert scene.voxel_at((0, 0, 0, 0)) is None
+    assert scene.view.voxel_at((0, 0, 0, 0)) is None
 
 
 def test_a_subtraction_hides_the_phases_and_gives_them_back(scene, viewer, case):
     difference = np.full(case.grid.shape, -5.0, np.float32)
-    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=1), difference, (0.0, 9.0))
+    scene.overlays.show_subtraction(
+        tag_for(case, Role.SUBTRACTION, phase=1), difference, (0.0, 9.0)
+    )
     assert not scene.layer(Role.PHASE).visible
     shown = scene.layer(Role.SUBTRACTION)
     assert tuple(shown.contrast_limits) == (0.0, 9.0)
     np.testing.assert_array_equal(array_of(shown), difference)
-    scene.hide_subtraction()
+    scene.overlays.hide_subtraction()
     assert scene.layer(Role.SUBTRACTION) is None
     assert scene.layer(Role.PHASE).visible
 
 
 def test_the_next_subtraction_keeps_the_window_that_the_user_set(scene, case):
     difference = np.ones(case.grid.shape, np.float32)
-    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=1), difference, (0.0, 9.0))
+    scene.overlays.show_subtraction(
+        tag_for(case, Role.SUBTRACTION, phase=1), difference, (0.0, 9.0)
+    )
     scene.layer(Role.SUBTRACTION).contrast_limits = (2.0, 4.0)
-    scene.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=2), difference * 2, (0.0, 99.0))
+    scene.overlays.show_subtraction(
+        tag_for(case, Role.SUBTRACTION, phase=2), difference * 2, (0.0, 99.0)
+    )
     assert tuple(scene.layer(Role.SUBTRACTION).contrast_limits) == (2.0, 4.0)
     assert tag_of(scene.layer(Role.SUBTRACTION)).phase == 2
 
 
 def test_the_prompt_box_is_drawn_on_the_slice_and_taken_away(scene, viewer):
-    scene.draw_box((4, 3, 7), (4, 9, 12), "#E69F00")
+    scene.box.draw((4, 3, 7), (4, 9, 12), "#E69F00")
     corners = viewer.layers[-1].data[0]
     # rows 16 and 10 of 2 mm, columns 7 and 12 of 1.5 mm, slice 4 of 3 mm
     assert corners[:, 0] == pytest.approx([12.0] * 4)
     assert sorted({round(float(c), 2) for c in corners[:, 1]}) == [20.0, 32.0]
     assert sorted({round(float(c), 2) for c in corners[:, 2]}) == [10.5, 18.0]
-    scene.erase_box()
+    scene.box.erase()
     assert roles(viewer) == ["phase"]
     assert len(viewer.layers) == 1

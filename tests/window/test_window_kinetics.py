@@ -38,12 +38,12 @@ def open_case(qtbot, panel, folder, case_id):
         timeout=20_000,
     )
     panel.show_page("Kinetics")
-    panel.go_to_lesion()
+    panel.jumping.to_lesion()
     qtbot.waitUntil(lambda: not panel.jobs.is_running("lesion"))
 
 
 def show_map(qtbot, panel, kind):
-    page, maps = panel.kinetics_page, panel.kinetic_map
+    page, maps = panel.kinetics_page, panel.kinetics.map
     page.maps.setCurrentIndex(page.maps.findData(kind))
     qtbot.waitUntil(
         lambda: maps.shown is not None and maps.shown.kind is kind and maps.is_full, timeout=20_000
@@ -60,7 +60,7 @@ def coloured(pixels, hexadecimal):
 
 
 def curves_drawn(panel):
-    return [(line.name, line.percent) for line in panel.curves_flow.plot().lines]
+    return [(line.name, line.percent) for line in panel.kinetics.curves.plot().lines]
 
 
 def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture, canvas):
@@ -81,12 +81,12 @@ def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture,
     native = window.window._qt_viewer.canvas.native
     QTest.mouseMove(native, native.rect().center())
     for place in (len(voxels) // 2, 0):
-        docked.scene.go_to(tuple(int(i) for i in voxels[place]))
+        docked.scene.view.go_to(tuple(int(i) for i in voxels[place]))
         QTest.mouseMove(native, native.rect().center())
-        docked.curves_flow._position = _position(docked, voxels[place])
-        docked.curves_flow._follow_pointer()
+        docked.kinetics.curves._position = _position(docked, voxels[place])
+        docked.kinetics.curves._follow_pointer()
         docked.results.curves.pin_cursor.click()
-    assert len(docked.curves_flow.pinned) == 3
+    assert len(docked.kinetics.curves.pinned) == 3
     pixels = picture(window, "62_kinetics_three_pinned")
     assert coloured(pixels[pixels.shape[0] // 2 :], "#E69F00") > 30
     QTest.keyClick(native, Qt.Key.Key_K)
@@ -97,7 +97,7 @@ def test_a_sagittal_case_has_its_map_and_its_curve(qtbot, window, docked, phanto
     open_case(qtbot, docked, phantoms, "PHANTOM_003")
     assert docked.session.case.grid.acquisition_plane == "sagittal"
     show_map(qtbot, docked, MapKind.SER)
-    axis, index = docked.scene.slice_shown()
+    axis, index = docked.scene.view.slice_shown()
     mask = docked.session.masks[Role.REFERENCE].buffer
     assert mask.take(index, axis=axis).any()
     docked.kinetics_page.to_curves.click()
@@ -127,7 +127,7 @@ def test_the_real_tumour_shows_its_known_curve(qtbot, window, docked, real_data,
     qtbot.waitUntil(lambda: len(curves_drawn(docked)) == 1, timeout=10_000)
     (_, percent), *_ = curves_drawn(docked)
     np.testing.assert_allclose(percent, (0.0, 164.4, 212.1, 209.9, 205.5, 197.4), atol=0.06)
-    times = docked.curves_flow.plot().times_s
+    times = docked.kinetics.curves.plot().times_s
     assert [round(time) for time in times] == [0, 82, 148, 230, 312, 394]
     show_map(qtbot, docked, MapKind.TYPE)
     picture(window, "64_kinetics_real")

@@ -54,9 +54,9 @@ def pixel(panel, pane, voxel):
 
 def test_a_click_in_the_sagittal_plane_moves_the_others(qtbot, three, picture, window):
     sagittal = three.planes.panes[0]
-    canvas, at = pixel(three, sagittal, (6, 12, three.planes.place[2]))
+    canvas, at = pixel(three, sagittal, (6, 12, three.planes.links.place[2]))
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
-    z, y, _ = three.planes.place
+    z, y, _ = three.planes.links.place
     assert (z, y) == (6, 12)
     assert window.dims.current_step[1] == 6
     picture(window, "20_three_planes")
@@ -74,7 +74,7 @@ def test_a_stroke_on_the_coronal_canvas_paints_where_it_is_seen(
     three.painting.set_brush(Brush(tool=Tool.SPHERE, radius_mm=2.5))
     coronal = three.planes.panes[1]
     mask = three.session.mask(Role.REFINED).buffer
-    y = three.planes.place[1]
+    y = three.planes.links.place[1]
     assert mask[2, y, 10] == 0
     canvas, at = pixel(three, coronal, (2, y, 10))
     centre = tuple(coronal.model.scene.camera.center)

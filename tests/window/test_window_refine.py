@@ -87,7 +87,7 @@ def refining(qtbot, docked, small_data_set):
     qtbot.waitUntil(lambda: docked.measure.images is not None, timeout=15_000)
     truth = docked.session.mask(Role.REFERENCE).buffer > 0
     centre, radius = middle_of(truth)
-    docked.scene.go_to(tuple(round(v) for v in centre), centre=False)
+    docked.scene.view.go_to(tuple(round(v) for v in centre), centre=False)
     docked.centre, docked.radius = centre, radius
     return docked
 

@@ -216,5 +216,5 @@ def test_every_page_fits_in_both_themes_and_sizes(qtbot, window, docked, small_d
             docked.show_page(page)
             pixels = picture(window, f"page_{page.lower()}_{theme}_{width}")
             assert pixels[:, -docked.width() :].astype(int).std() > 5, (page, theme, width)
-            assert docked.stack.currentWidget().height() <= docked.height()
+            assert docked.pages.stack.currentWidget().height() <= docked.height()
             assert docked.minimumSizeHint().width() <= docked.width()

@@ -45,6 +45,8 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
+    epilog="Exit codes: 0 every case done, 1 could not be done, 2 wrong usage, 3 finished but not "
+    "every case (each is named with its reason), 130 stopped.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -132,9 +132,9 @@ def _print(rows: "tuple[KineticRow, ...]") -> None:
             _number(row.volume_mm3 / 1000, 2),
             _number(row.longest_diameter_mm, 1),
             _number(row.peak_pe_of_mean_percent, 0),
-            row.initial_class,
-            row.delayed_class,
-            row.worst_curve,
+            row.initial_class or "–",
+            row.delayed_class or "–",
+            row.worst_curve or "–",
             _number(row.ftv_cc, 2),
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)

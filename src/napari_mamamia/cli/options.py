@@ -51,7 +51,9 @@ ImagesOption = Annotated[
 ]
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option("--workspace", metavar="DIR", help="Folder of your tags (default: of --images)."),
+    typer.Option(
+        "--workspace", metavar="DIR", help="Folder of your tags (with --images, default: its own)."
+    ),
 ]
 GateOption = Annotated[
     float | None,

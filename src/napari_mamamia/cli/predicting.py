@@ -101,6 +101,17 @@ def predict(
             rich_help_panel=_TRAINED,
         ),
     ] = BackendName.AUTO,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            min=1,
+            help="Threads of the processor for a network (default: every core but one, shared "
+            "among --workers).",
+            rich_help_panel=_TRAINED,
+        ),
+    ] = None,
     folds: Annotated[
         str,
         typer.Option(
@@ -172,6 +183,7 @@ def predict(
     _require_rule(wanted, fuse)
     choices = _choices(device.value, backend.value, folds, step, time_limit, fit_time, fast, recipe)
     choices = _with(choices, not no_mirroring, not no_postprocessing, probability)
+    choices = _on_threads(choices, threads, wanted, workers, scheduler)
     segmenter = _segmenter(wanted, fuse, choices, registry)
     opened = open_at(data_set)
     place = _place(workers, scheduler, time_limit, segmenter)
@@ -230,6 +242,23 @@ def _with(
         postprocessing=postprocessing,
         keep_probability=keep_probability,
     )
+
+
+def _on_threads(
+    choices: "RunChoices", threads: int | None, wanted: list[str], workers: int, scheduler: str
+) -> "RunChoices":
+    """Return choices with the number of threads; a cluster's computers have their own."""
+    from dataclasses import replace
+
+    from napari_mamamia.segmentation.device import usual_threads
+
+    if threads is not None and set(wanted) == {_DEFAULT_MODEL}:
+        raise typer.BadParameter(
+            f"--threads {threads} is for trained models, {_DEFAULT_MODEL} uses one: leave it out"
+        )
+    if threads is None and not scheduler:
+        threads = max(usual_threads() // max(workers, 1), 1)
+    return replace(choices, threads=threads)
 
 
 def _require_rule(wanted: list[str], fuse: FuseName | None) -> None:

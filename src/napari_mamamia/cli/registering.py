@@ -33,6 +33,13 @@ class TransformName(StrEnum):
     BSPLINE = "bspline"
 
 
+class InterpolationName(StrEnum):
+    """Names of `kinetics.registration_settings.Interpolation`."""
+
+    LINEAR = "linear"
+    BSPLINE = "bspline"
+
+
 def register(
     data_set: DataSetArgument,
     out: OutOption,
@@ -43,6 +50,10 @@ def register(
     to: Annotated[
         int, typer.Option("--to", metavar="PHASE", min=0, help="Phase that the others move onto.")
     ] = 1,
+    interpolation: Annotated[
+        InterpolationName,
+        typer.Option("--interpolation", help="Between voxels: cubic B-spline, or linear."),
+    ] = InterpolationName.BSPLINE,
     masks: Annotated[
         Path | None,
         typer.Option("--masks", metavar="DIR", help="Tumour masks (default: the references)."),
@@ -54,11 +65,16 @@ def register(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid."""
-    from napari_mamamia.kinetics.registration_settings import RegistrationSettings, TransformKind
+    from napari_mamamia.kinetics.registration_settings import (
+        Interpolation,
+        RegistrationSettings,
+        TransformKind,
+    )
     from napari_mamamia.services.data_set import open_data_set
     from napari_mamamia.services.register_phases import register_data_set
 
-    method = RegistrationSettings(TransformKind(transform.value), to)
+    reading = Interpolation(interpolation.value)
+    method = RegistrationSettings(TransformKind(transform.value), to, interpolation=reading)
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
     opened = run(open_data_set(data_set))

@@ -46,7 +46,7 @@ def score(
         typer.Option(
             "--prediction",
             metavar="[NAME=]DIR",
-            help="Folder of predicted masks; repeatable: each model gets OUT/NAME.",
+            help="Folder of predicted masks; repeatable: of several, each gets OUT/NAME.",
         ),
     ],
     out: OutOption,

@@ -1,34 +1,34 @@
-"""Moving one volume onto another with SimpleITK. The one module that knows that package.
+"""Volumes and transforms of SimpleITK. The one module that imports that package.
 
 Places are millimetres along the array's own axes, (z, y, x) from the middle of voxel 0: distances
 are the patient's as long as the axes are at right angles, whatever the orientation.
 """
 
-import threading
+import ctypes
+import importlib.util
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import MissingExtraError
-from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.kinetics.registration_settings import Interpolation, RegistrationSettings
+from napari_mamamia.kinetics.registration_settings import Interpolation
 
-__all__ = ["Level", "Warp", "find_bspline", "find_rigid", "in_thread", "require_simpleitk"]
+__all__ = [
+    "Readable",
+    "Warp",
+    "image_of",
+    "readable",
+    "require_simpleitk",
+    "turned",
+]
 
-T = TypeVar("T")
-
-_POLL_S: Final = 0.1
-_RIGID_STEPS: Final = 60  # most steps on each level
-_SPLINE_STEPS: Final = 20
-_RELAX: Final = 0.7  # each turn of the gradient shortens the step by it
-_FIRST_STEP: Final = 0.4  # of a voxel of the level, root mean square over control points
-_LAST_STEP: Final = 0.01
-_SPLINE_LAST_STEP: Final = 0.02
-_SPLINE_LEVELS: Final = 2  # the finest ones: rigid has found what is large
 _ORDER: Final = 3
 
 
@@ -41,6 +41,7 @@ def require_simpleitk() -> ModuleType:
         If it is not installed.
     """
     try:
+        _load_library()
         import SimpleITK
     except ImportError as error:
         raise MissingExtraError("SimpleITK", "register") from error
@@ -48,19 +49,42 @@ def require_simpleitk() -> ModuleType:
     return module
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Level:
-    """One step from coarse to fine: two volumes ``(z, y, x)`` float32 and where to sample.
+def _load_library() -> None:
+    """Load the package's library without holding the interpreter's lock, which `import` holds.
 
-    `inside` is uint8, 1 where the metric looks. `spacing_mm` and `origin_mm`, the middle of voxel
-    0, are along (z, y, x).
+    That is most of the first import: 0.1 s in which the window would stand still. Where it cannot
+    be done so (Windows), `import` does it.
+    """
+    if "SimpleITK" in sys.modules or sys.platform == "win32":
+        return
+    spec = importlib.util.find_spec("SimpleITK")
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    for path in (path for place in places for path in Path(place).glob("_SimpleITK*.so")):
+        load = ctypes.CDLL(None).dlopen  # a foreign call lets other threads go on
+        load.restype = ctypes.c_void_p
+        load(bytes(path), os.RTLD_LAZY)
+
+
+def _usual_threads() -> int:
+    """Return how many threads resample: every core but one, at least one.
+
+    A core is left for the window.
+    """
+    return max((os.cpu_count() or 1) - 1, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Readable:
+    """A volume that is read between its voxels; values stay between `low` and `high`.
+
+    `image` is as `image_of` makes it, `coefficients` those of its cubic B-spline, None where it is
+    read linearly.
     """
 
-    fixed: NDArray[np.float32]
-    moving: NDArray[np.float32]
-    inside: NDArray[np.uint8]
-    spacing_mm: tuple[float, ...]
-    origin_mm: tuple[float, ...]
+    image: Any
+    coefficients: Any | None
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +106,7 @@ class Warp:
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return where points ``(n, 3)`` of the reference phase lie in the other one, mm."""
-        found = [self.transform.TransformPoint(_turned(point, float)) for point in points_mm]
+        found = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
         return np.array(found, np.float64).reshape(-1, 3)[:, ::-1]
 
     def displacement(
@@ -93,41 +117,45 @@ class Warp:
         field = itk.TransformToDisplacementField(
             self.transform,
             itk.sitkVectorFloat64,
-            _turned(shape, int),
-            _turned(origin_mm, float),
-            _turned(spacing_mm, float),
+            turned(shape, int),
+            turned(origin_mm, float),
+            turned(spacing_mm, float),
         )
         found: NDArray[np.float64] = np.moveaxis(itk.GetArrayFromImage(field)[..., ::-1], -1, 0)
         return found
 
     def moved(
         self,
-        image: Any,
+        source: Readable,
         shape: Sequence[int],
         spacing_mm: Sequence[float],
         origin_mm: Sequence[float],
-        interpolation: Interpolation,
     ) -> tuple[NDArray[np.float32], int]:
-        """Return an image (of `image_of`) on a grid, float32, and how many voxels lie outside it.
+        """Return a volume on a grid, float32, and how many voxels lie outside of it.
 
-        These take the value at the image's edge that is nearest.
+        These take the value at the volume's edge that is nearest. No value is below the least or
+        above the greatest of the volume: cubic B-splines overshoot at edges.
         """
         itk = require_simpleitk()
         method = itk.ResampleImageFilter()
-        method.SetSize(_turned(shape, int))
-        method.SetOutputSpacing(_turned(spacing_mm, float))
-        method.SetOutputOrigin(_turned(origin_mm, float))
+        method.SetNumberOfWorkUnits(_usual_threads())
+        method.SetSize(turned(shape, int))
+        method.SetOutputSpacing(turned(spacing_mm, float))
+        method.SetOutputOrigin(turned(origin_mm, float))
         method.SetTransform(self.transform)
-        is_cubic = interpolation is Interpolation.CUBIC
-        method.SetInterpolator(itk.sitkBSpline3 if is_cubic else itk.sitkLinear)
+        is_linear = source.coefficients is None
+        method.SetInterpolator(itk.sitkLinear if is_linear else itk.sitkBSplineResamplerOrder3)
         method.SetOutputPixelType(itk.sitkFloat32)
         method.SetDefaultPixelValue(float("nan"))
+        image = source.image if is_linear else source.coefficients
         found: NDArray[np.float32] = itk.GetArrayFromImage(method.Execute(image))
+        np.clip(found, source.low, source.high, out=found)
         outside = np.isnan(found)
         count = int(np.count_nonzero(outside))
         if count:
+            method.SetInterpolator(itk.sitkLinear)
             method.SetUseNearestNeighborExtrapolator(True)
-            edge = itk.GetArrayFromImage(method.Execute(image))
+            edge = itk.GetArrayFromImage(method.Execute(source.image))
             found[outside] = edge[outside]
         return found, count
 
@@ -137,150 +165,32 @@ def image_of(
 ) -> Any:
     """Return a volume ``(z, y, x)`` as a SimpleITK image, its voxels copied."""
     image = require_simpleitk().GetImageFromArray(np.ascontiguousarray(volume))
-    image.SetSpacing(_turned(spacing_mm, float))
-    image.SetOrigin(_turned(origin_mm, float))
+    image.SetSpacing(turned(spacing_mm, float))
+    image.SetOrigin(turned(origin_mm, float))
     return image
 
 
-def find_rigid(
-    levels: Sequence[Level],
-    centre_mm: tuple[float, float, float],
-    settings: RegistrationSettings,
-    text: str,
-) -> Job[Warp]:
-    """Return a job for the rotation and shift that let two volumes share most information.
+def readable(
+    volume: NDArray[Any],
+    spacing_mm: Sequence[float],
+    origin_mm: Sequence[float] = (0, 0, 0),
+    interpolation: Interpolation = Interpolation.BSPLINE,
+) -> Readable:
+    """Return a volume ``(z, y, x)`` to be read between its voxels.
 
-    It starts where they are. On each level gradient descent with regular steps: the first one
-    moves by at most 0.4 voxels, each turn of the gradient shortens it.
+    Coefficients are float32 and computed once, so that slabs can be read one after the other.
 
-    Source: Mattes 2003 (IEEE Trans. Med. Imaging 22:120), as in Insight Toolkit.
+    Source: Unser 1999 (IEEE Signal Process. Mag. 16:22), as in Insight Toolkit.
     """
     itk = require_simpleitk()
-    transform = itk.Euler3DTransform()
-    transform.SetCenter(_turned(centre_mm, float))
-    metric = float("nan")
-    for place, level in enumerate(levels):
-        method = _method(level, settings)
-        step = max(level.spacing_mm)
-        method.SetOptimizerAsRegularStepGradientDescent(
-            _FIRST_STEP * step, _LAST_STEP * step, _RIGID_STEPS, _RELAX
-        )
-        method.SetOptimizerScalesFromPhysicalShift()
-        method.SetInitialTransform(transform, True)
-        yield from _execute(method, level, f"{text}: rigid", place, len(levels), _RIGID_STEPS)
-        metric = -float(method.GetMetricValue())
-    turns = (transform.GetAngleZ(), transform.GetAngleY(), transform.GetAngleX())
-    x, y, z = transform.GetTranslation()
-    a, b, c = (float(np.degrees(turn)) for turn in turns)
-    return Warp(transform, (a, b, c), (z, y, x), centre_mm, metric)
+    image = image_of(volume, spacing_mm, origin_mm)
+    ends = float(volume.min()), float(volume.max())
+    if interpolation is Interpolation.LINEAR:
+        return Readable(image, None, *ends)
+    coefficients = itk.BSplineDecomposition(itk.Cast(image, itk.sitkFloat32), _ORDER)
+    return Readable(image, coefficients, *ends)
 
 
-def find_bspline(
-    levels: Sequence[Level], rigid: Warp, settings: RegistrationSettings, text: str
-) -> Job[Warp]:
-    """Return a job for a smooth deformation on top of a rigid warp.
-
-    Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
-    levels; gradient descent with regular steps, whose root mean square over the control points
-    begins at 0.2 voxels.
-
-    Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and without a
-    penalty, for which the mesh is coarse.
-    """
-    itk = require_simpleitk()
-    levels = levels[-_SPLINE_LEVELS:]
-    finest = levels[-1]
-    extent = [n * mm for n, mm in zip(finest.fixed.shape, finest.spacing_mm, strict=True)]
-    counts = [max(1, round(mm / settings.mesh_mm)) for mm in extent]
-    fixed = image_of(finest.fixed, finest.spacing_mm, finest.origin_mm)
-    spline = itk.BSplineTransformInitializer(fixed, _turned(counts, int), _ORDER)
-    length = float(np.sqrt(spline.GetNumberOfParameters()))
-    metric = float("nan")
-    for place, level in enumerate(levels):
-        method = _method(level, settings)
-        step = max(level.spacing_mm) * length
-        method.SetOptimizerAsRegularStepGradientDescent(
-            _FIRST_STEP * step / 2, _SPLINE_LAST_STEP * step, _SPLINE_STEPS, _RELAX
-        )
-        method.SetMovingInitialTransform(rigid.transform)
-        method.SetInitialTransform(spline, True)
-        yield from _execute(method, level, f"{text}: B-spline", place, len(levels), _SPLINE_STEPS)
-        metric = -float(method.GetMetricValue())
-    both = itk.CompositeTransform([rigid.transform, spline])
-    mesh = tuple(mm / n for mm, n in zip(extent, counts, strict=True))
-    return Warp(both, rigid.rotation_deg, rigid.translation_mm, rigid.centre_mm, metric, True, mesh)
-
-
-def in_thread(
-    work: Callable[[], T], stop: Callable[[], None], step: Callable[[], Progress]
-) -> Job[T]:
-    """Return a job that runs `work` in a thread and says `step()` every 0.1 s.
-
-    Closed before its end, it calls `stop` and waits until `work` returns.
-    """
-    results: list[T] = []
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            failures.append(error)
-
-    thread = threading.Thread(target=run, name="registration", daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(_POLL_S)
-            yield step()
-    finally:
-        stop()
-        thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
-
-
-def _method(level: Level, settings: RegistrationSettings) -> Any:
-    itk = require_simpleitk()
-    method = itk.ImageRegistrationMethod()
-    method.SetMetricAsMattesMutualInformation(settings.bins)
-    method.SetMetricFixedMask(image_of(level.inside, level.spacing_mm, level.origin_mm))
-    method.SetMetricSamplingStrategy(method.RANDOM)
-    share = min(1.0, settings.samples / max(int(np.count_nonzero(level.inside)), 1))
-    method.SetMetricSamplingPercentage(share, settings.seed)
-    method.MetricUseFixedImageGradientFilterOff()  # gradients at the samples alone
-    method.MetricUseMovingImageGradientFilterOff()
-    method.SetInterpolator(itk.sitkLinear)
-    return method
-
-
-def _execute(
-    method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
-) -> Job[None]:
-    """Run one level in a thread; closed before its end, it stops at the next step."""
-    itk = require_simpleitk()
-    fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
-    moving = image_of(level.moving, level.spacing_mm, level.origin_mm)
-    stop = threading.Event()
-    done = [0]
-
-    def on_step() -> None:
-        done[0] += 1
-        if stop.is_set():
-            method.StopRegistration()
-
-    def progress() -> Progress:
-        done_here = place * n_steps + min(done[0], n_steps)
-        return Progress(done_here, n_levels * n_steps, text)
-
-    method.AddCommand(itk.sitkIterationEvent, on_step)
-    try:
-        yield from in_thread(lambda: method.Execute(fixed, moving), stop.set, progress)
-    finally:
-        method.RemoveAllCommands()
-
-
-def _turned(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
+def turned(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
     """Return (z, y, x) as SimpleITK has it, (x, y, z), in plain Python numbers."""
     return [kind(value) for value in reversed(list(values))]

@@ -12,7 +12,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.background import bright_from
-from napari_mamamia.kinetics.registration_itk import Level
+from napari_mamamia.kinetics.registration_search import Level
 from napari_mamamia.kinetics.registration_settings import RegistrationSettings
 
 __all__ = ["Coarse", "coarse_case", "levels_of", "not_enhancing", "require_registrable", "smoothed"]

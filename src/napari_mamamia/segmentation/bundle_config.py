@@ -4,6 +4,7 @@ Source: MONAI 1.6.1, "MONAI Bundle Specification" (metadata.json, inference.json
 bundle/properties.py (which keys hold preprocessing, network, inferer and postprocessing).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +30,7 @@ __all__ = [
     "read_format",
 ]
 
+_MOST_EXTENT: Final = 4096
 _REPAIR: Final = "correct the bundle, or ask its author"
 
 
@@ -104,7 +106,7 @@ def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
             spatial_shape=tuple(map(str, image.get("spatial_shape", ()))),
             value_range=tuple(map(str, image.get("value_range", ()))),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(
             f"{where}: metadata.json should have network_data_format with inputs.image and "
             f"outputs.pred, each with num_channels, but {type(error).__name__}: {error}: {_REPAIR}"
@@ -170,7 +172,7 @@ def _windows(references: References) -> Windows:
     understood({k: v for k, v in found.items() if k not in UNUSED}, where)
     try:
         return _window_record(found)
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ModelError(
             f"{where}: inferer should have roi_size with three whole numbers and an overlap from "
             f"0 to below 1, but {error}: {_REPAIR}"
@@ -191,15 +193,12 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
         raise ValueError(f"padding_mode is {padding!r}")
     if found.get("with_coord"):
         raise ValueError("with_coord gives the network a second input")
-    return Windows(
-        roi_size=_three(found["roi_size"], int),
-        batch=batch,
-        overlap=overlap,
-        mode=mode,
-        sigma_scale=_three(found.get("sigma_scale", default.sigma_scale), float),
-        padding_mode=padding,
-        cval=float(found.get("cval", 0.0)),
-    )
+    size = _three(found["roi_size"], int)
+    sigma = _three(found.get("sigma_scale", default.sigma_scale), float)
+    cval = float(found.get("cval", 0.0))
+    if max(size) > _MOST_EXTENT or not all(0 < s <= 10 for s in sigma) or not math.isfinite(cval):
+        raise ValueError(f"roi_size is {size}, sigma_scale {sigma} and cval {cval}")
+    return Windows(size, batch, overlap, mode, sigma, padding, cval)
 
 
 def _network(references: References) -> Step | None:

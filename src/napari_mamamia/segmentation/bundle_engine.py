@@ -23,6 +23,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.bundle_allowed import LOOKING_AROUND
 from napari_mamamia.segmentation.bundle_config import read_config, read_format
+from napari_mamamia.segmentation.bundle_cost import bundle_bytes
 from napari_mamamia.segmentation.bundle_files import (
     bundle_root,
     bundle_weights,
@@ -78,8 +79,7 @@ class BundleEngine:
         windows = self._windows(shape, affine, grid, region)
         inputs = len(self.transforms.data_format.channels)
         outputs = len(self.transforms.data_format.outputs)
-        voxels, own = int(np.prod(windows.padded)), int(np.prod(grid.shape))
-        needed = 4 * (voxels * (2 * inputs + 2 * outputs + 1) + own * (inputs + 2 * outputs))
+        needed = bundle_bytes(inputs, outputs, windows.padded, grid)
         x, y, z = shape
         return TilePlan(
             tiles=windows.count,

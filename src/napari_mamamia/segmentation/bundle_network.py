@@ -17,7 +17,12 @@ from napari_mamamia.segmentation.bundle_allowed import network_name
 from napari_mamamia.segmentation.bundle_references import NumberType, understood
 from napari_mamamia.segmentation.bundle_steps import Step
 from napari_mamamia.segmentation.bundle_transforms import said_by_monai
-from napari_mamamia.segmentation.nnunet_checkpoint import unsafe_globals
+from napari_mamamia.segmentation.network_script import read_script
+from napari_mamamia.segmentation.nnunet_checkpoint import (
+    DAMAGE,
+    require_plain_zip,
+    unsafe_globals,
+)
 
 __all__ = ["load_network"]
 
@@ -45,7 +50,7 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
         weights do not fit it.
     """
     if path.suffix == ".ts":
-        return _scripted(path)
+        return read_script(path)
     if step is None:
         raise ModelError(
             f"{where} should have network_def with the class of the network, since {path.name} "
@@ -61,17 +66,6 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
             f"{path} should hold the weights of {step.name} as {where} describes it, but they do "
             f"not fit ({said}): {_COPY}"
         ) from error
-    return network.eval()
-
-
-def _scripted(path: Path) -> nn.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch would rather have torch.export files
-            network: nn.Module = torch.jit.load(str(path), map_location="cpu")
-    except (RuntimeError, ValueError, OSError) as error:
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise ModelError(f"{path} should be a TorchScript network, but {said}: {_COPY}") from error
     return network.eval()
 
 
@@ -109,6 +103,7 @@ def _weights(path: Path) -> Mapping[str, Any]:
 
 
 def _loaded(path: Path) -> Any:
+    require_plain_zip(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -120,7 +115,7 @@ def _loaded(path: Path) -> Any:
             "opened and nothing was run. Ask its author for a clean file, or run the bundle as a "
             "challenge submission in isolation"
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError) as error:
+    except DAMAGE as error:
         said = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
             f"{path} should be a whole file of weights, but it is damaged or of another kind "

@@ -1,8 +1,9 @@
 """What a model's run is asked to do, and what it then did. No torch here."""
 
 import math
+import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ __all__ = ["BACKENDS", "PRECISIONS", "EngineResult", "EngineSettings", "Ran", "T
 
 BACKENDS = ("torch", "openvino")
 PRECISIONS = ("fp32", "bf16")
+_FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,11 @@ class EngineSettings:
             )
         if self.threads is not None and self.threads < 1:
             raise ModelError(f"threads must be at least 1, got {self.threads}: use 1 or more")
+        if self.checkpoint and not _FILE_NAME.match(self.checkpoint):
+            raise ModelError(
+                "a checkpoint should be the name of a file in a fold's folder, such as "
+                f"checkpoint_best.pth, got {self.checkpoint!r}: leave the folders out"
+            )
         for name, value, known in (
             ("device", self.device, DEVICES),
             ("backend", self.backend, BACKENDS),

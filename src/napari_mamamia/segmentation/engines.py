@@ -9,12 +9,17 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.device import require_monai, require_openvino, require_torch
+from napari_mamamia.segmentation.device import (
+    require_monai,
+    require_onnx,
+    require_openvino,
+    require_torch,
+)
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
 from napari_mamamia.segmentation.weights import ModelCard
 
-__all__ = ["Engine", "load_engine"]
+__all__ = ["Engine", "load_engine", "require_installed"]
 
 
 class Engine(Protocol):
@@ -56,6 +61,17 @@ class Engine(Protocol):
         ...
 
 
+def require_installed(card: ModelCard, settings: EngineSettings) -> None:
+    """Raise `MissingExtraError` unless what runs such a model is installed; nothing is loaded."""
+    require_torch()
+    if settings.backend == "openvino" or card.kind is ModelKind.OPENVINO:
+        require_openvino()
+    elif card.kind is ModelKind.ONNX:
+        require_onnx()
+    if card.kind is ModelKind.MONAI_BUNDLE:
+        require_monai()
+
+
 def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
     """Return a job that loads a model of any kind that can be run; its weights are read as data.
 
@@ -68,9 +84,7 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
     """
     if card.missing:
         raise ModelError("; ".join(card.missing))
-    require_torch()
-    if settings.backend == "openvino":
-        require_openvino()
+    require_installed(card, settings)
     if card.kind is ModelKind.NNUNET:
         from napari_mamamia.segmentation.nnunet_load import load_nnunet
 
@@ -80,7 +94,6 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
 
         return (yield from load_network(card, settings))
     if card.kind is ModelKind.MONAI_BUNDLE:
-        require_monai()
         yield Progress(0, 1, "Starting MONAI")  # importing it takes seconds
         from napari_mamamia.segmentation.bundle_engine import load_bundle
 

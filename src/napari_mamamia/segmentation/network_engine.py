@@ -22,8 +22,9 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.device import release_memory, sums_on, threads_set
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.network_choices import require_network_choices
+from napari_mamamia.segmentation.network_cost import network_bytes, network_frame
 from napari_mamamia.segmentation.network_files import network_path
-from napari_mamamia.segmentation.network_input import network_frame, volumes_of
+from napari_mamamia.segmentation.network_input import volumes_of
 from napari_mamamia.segmentation.network_outputs import labels_of, probability_of
 from napari_mamamia.segmentation.network_runtime import NetworkRuntime, open_network
 from napari_mamamia.segmentation.network_spec import NetworkSpec, TileWeight
@@ -64,7 +65,6 @@ class NetworkEngine:
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
         """Return what a case on `grid` would cost."""
         tiles = self._tiles(grid, region)
-        voxels = int(np.prod(tiles.padded))
         numbers = len(self.spec.channels) + self.spec.heads + 1
         return TilePlan(
             tiles=len(tiles.places),
@@ -72,7 +72,7 @@ class NetworkEngine:
             passes=len(self.flips) + 1,
             folds=1,
             model_shape=tiles.shape,
-            bytes_needed=4 * numbers * voxels + 12 * int(np.prod(grid.shape)),
+            bytes_needed=network_bytes(numbers, tiles.padded, grid),
         )
 
     def predict(

@@ -19,6 +19,7 @@ from torch import nn
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.network_arguments import TYPES, filled, keep, names_in
+from napari_mamamia.segmentation.nnunet_files import require_stored
 
 __all__ = ["ExportedNetwork", "read_exported"]
 
@@ -89,6 +90,7 @@ def read_exported(path: Path) -> ExportedNetwork:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            require_stored(archive, path)
             return _network(archive, path)
     except (
         zipfile.BadZipFile, OSError, KeyError, ValueError, TypeError, IndexError, AttributeError,

@@ -1,35 +1,19 @@
 """A case's volumes as a network sees them: turned, in single precision, one tensor."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError, ModelError
-from napari_mamamia.core.grid import DisplayFrame, Grid
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.network_spec import NetworkSpec
 from napari_mamamia.segmentation.nnunet_geometry import Frame
 
-__all__ = ["network_frame", "volumes_of"]
-
-_OPPOSITE: Final = dict(zip("LRPAIS", "RLAPSI", strict=True))
-
-
-def network_frame(grid: Grid, orientation: str) -> Frame:
-    """Return how a network sees volumes on `grid`; "" leaves them as they are stored."""
-    letters = grid.orientation[::-1]  # along (z, y, x)
-    wanted = orientation or letters
-    order, flips = [], []
-    for towards in wanted:
-        axis = next(k for k, one in enumerate(letters) if one in (towards, _OPPOSITE[towards]))
-        order.append(axis)
-        flips.append(letters[axis] != towards)
-    display = DisplayFrame("axial", (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))
-    a, b, c = (int(n) for n in display.per_axis(grid.shape))
-    return Frame(display, (0, 1, 2), display.per_axis(grid.spacing_mm), (a, b, c))
+__all__ = ["volumes_of"]
 
 
 def volumes_of(

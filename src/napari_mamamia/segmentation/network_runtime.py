@@ -67,7 +67,8 @@ def open_network(
 
 def _torch_module(kind: ModelKind, path: Path, spec: NetworkSpec, device: str) -> nn.Module:
     from napari_mamamia.segmentation.network_exported import read_exported
-    from napari_mamamia.segmentation.network_torch import read_script, read_weights
+    from napari_mamamia.segmentation.network_script import read_script
+    from napari_mamamia.segmentation.network_torch import read_weights
 
     if kind is ModelKind.TORCHSCRIPT:
         return read_script(path, device)

@@ -13,6 +13,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.network_onnx import Shape, read_onnx
 from napari_mamamia.segmentation.network_spec import NetworkSpec, network_from
+from napari_mamamia.segmentation.nnunet_files import require_stored
 
 __all__ = ["own_spec", "shape_text", "shapes_of"]
 
@@ -60,7 +61,9 @@ def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
         return None
     try:
         return network_from(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (
+        ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise ModelError(
             f"{path}: {_METADATA_KEY} of its header should be the section of a recipe, but "
             f"{error}: write a recipe beside it"
@@ -81,6 +84,7 @@ def _exported_shape(path: Path) -> Shape:
     """Return the extents of the one input of a torch.export file, read from its JSON."""
     try:
         with zipfile.ZipFile(path) as archive:
+            require_stored(archive, path)
             name = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
             module = json.loads(archive.read(name))["graph_module"]
         users = [s["user_input"] for s in module["signature"]["input_specs"] if "user_input" in s]

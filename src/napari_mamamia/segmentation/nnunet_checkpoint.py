@@ -10,7 +10,9 @@ import codecs
 import pickle
 import pickletools
 import shlex
+import struct
 import warnings
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +22,17 @@ import numpy as np
 import torch
 
 from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
+from napari_mamamia.segmentation.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet_safetensors import Checkpoint, read_safetensors
 
-__all__ = ["Checkpoint", "checkpoint_file", "load_checkpoint", "unsafe_globals"]
+__all__ = [
+    "DAMAGE",
+    "Checkpoint",
+    "checkpoint_file",
+    "load_checkpoint",
+    "require_plain_zip",
+    "unsafe_globals",
+]
 
 _SCALAR: Final = np._core.multiarray.scalar  # type: ignore[attr-defined]
 _ALLOWED: Final[list[Any]] = [
@@ -40,6 +50,12 @@ _KEYS: Final = ("network_weights", "trainer_name", "init_args")
 _MOST_AXES: Final = 3
 _ZIP_START: Final = b"PK\x03\x04"
 _COPY: Final = "copy the file again from where the model came from"
+
+DAMAGE: Final = (
+    RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
+    AssertionError, ArithmeticError, struct.error,
+)  # fmt: skip
+"""What torch's restricted reader raises at files that are damaged, or are no checkpoints."""
 
 SAFE_SUFFIX: Final = ".safetensors"
 
@@ -77,6 +93,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
         raise ModelError(f"{path}: network_weights should be a table of tensors: {_COPY}")
     axes = found.get("inference_allowed_mirroring_axes") or ()
+    if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
+        raise ModelError(
+            f"{path} should say its configuration and mirroring axes 0 to 2, got axes {axes!r}: "
+            f"{_COPY}"
+        )
     return Checkpoint(
         path=path,
         weights=weights,
@@ -91,8 +112,15 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
     with torch.serialization.safe_globals(_ALLOWED):
         try:
             return tuple(sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path)))
-        except (RuntimeError, ValueError, pickle.UnpicklingError, EOFError, OSError):
+        except (*DAMAGE, pickle.UnpicklingError):
             return tuple(sorted(_globals_of_pickle(path)))
+
+
+def require_plain_zip(path: Path) -> None:
+    """Raise `ModelError` if a checkpoint would unpack to much more than it is."""
+    if zipfile.is_zipfile(path):
+        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            require_stored(archive, path)
 
 
 def _loaded(path: Path) -> Any:
@@ -101,6 +129,7 @@ def _loaded(path: Path) -> Any:
             f"a checkpoint should be at {path}, but there is no file: choose a fold and a "
             "checkpoint that the model has, or copy the missing file"
         )
+    require_plain_zip(path)
     try:
         with torch.serialization.safe_globals(_ALLOWED), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickle's version: refused or read, both said
@@ -118,7 +147,7 @@ def _loaded(path: Path) -> Any:
             "numbers out in a closed room:  mamamia models convert "
             f"{shlex.quote(str(path.parent.parent))} --out NEW_FOLDER --isolated"
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError) as error:
+    except DAMAGE as error:
         raise ModelError(
             f"{path} should be a whole checkpoint, but it is damaged or cut off "
             f"({_first_line(error)}): {_COPY}"
@@ -129,7 +158,7 @@ def _globals_of_pickle(path: Path) -> Iterator[str]:
     """Yield the names that a bare pickle would import, read from its opcodes without running it."""
     texts: list[str] = []
     memo: list[str] = []
-    with suppress(ValueError, EOFError, OSError, IndexError), path.open("rb") as stream:
+    with suppress(*DAMAGE), path.open("rb") as stream:
         for opcode, argument, _ in pickletools.genops(stream):
             if opcode.name == "GLOBAL":
                 yield str(argument).replace(" ", ".")

@@ -18,12 +18,13 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.checksums import sha256_of
 
-__all__ = ["ModelFiles", "model_cache", "open_files", "unpack"]
+__all__ = ["ModelFiles", "model_cache", "open_files", "require_own", "require_stored", "unpack"]
 
 _MOST_FILES: Final = 20_000
 _DEEPEST: Final = 6
 _MOST_BYTES: Final = 64 * 2**30  # an ensemble of five large networks has about 10 GB
 _MOST_RATIO: Final = 200  # weights hardly shrink; text by a factor of 20
+_STORED_RATIO: Final = 4
 _TEXT_BYTES: Final = 64 * 2**20
 _BLOCK: Final = 2**22
 _ENCRYPTED: Final = 0x1
@@ -43,7 +44,13 @@ class ModelFiles:
         return tuple(name for name, _ in self.sizes)
 
     def text(self, name: str) -> str:
-        """Return a small text file, or raise `ModelError`."""
+        """Return a small text file, or raise `ModelError`.
+
+        A link that leads out of the model is refused: its text would be shown, and copied into a
+        converted model. Links into the cache of huggingface_hub, which is built of them, are read.
+        """
+        if not self.is_zip:
+            require_own(self._place(name))
         try:
             with self.open(name) as stream:
                 data = stream.read(_TEXT_BYTES + 1)
@@ -151,6 +158,20 @@ def unpack(path: Path, into: Path) -> Job[Path]:
     return target
 
 
+def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
+    """Raise `ModelError` if a file of torch's, which stores without packing, would unpack to more.
+
+    A few kilobytes could otherwise fill the memory: torch's readers unpack what is packed.
+    """
+    total = sum(member.file_size for member in archive.infolist())
+    size = path.stat().st_size
+    if total > _STORED_RATIO * size + _TEXT_BYTES:
+        raise ModelError(
+            f"{path} should hold its numbers as they are, but would unpack to {total / 2**30:.2f} "
+            f"GB from {size / 2**30:.3f} GB: it was not opened; ask its author for a plain file"
+        )
+
+
 def _extracted(
     archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
 ) -> Job[None]:
@@ -164,6 +185,23 @@ def _extracted(
             if left < 0:
                 raise ModelError(f"{name} is larger than its zip says: the zip was not unpacked")
             sink.write(block)
+
+
+def require_own(file: Path) -> None:
+    """Raise `ModelError` if a file is a link that leads out of its folder.
+
+    Source of the cache's form: huggingface_hub, "Understand caching": snapshots/REVISION/FILE are
+    links to blobs/SHA.
+    """
+    if not file.is_symlink():
+        return
+    target = file.resolve()
+    blobs = [p.parent / "blobs" for p in file.absolute().parents if p.name == "snapshots"]
+    if not any(target.is_relative_to(place.resolve()) for place in (file.parent, *blobs)):
+        raise ModelError(
+            f"{file} should be a file of the model, but is a link that leads out of its folder: it "
+            "was not read; copy the file itself there"
+        )
 
 
 @contextmanager

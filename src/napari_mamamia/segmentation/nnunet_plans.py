@@ -7,6 +7,7 @@ Source: the format of nnunetv2 2.8.1, utilities/plans_handling/plans_handler.py.
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,6 +39,9 @@ _RESAMPLERS: Final = {
     "resample_torch_fornnunet": "torch",
     "no_resampling_hack": "none",
 }
+_PLAIN_NAME: Final = re.compile(r"^\w[\w.-]*$")
+_MOST_EXTENT: Final = 4096
+_SPACING_MM: Final = (0.001, 1000.0)  # beyond any scanner's
 _RESTORE: Final = "restore the plans.json that came with the model"
 
 
@@ -158,7 +162,9 @@ def read_plans(plans_text: str, dataset_text: str, configuration: str, where: st
     dataset = parsed(dataset_text, f"{where}: dataset.json")
     try:
         return _plans(plans, dataset, configuration, where)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (
+        KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         if isinstance(error, ModelError):
             raise
         raise ModelError(
@@ -224,17 +230,42 @@ def _configuration(
         _norm(scheme, masks[k], intensities.get(str(k), {}), where)
         for k, scheme in enumerate(schemes)
     )
+    patch = tuple(int(n) for n in found["patch_size"])
+    spacing = tuple(float(s) for s in found["spacing"])
+    _require_extents(patch, spacing, where)
+    previous = str(found.get("previous_stage") or "")
+    if previous and not _PLAIN_NAME.match(previous):
+        raise ModelError(
+            f"{where}: previous_stage should be the name of a configuration, got {previous!r}, "
+            f"which could lead to another folder: {_RESTORE}"
+        )
     return Configuration(
         name=name,
-        patch=tuple(int(n) for n in found["patch_size"]),
-        spacing=tuple(float(s) for s in found["spacing"]),
+        patch=patch,
+        spacing=spacing,
         norms=norms,
         data=_resampling(found, "data", where),
         seg=_resampling(found, "seg", where),
         logits=_resampling(found, "probabilities", where),
         architecture=_architecture(found, where),
-        previous_stage=str(found.get("previous_stage") or ""),
+        previous_stage=previous,
     )
+
+
+def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: str) -> None:
+    """Raise `ModelError` unless tiles and voxels have extents that a network can have."""
+    if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
+        raise ModelError(
+            f"{where}: a patch should have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, got "
+            f"{patch}: {_RESTORE}"
+        )
+    low, high = _SPACING_MM
+    fits = len(spacing) in (len(patch), 3)
+    if not fits or not all(low <= s <= high for s in spacing):
+        raise ModelError(
+            f"{where}: the spacing should be {len(patch)} numbers of {low:g} to {high:g} mm, got "
+            f"{spacing}: {_RESTORE}"
+        )
 
 
 def _norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> ChannelNorm:

@@ -275,7 +275,9 @@ def recipe_from(text: str, where: str) -> Recipe:
                 "napari-mamamia, or correct the recipe"
             )
         return _recipe(found)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (
+        ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise ModelError(f"{where} should be a recipe, but {error}: {_REPAIR}") from error
 
 

@@ -12,8 +12,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import PACE_S, Job, Progress
 from napari_mamamia.segmentation import worker_wire as wire
-from napari_mamamia.segmentation.device import require_openvino, require_torch
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.engines import require_installed
 from napari_mamamia.segmentation.planner import OverLimitError
 from napari_mamamia.segmentation.shared_arrays import (
     fetch,
@@ -119,9 +119,7 @@ class Worker:
         request: Message,
         kill_at: float | None = None,
     ) -> Job[Message]:
-        require_torch()
-        if settings.backend == "openvino":
-            require_openvino()
+        require_installed(card, settings)
         message = {
             **request,
             "model": wire.card_on_wire(card),

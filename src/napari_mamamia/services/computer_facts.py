@@ -34,6 +34,8 @@ _ASK_SECONDS: Final = 20.0
 _EXTRAS: Final = (
     ("gui", ("napari", "qtpy")),
     ("segment", ("torch", "dynamic_network_architectures", "nnunetv2")),
+    ("onnx", ("onnxruntime",)),
+    ("bundle", ("monai",)),
     ("openvino", ("openvino",)),
     ("dicom", ("pydicom", "highdicom")),
     ("register", ("SimpleITK",)),

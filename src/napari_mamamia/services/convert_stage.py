@@ -4,6 +4,7 @@ Networks are opened by another process, which ends with this one: torch never co
 """
 
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from napari_mamamia.core.errors import MamamiaError, ModelError, SaveError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.external_isolation import Isolation
-from napari_mamamia.segmentation.nnunet_files import open_files
+from napari_mamamia.segmentation.nnunet_files import open_files, require_own
 from napari_mamamia.segmentation.nnunet_isolated import RoomLimits, taken_out
 from napari_mamamia.segmentation.recipe import Recipe, recipe_text
 from napari_mamamia.segmentation.stages import part
@@ -85,7 +86,7 @@ def stages_of(
     configuration.
     """
     root = folder / card.inner if card.inner else _absolute(folder)
-    name = card.name if card.is_zip and not card.inner else root.name
+    name = _plain(card.name) if card.is_zip and not card.inner else root.name
     files = open_files(folder)
     found = licence_file(files, card.inner)
     licence = folder / found if found else None
@@ -117,6 +118,11 @@ def stage_job(stage: Stage, into: Path, child: Child) -> Job[tuple[ConvertedFile
     return tuple(made)
 
 
+def _plain(name: str) -> str:
+    """Return a name that stays in its folder, whatever the model calls itself."""
+    return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
+
+
 def _absolute(folder: Path) -> Path:
     return Path(os.path.abspath(folder))  # noqa: PTH100 - links keep the name that they have
 
@@ -127,6 +133,7 @@ def _copied(stage: Stage, target: Path) -> tuple[str, str]:
     try:
         target.mkdir(parents=True)
         for name in ("plans.json", "dataset.json"):
+            require_own(stage.root / name)
             shutil.copyfile(stage.root / name, target / name)
             texts.append((target / name).read_text("utf-8"))
         if stage.licence is not None:
@@ -134,6 +141,7 @@ def _copied(stage: Stage, target: Path) -> tuple[str, str]:
         if stage.recipe is not None:
             write_text_atomically(target / RECIPE_NAME, recipe_text(stage.recipe))
         elif (stage.root / RECIPE_NAME).is_file():
+            require_own(stage.root / RECIPE_NAME)
             shutil.copyfile(stage.root / RECIPE_NAME, target / RECIPE_NAME)
     except (OSError, UnicodeDecodeError) as error:
         raise SaveError(

@@ -151,7 +151,12 @@ def finish_formats(
     *,
     overwrite: bool,
 ) -> tuple[BundleFile, ...]:
-    """Write what describes or packs all cases; `cases` are the files of all of them."""
+    """Write what describes or packs all cases; `cases` are the files of all of them.
+
+    Without any, nothing: an empty submission would be taken for one.
+    """
+    if not cases:
+        return ()
     out: list[BundleFile] = []
     if ExportFormat.NNUNET in settings.formats:
         folder = _nnunet_root(root, data_set, settings)

@@ -231,7 +231,7 @@ def _times_only(record: CaseRecord | None) -> CaseRecord | None:
     """Return what a worker needs of a clinical row, which can be sent to it."""
     if record is None:
         return None
-    return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s)
+    return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s, other={})
 
 
 def _parameters(

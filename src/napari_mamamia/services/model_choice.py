@@ -8,6 +8,7 @@ from pathlib import Path
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.engine_host import EngineHost, Host
 from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.engines import require_installed
 from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.planned import PlannedSegmenter
 from napari_mamamia.segmentation.planner import Budget
@@ -38,6 +39,7 @@ __all__ = [
     "open_model",
     "open_models",
     "planned",
+    "require_ready",
     "segmenter_of",
 ]
 
@@ -79,8 +81,17 @@ class ModelChoice:
 
     @property
     def key(self) -> str:
-        """Digest of everything that the result depends on."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
+        """Digest of everything that the result depends on.
+
+        Threads are left out, so that a run goes on with another number of workers or on another
+        computer: they move sums in their last places, and each case's file says how many it had.
+        """
+        return hashlib.sha256(repr(_without_threads(self)).encode()).hexdigest()[:32]
+
+
+def _without_threads(choice: ModelChoice) -> ModelChoice:
+    members = tuple(_without_threads(member) for member in choice.members)
+    return replace(choice, settings=replace(choice.settings, threads=None), members=members)
 
 
 def open_model(
@@ -228,6 +239,13 @@ def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices
             f"{card.name} is a file of {card.kind.value}, which torch does not run: choose the "
             "backend auto or openvino"
         )
+
+
+def require_ready(segmenter: Segmenter) -> None:
+    """Raise `MissingExtraError` unless what runs the model, or each of several, is installed."""
+    for member in segmenter.members if isinstance(segmenter, FusedSegmenter) else (segmenter,):
+        if isinstance(member, PlannedSegmenter):
+            require_installed(member.card, member.settings)
 
 
 def choice_of(segmenter: Segmenter) -> ModelChoice:

@@ -9,14 +9,19 @@ from typing import Final, TypeVar
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.bundle_cost import tiles_of_bundle
+from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.memory import free_memory_bytes
+from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.network_cost import tiles_of_network
 from napari_mamamia.segmentation.nnunet_cost import tiles_from_plans
 from napari_mamamia.segmentation.paces import known_pace
 from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError, duration_text
 from napari_mamamia.segmentation.recipe_input import channel_names, input_grid, phases_needed
 from napari_mamamia.segmentation.registry import ModelEntry, list_models, model_recipe
+from napari_mamamia.segmentation.weights import ModelCard, with_network
 from napari_mamamia.services.predict import segmenters
 
 __all__ = ["Offer", "offers", "offers_text", "with_offers"]
@@ -61,8 +66,9 @@ def offers(
 
     Only models whose speed on this computer is known from an earlier run with the same device,
     backend, precision and threads, and the weight-free one. Nothing is loaded or computed: tiles
-    come from the plans, over the whole volume and with all mirrored copies, so that a run takes as
-    long or less. A model that is not nnU-Net's is not offered, since its tiles are not known.
+    come from the plans, the recipe or the bundle's configs, over the whole volume and with all
+    mirrored copies, so that a run takes as long or less. A model whose tiles they do not tell, such
+    as a bundle that looks at the whole volume at once, is not offered.
 
     Parameters
     ----------
@@ -147,10 +153,19 @@ def _offer(
     if pace is None or len(case.phases) < phases_needed(names, recipe):
         return None
     grid, _ = input_grid(case.grid, recipe)
-    tiles = tiles_from_plans(entry.card, settings, grid)
+    tiles = _tiles(with_network(entry.card, recipe.network), settings, grid)
     if tiles is None:
         return None
     needed = tiles.bytes_needed + sum(weight.n_bytes for weight in entry.card.weights)
     if free_bytes is not None and needed > free_bytes:
         return None
     return Offer(entry.name, recipe.title or entry.name, pace.seconds(tiles))
+
+
+def _tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    """Return the tiles of a case without loading its model, None where they are not told."""
+    if card.kind in NETWORK_KINDS:
+        return tiles_of_network(card, settings, grid)
+    if card.kind is ModelKind.MONAI_BUNDLE:
+        return tiles_of_bundle(card, settings, grid)
+    return tiles_from_plans(card, settings, grid)

@@ -96,7 +96,11 @@ def save_prediction(
         raise ModelError("a prediction without provenance is not saved: use predict_case")
     provenance = replace(made, inputs=tuple(inputs))
     write_mask(prediction.mask, target, overwrite=overwrite)
-    write_provenance(provenance, sidecar_path(target), overwrite=True)
+    try:
+        write_provenance(provenance, sidecar_path(target), overwrite=True)
+    except BaseException:  # Ctrl+C too: no mask stays that does not say what made it
+        target.unlink(missing_ok=True)
+        raise
     yield Progress(len(sources) + 1, len(sources) + 1, "Saved")
     return SavedPrediction(
         case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, prediction.notes

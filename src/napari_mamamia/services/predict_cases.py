@@ -22,7 +22,12 @@ from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.model_choice import ModelChoice, choice_of, segmenter_of
+from napari_mamamia.services.model_choice import (
+    ModelChoice,
+    choice_of,
+    require_ready,
+    segmenter_of,
+)
 from napari_mamamia.services.offers import with_offers
 from napari_mamamia.services.open_case import load_case
 from napari_mamamia.services.output_folder import Existing, claim_folder
@@ -126,7 +131,11 @@ def predict_data_set(
         If an id is unknown; nothing is written then.
     SaveConflictError
         If `out` holds other results.
+    MissingExtraError
+        If what runs the model is not installed here; nothing is written then.
     """
+    if place is None or not place.scheduler:
+        require_ready(segmenter)
     wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
     settings = PredictSettings(choice_of(segmenter), out.absolute(), probability, registry)
     claim_folder(out, "predict", _parameters(opened, settings.choice), existing)

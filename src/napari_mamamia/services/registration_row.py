@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from napari_mamamia.kinetics.registration import PhaseMotion
+from napari_mamamia.kinetics.registration_motion import PhaseMotion
 from napari_mamamia.services.register_case import RegisteredCase
 
 __all__ = ["RegisteredRows", "RegistrationRow", "registration_columns", "rows_of"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from math import isnan
 
+from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.bootstrap import Interval, IntervalMethod
 from napari_mamamia.scoring.composites import CompositeResult
 from napari_mamamia.scoring.fairness import GroupScore
@@ -33,7 +34,7 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
         f"{model.name}: profile {model.profile}, {model.n_cases} case(s), "
         f"{model.n_scored} scored, {excluded} excluded"
     )
-    lines = [head]
+    lines = [head, *_missing(model)]
     if model.segmentation:
         lines += _task1(model.segmentation)
     if model.response:
@@ -76,6 +77,15 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
     return (*lines, *(f"  note: {note}" for note in comparison.notes))
 
 
+def _missing(model: ModelScores) -> list[str]:
+    """Return how many cases were scored without a prediction, which is easily a forgotten run."""
+    missing = sum(
+        row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc) for row in model.rows
+    )
+    text = f"  {missing} case(s) without a prediction file count as empty predictions"
+    return [text] if missing else []
+
+
 def _task1(result: SegmentationResult) -> list[str]:
     cohort, performance = result.cohort, result.cohort.performance
     shown = [
@@ -104,7 +114,7 @@ def _task1(result: SegmentationResult) -> list[str]:
 def _size_lines(stratum: Stratum) -> list[str]:
     """Return the groups by size, which are reported and not scored."""
     parts = [
-        f"{group.label} {_text(group.mean_dsc, 3)} (n {group.n}{', small' * group.is_small})"
+        f"{group.label} {_text(group.mean_dsc, 3)} (n {group.n}{', few cases' * group.is_small})"
         for group in stratum.groups
         if group.n
     ]

@@ -36,7 +36,8 @@ class Slice:
     """One outlined slice: `plane` is its box, `ring` box around the outline, one voxel thick.
 
     The masks have the ring box's shape: what was `drawn` (holes filled), what is surely `inside`
-    and `outside` the region, and the voxels that surround it (`ring`).
+    and `outside` the region, and the voxels that surround it (`ring`). `is_narrow` where nothing of
+    it lies deeper than the tolerance.
     """
 
     axis: int
@@ -45,6 +46,7 @@ class Slice:
     inside: Bools
     outside: Bools
     ring: Bools
+    is_narrow: bool
 
 
 def slices_of(
@@ -75,7 +77,7 @@ def slices_of(
         if np.count_nonzero(full) > np.count_nonzero(mask):
             notes.append(f"the outline of slice {index} had a hole: it counts as inside")
         found.append(_slice(axis, index, full, grid, tolerance_mm))
-    if any(not _has_depth(one) for one in found):
+    if any(one.is_narrow for one in found):
         notes.append(
             f"an outline is narrower than twice the tolerance of {tolerance_mm:g} mm: all of it "
             "belongs to the region"
@@ -133,9 +135,10 @@ def _slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) 
     depth = _distance(~drawn, spacing)
     away = _distance(drawn, spacing)
     inside = depth > tolerance_mm
-    if not inside.any():
+    is_narrow = not bool(inside.any())
+    if is_narrow:
         inside = drawn
-    masks = (
+    whole, deep, beyond, ring = (
         np.expand_dims(m, axis)
         for m in (
             drawn,
@@ -145,7 +148,7 @@ def _slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) 
         )
     )
     box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
-    return Slice(axis, box, *masks)
+    return Slice(axis, box, whole, deep, beyond, ring, is_narrow)
 
 
 def _distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
@@ -154,11 +157,6 @@ def _distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
         return np.full(to.shape, np.inf)
     distance: NDArray[np.float64] = distance_transform_edt(~to, sampling=spacing)
     return distance
-
-
-def _has_depth(one: Slice) -> bool:
-    """Whether some of the outline lies less deep than the tolerance."""
-    return bool(np.count_nonzero(one.inside) < np.count_nonzero(one.drawn))
 
 
 def _extent(

@@ -81,7 +81,7 @@ class Reviewing(QObject):
         self._wait.stop()
         self._jobs.cancel("agreement")
         self.is_on, self._shown, self._at = False, None, -1
-        self._scene.hide_agreement()
+        self._scene.overlays.hide_agreement()
         self.switched.emit(False)
         self.changed.emit("")
         self.listed.emit(None)
@@ -147,7 +147,7 @@ class Reviewing(QObject):
             return
         if case is None or reference is None or mask is None:
             self._shown = None
-            self._scene.hide_agreement()
+            self._scene.overlays.hide_agreement()
             self.changed.emit(self._why_not())
             self.listed.emit(None)
             return
@@ -173,7 +173,7 @@ class Reviewing(QObject):
         if case is None or not self.is_on or case.grid.shape != found.array.shape:
             return
         self._shown, self._compared = found, role
-        self._scene.show_agreement(tag_for(case, Role.AGREEMENT), found.array)
+        self._scene.overlays.show_agreement(tag_for(case, Role.AGREEMENT), found.array)
         self._at = min(self._at, len(found.errors) - 1)
         self.listed.emit(found)
         if self._jump and found.errors:
@@ -186,7 +186,7 @@ class Reviewing(QObject):
         """Go to the error; the view itself moves only where it does not show the whole slice."""
         if self._shown is not None:
             voxel = self._shown.errors[self._at].voxel
-            self._scene.go_to(voxel, centre=self._scene.is_zoomed_in)
+            self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
 
     def _say(self) -> None:
         if self._shown is not None:

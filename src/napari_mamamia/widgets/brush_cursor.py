@@ -96,7 +96,7 @@ class BrushCursor:
             layer.cursor = "circle"
         else:
             layer.cursor = "cross"
-        grid, axis = self._scene.grid, self._scene.upright_axis
+        grid, axis = self._scene.grid, self._scene.view.upright_axis
         self._slices = None
         if grid is not None and axis is not None:
             self._slices = slices_reached(radius_mm, grid.spacing_mm[axis])

@@ -239,7 +239,8 @@ class CanvasText:
     def _plane_line(self, tag: LayerTag | None) -> str:
         if tag is None or not (self._names_plane or tag.grid.is_oblique):
             return ""
-        return plane_text(tag.grid, self._view()[0])
+        line = plane_text(tag.grid, self._view()[0])
+        return line if self._names_phase or not tag.note else f"{line}\n{tag.note}"
 
     def _phase_line(self) -> str:
         phase = self._scene.phase_in(self._viewer) if self._names_phase else None

@@ -18,7 +18,8 @@ from napari_mamamia.widgets.kinetic_case import KineticCase
 from napari_mamamia.widgets.kinetic_colours import CURSOR_COLOUR, MASK_COLOUR, PIN_COLOURS
 from napari_mamamia.widgets.kinetic_services import KineticServices
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.scene import Scene, Voxel
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.slice_view import Voxel
 
 __all__ = ["CurvesFlow"]
 
@@ -138,8 +139,8 @@ class CurvesFlow(QObject):
         case = self._state.case
         if case is None or self._position is None or len(case.phases) < 2:
             return
-        voxel = self._scene.voxel_at(self._position)
-        axis = self._scene.upright_axis
+        voxel = self._scene.view.voxel_at(self._position)
+        axis = self._scene.view.upright_axis
         if voxel is None or axis is None:
             return
         self._voxel = voxel

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QEvent, QObject, QTimer
-from qtpy.QtWidgets import QDockWidget, QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from qtpy.QtCore import QEvent, QObject
+from qtpy.QtWidgets import QDockWidget, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.agreement import Reviewing
 from napari_mamamia.widgets.batch_flow import BatchFlow
@@ -15,32 +15,30 @@ from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag
 from napari_mamamia.widgets.cases_flow import CasesFlow
 from napari_mamamia.widgets.cases_page import CasesPage
 from napari_mamamia.widgets.contrasting import Contrasting
-from napari_mamamia.widgets.controls import named, style_sheet
-from napari_mamamia.widgets.curves_flow import CurvesFlow
+from napari_mamamia.widgets.controls import style_sheet
 from napari_mamamia.widgets.dropping import Dropping, dropped_paths
 from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.event_log import EventLog
 from napari_mamamia.widgets.export_flow import ExportFlow
 from napari_mamamia.widgets.export_page import ExportPage
-from napari_mamamia.widgets.ftv_live import FtvLive
 from napari_mamamia.widgets.growing import Growing
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.header_flow import HeaderFlow
 from napari_mamamia.widgets.import_flow import ImportFlow
 from napari_mamamia.widgets.import_page import ImportPage
-from napari_mamamia.widgets.jobs import JobRunner, job_of
+from napari_mamamia.widgets.jobs import JobRunner
+from napari_mamamia.widgets.jumping import Jumping
 from napari_mamamia.widgets.key_choice import KeyChoice
 from napari_mamamia.widgets.keys_panel import KeysPanel
-from napari_mamamia.widgets.kinetic_case import KineticCase
-from napari_mamamia.widgets.kinetic_map import KineticMapControl
-from napari_mamamia.widgets.kinetics_flow import KineticsFlow
 from napari_mamamia.widgets.kinetics_page import KineticsPage
-from napari_mamamia.widgets.kinetics_registering import MotionFlow
-from napari_mamamia.widgets.layers import Role, tag_of
+from napari_mamamia.widgets.kinetics_parts import KineticsParts
+from napari_mamamia.widgets.layer_watch import LayerWatch
+from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.napari_adapter import bare, focus_canvas, theme_colours
-from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.opening import Opening
+from napari_mamamia.widgets.page_tabs import PAGES, PageTabs
 from napari_mamamia.widgets.painting import Painting
 from napari_mamamia.widgets.planes import Planes
 from napari_mamamia.widgets.predict_flow import PredictFlow
@@ -70,11 +68,6 @@ from napari_mamamia.widgets.view_flow import ViewFlow
 from napari_mamamia.widgets.view_panel import ViewPanel
 
 __all__ = ["PAGES", "MamamiaDock"]
-
-PAGES: Final = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch scoring", "Export")
-"""The pages in the order of their tabs, called as in the menu."""
-
-_TAB_TEXTS: Final = {"Batch scoring": "Batch"}
 
 _WIDTH: Final = 340
 _NOT_SAVED: Final = (
@@ -122,19 +115,18 @@ class MamamiaDock(QWidget):
         self._lay_out()
         self._connect()
         self._dress()
-        self._adopt.start()
+        self.layer_watch.adopt_soon()
 
     # -------------------------------------------------------------- for others
 
     def show_page(self, name: str) -> None:
-        """Show a page by the name of its tab."""
-        self.tabs.setCurrentIndex(PAGES.index(name))
-        self.stack.setCurrentIndex(PAGES.index(name))
+        """Show a page by its name in `PAGES`."""
+        self.pages.show_page(name)
 
     @property
     def page(self) -> str:
         """The name of the page on screen."""
-        return PAGES[self.tabs.currentIndex()]
+        return self.pages.page
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set and, if named, a case of it."""
@@ -143,11 +135,6 @@ class MamamiaDock(QWidget):
     def import_dicom(self, source: Path) -> None:
         """Show what is in a DICOM folder or zip, to make cases of it."""
         self.import_flow.look(source)
-
-    def show_import(self) -> None:
-        """Show the page Import, which stands behind the tab Cases."""
-        self.show_page("Cases")
-        self.stack.setCurrentWidget(self.import_page)
 
     def predict(self) -> None:
         """Show the page Predict and start, if a case is open."""
@@ -181,8 +168,8 @@ class MamamiaDock(QWidget):
         self.marks = Marks(self.scene)
         self.painting = Painting(self.scene, self.editing, self.marks, self.notifier)
         self.planes = Planes(self.session, self.scene, self.canvas_text, self.notifier)
-        self.planes.is_free = lambda: self.painting.state.tool is PaintTool.NONE
-        self.planes.tools += [self.window_level.attach, self.painting.attach]
+        self.planes.links.is_free = lambda: self.painting.state.tool is PaintTool.NONE
+        self.planes.links.tools += [self.window_level.attach, self.painting.attach]
         self.planes.farewells.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
         self.projecting = Projecting(
@@ -217,147 +204,6 @@ class MamamiaDock(QWidget):
         self.export_page = ExportPage()
         self.import_page = ImportPage()
         self.keys_panel = KeysPanel(self.keys.keys)
-
-    def _make_flows(self) -> None:
-        session, services, notifier = self.session, self.services, self.notifier
-        opening, editing = self.opening, self.editing
-        self.view_flow = ViewFlow(
-            self.view_panel,
-            session,
-            self.scene,
-            self.planes,
-            self.subtracting,
-            self.projecting,
-            self.contrasting,
-            services,
-        )
-        self._own(self.view_flow)
-        self.header_flow = HeaderFlow(self.header, session, self.scene, self.jobs, notifier)
-        self.readers = Readers(self.header, session, opening, editing, services, notifier)
-        self.cases_flow = CasesFlow(self.cases_page, session, opening, editing, services, notifier)
-        self.predict_flow = PredictFlow(
-            self.predict_page,
-            session,
-            self.scene,
-            self.predicting,
-            self.prompts,
-            self.jobs,
-            services,
-            notifier,
-        )
-        self.refine_flow = RefineFlow(
-            self.refine_page,
-            self.header,
-            session,
-            self.scene,
-            editing,
-            self.painting,
-            self.growing,
-            self.grow_box,
-            self.measure,
-            self.marks,
-            self.protocols,
-            self.readers,
-            self.keys.keys,
-            lambda: self.cases_flow.open_neighbour(1),
-        )
-        self.undo_memory = UndoMemory(self.refine_page.history, editing, services)
-        self.tagging = Tagging(
-            session, self.jobs, services, notifier, lambda then: self.readers.with_reader(then)
-        )
-        self.score_flow = ScoreFlow(
-            self.score_page,
-            session,
-            self.scene,
-            self.scoring,
-            self.reviewing,
-            self.tagging,
-            services,
-        )
-        self.export_flow = ExportFlow(
-            self.export_page, session, opening, editing, self.jobs, services, notifier
-        )
-        self.batch_flow = BatchFlow(
-            self.batch_page, session, opening, self.jobs, services, notifier
-        )
-        self.results_review = ResultsReview(
-            self.results.cases,
-            self.cases_flow,
-            opening,
-            self.reviewing,
-            session,
-            self.scene,
-            self.jobs,
-            services,
-            notifier,
-        )
-        self.results_flow = ResultsFlow(
-            self.results,
-            self.bottom,
-            self.batch_flow,
-            self.results_review,
-            self.tagging,
-            self.jobs,
-            services,
-            notifier,
-        )
-        self._own(self.batch_flow, self.results_review, self.results_flow, self.tagging)
-        self._own(self.header_flow, self.readers, self.cases_flow, self.predict_flow)
-        self._own(self.refine_flow, self.undo_memory, self.score_flow, self.export_flow)
-        self._make_import()
-        self._make_kinetics()
-
-    def _make_import(self) -> None:
-        open_data_set = self.cases_flow.open_data_set
-        common = (self.jobs, self.services, self.notifier)
-        self.import_flow = ImportFlow(self.import_page, self.session, open_data_set, *common)
-        self.dropping = Dropping(self.import_flow, self.cases_flow, self.services)
-        self._own(self.import_flow, self.dropping)
-
-    def _make_kinetics(self) -> None:
-        calls, common = self.services.kinetics, (self.jobs, self.services.kinetics)
-        self.kinetic_case = KineticCase(self.session, self.scene, calls)
-        self.kinetic_map = KineticMapControl(self.kinetic_case, self.scene, *common, self.notifier)
-        self.ftv_box = PromptTool(self.scene)
-        self.ftv_live = FtvLive(self.kinetic_case, self.ftv_box, *common)
-        self.curves_flow = CurvesFlow(
-            self.results.curves,
-            self.bottom,
-            self.kinetic_case,
-            self.scene,
-            *common,
-            self.notifier,
-        )
-        self.kinetics_flow = KineticsFlow(
-            self.kinetics_page,
-            self.session,
-            self.kinetic_case,
-            self.kinetic_map,
-            self.ftv_live,
-            self.curves_flow,
-            *common,
-            self.notifier,
-            self._show_curves,
-        )
-        self.motion_flow = MotionFlow(
-            self.kinetics_page.motion, self.session, self.scene, self.kinetic_case, *common
-        )
-        self._own(self.motion_flow)
-        self.session.phases_changed.connect(self.canvas_text.update)
-        self._own(self.kinetic_case, self.kinetic_map, self.ftv_box, self.ftv_live)
-        self._own(self.curves_flow, self.kinetics_flow)
-
-    def _own(self, *parts: QObject) -> None:
-        """Let parts end with the dock, their timers included."""
-        for part in parts:
-            part.setParent(self)
-
-    def _lay_out(self) -> None:
-        self.tabs: QTabBar = named(QTabBar(), "mamamia_tabs", "Pages of this dock")
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
-        self.tabs.setUsesScrollButtons(False)
-        self.stack = QStackedWidget()
         pages = (
             self.cases_page,
             self.predict_page,
@@ -367,30 +213,120 @@ class MamamiaDock(QWidget):
             self.batch_page,
             self.export_page,
         )
-        for name, page in zip(PAGES, pages, strict=True):
-            self.tabs.addTab(_TAB_TEXTS.get(name, name))
-            self.tabs.setTabToolTip(self.tabs.count() - 1, f"Page {name}")
-            self.stack.addWidget(page)
-        self.stack.addWidget(self.keys_panel)
-        self.stack.addWidget(self.import_page)
+        self.pages = PageTabs(pages, self.import_page, self.keys_panel)
+        self._own(self.pages)
+
+    def _make_flows(self) -> None:
+        seen, common = (self.session, self.scene), (self.jobs, self.services, self.notifier)
+        session, services, notifier = self.session, self.services, self.notifier
+        images = (self.subtracting, self.projecting, self.contrasting)
+        self.view_flow = ViewFlow(self.view_panel, *seen, self.planes, *images, services)
+        self.header_flow = HeaderFlow(self.header, *seen, self.jobs, notifier)
+        at_work = (session, self.opening, self.editing)
+        self.readers = Readers(self.header, *at_work, services, notifier)
+        self.cases_flow = CasesFlow(self.cases_page, *at_work, services, notifier)
+        self.predict_flow = PredictFlow(
+            self.predict_page, session, self.scene, self.predicting, self.prompts, *common
+        )
+        self._own(self.view_flow, self.header_flow, self.readers)
+        self._own(self.cases_flow, self.predict_flow)
+        self._make_refine()
+        self._make_results()
+        self._make_import()
+        self._make_kinetics()
+        self._make_jumps()
+
+    def _make_refine(self) -> None:
+        tools = (self.painting, self.growing, self.grow_box, self.measure, self.marks)
+        self.refine_flow = RefineFlow(
+            self.refine_page,
+            self.header,
+            self.session,
+            self.scene,
+            self.editing,
+            *tools,
+            self.protocols,
+            self.readers,
+            self.keys.keys,
+            lambda: self.cases_flow.open_neighbour(1),
+        )
+        self.undo_memory = UndoMemory(self.refine_page.history, self.editing, self.services)
+        self._own(self.refine_flow, self.undo_memory)
+
+    def _make_results(self) -> None:
+        common = (self.jobs, self.services, self.notifier)
+        self.tagging = Tagging(self.session, *common, lambda then: self.readers.with_reader(then))
+        self.score_flow = ScoreFlow(
+            self.score_page,
+            self.session,
+            self.scene,
+            self.scoring,
+            self.reviewing,
+            self.tagging,
+            self.services,
+        )
+        at_work = (self.session, self.opening, self.editing)
+        self.export_flow = ExportFlow(self.export_page, *at_work, *common)
+        self.batch_flow = BatchFlow(self.batch_page, self.session, self.opening, *common)
+        self.results_review = ResultsReview(
+            self.results.cases,
+            self.cases_flow,
+            self.opening,
+            self.reviewing,
+            self.session,
+            self.scene,
+            *common,
+        )
+        self.results_flow = ResultsFlow(
+            self.results, self.bottom, self.batch_flow, self.results_review, self.tagging, *common
+        )
+        self._own(self.tagging, self.score_flow, self.export_flow)
+        self._own(self.batch_flow, self.results_review, self.results_flow)
+
+    def _make_import(self) -> None:
+        open_data_set = self.cases_flow.open_data_set
+        common = (self.jobs, self.services, self.notifier)
+        self.import_flow = ImportFlow(self.import_page, self.session, open_data_set, *common)
+        self.dropping = Dropping(self.import_flow, self.cases_flow, self.services)
+        self._own(self.import_flow, self.dropping)
+
+    def _make_kinetics(self) -> None:
+        page, seen, calls = self.kinetics_page, (self.session, self.scene), self.services.kinetics
+        self.kinetics = KineticsParts(
+            page, self.results, self.bottom, *seen, self.jobs, calls, self.notifier
+        )
+        self._own(self.kinetics)
+        self.session.phases_changed.connect(self.canvas_text.update)
+
+    def _make_jumps(self) -> None:
+        seen = (self.session, self.scene, self.planes, self.reviewing)
+        doubt, jobs = self.predict_page.doubt, self.jobs
+        self.jumping = Jumping(*seen, doubt, self.pages, jobs, self.services, self.notifier)
+        shown = (self.projecting, self.kinetics.map, self.reviewing)
+        self.layer_watch = LayerWatch(self.session, self.scene, self.opening, self.editing, *shown)
+        self._own(self.jumping, self.layer_watch)
+
+    def _own(self, *parts: QObject) -> None:
+        """Let parts end with the dock, their timers included."""
+        for part in parts:
+            part.setParent(self)
+
+    def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 4, 8, 4)
         layout.setSpacing(6)
         layout.addWidget(self.header)
         layout.addWidget(self.view_panel)
-        layout.addWidget(self.tabs)
-        layout.addWidget(self.stack, stretch=1)
+        layout.addWidget(self.pages.tabs)
+        layout.addWidget(self.pages.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
         self.setAcceptDrops(True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
 
     def _connect(self) -> None:
-        self._adopt = QTimer(self)
-        self._adopt.setSingleShot(True)
-        self._adopt.timeout.connect(self._adopt_case)
-        self.tabs.currentChanged.connect(self._turn_to)
-        self.tabs.tabBarClicked.connect(self._turn_to)
-        self.keys_panel.closed.connect(self.toggle_keys)
+        self.pages.turned.connect(self._follow_page)
+        self.pages.tabs.tabBarClicked.connect(lambda _: self.header.drop_hint())
+        self.keys_panel.closed.connect(self.pages.toggle_keys)
         pages = (self.predict_page, self.refine_page, self.score_page, self.export_page)
         for page in (*pages, self.kinetics_page):
             page.cases_wanted.connect(lambda: self.show_page("Cases"))
@@ -399,8 +335,6 @@ class MamamiaDock(QWidget):
         self._connect_review()
         self._connect_import()
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
-        self.viewer.layers.events.inserted.connect(self._on_layer_inserted)
-        self.viewer.layers.events.removed.connect(self._on_layer_removed)
         self.viewer.events.theme.connect(self._dress)
         self.keys.bind(self._actions())
         self.keys.changed.connect(self.keys_panel.show_keys)
@@ -413,15 +347,15 @@ class MamamiaDock(QWidget):
         header = self.header
         header.previous_wanted.connect(lambda: self.cases_flow.open_neighbour(-1))
         header.next_wanted.connect(lambda: self.cases_flow.open_neighbour(1))
-        header.lesion_wanted.connect(self.go_to_lesion)
-        header.mask_toggled.connect(self.kinetics_flow.refresh)
-        header.keys_wanted.connect(self.toggle_keys)
+        header.lesion_wanted.connect(self.jumping.to_lesion)
+        header.mask_toggled.connect(self.kinetics.flow.refresh)
+        header.keys_wanted.connect(self.pages.toggle_keys)
         header.view_wanted.connect(self.view_panel.setVisible)
 
     def _connect_import(self) -> None:
         flow = self.import_flow
-        self.cases_page.import_wanted.connect(self.show_import)
-        flow.shown_wanted.connect(self.show_import)
+        self.cases_page.import_wanted.connect(self.pages.show_import)
+        flow.shown_wanted.connect(self.pages.show_import)
         flow.left.connect(lambda: self.show_page("Cases"))
         flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
         flow.imported.connect(self.export_page.options.show_study)
@@ -445,14 +379,14 @@ class MamamiaDock(QWidget):
         own: dict[str, Callable[..., object]] = {
             "previous_phase": lambda: self.scene.step_phase(-1),
             "next_phase": lambda: self.scene.step_phase(1),
-            "kinetic_map": self.kinetic_map.toggle,
+            "kinetic_map": self.kinetics.map.toggle,
             "hide_masks": self.scene.set_masks_hidden,
             "outline": self.scene.toggle_outline,
-            "lesion": self.go_to_lesion_or_error,
-            "previous_error": self.go_to_previous_error,
+            "lesion": self.jumping.to_lesion_or_error,
+            "previous_error": self.jumping.to_previous_error,
             "next_case": lambda: self.cases_flow.open_neighbour(1),
             "previous_case": lambda: self.cases_flow.open_neighbour(-1),
-            "keys": self.toggle_keys,
+            "keys": self.pages.toggle_keys,
         }
         return own | self.view_flow.actions() | self.refine_flow.actions()
 
@@ -462,110 +396,17 @@ class MamamiaDock(QWidget):
         self.show_page("Refine")
         self.refine_flow.grow_prediction()
 
-    def go_to_lesion_or_error(self) -> None:
-        """Go to the next error or doubtful place while they are shown, else to the tumour."""
-        if self.reviewing.is_on:
-            self.reviewing.next_error()
-        elif self.page == "Predict" and self.predict_flow.next_place():
-            return
-        else:
-            self.go_to_lesion()
-
-    def go_to_previous_error(self) -> None:
-        """Go to the error or doubtful place before; without either show the agreement."""
-        if self.reviewing.is_on or self.page != "Predict" or not self.predict_page.doubt.is_shown:
-            self.reviewing.previous_error()
-        else:
-            self.predict_page.doubt.previous()
-
-    def go_to_lesion(self) -> None:
-        """Go to the largest part of the visible mask that matters most."""
-        layer = self.scene.shown_mask()
-        if layer is None and self.reviewing.is_on:
-            layer = self.scene.layer(Role.REFERENCE)
-        tag = None if layer is None else tag_of(layer)
-        mask = None if tag is None else self.session.mask(tag.role)
-        if mask is None or tag is None:
-            self.notifier.hint("No mask is shown: predict first, or show one in the line above.")
-            return
-
-        case = self.session.case
-
-        def found(outcome: Outcome[tuple[int, int, int] | None]) -> None:
-            if self.session.case_id != (case.case_id if case else "") or mask is not (
-                self.session.mask(tag.role)
-            ):
-                return
-            if isinstance(outcome, Failed):
-                self.notifier.fail("Looking for the tumour", outcome.error)
-            elif isinstance(outcome, Finished) and outcome.result is not None:
-                whole = len(self.planes.panes) > 0 and not self.scene.is_zoomed_in
-                self.scene.go_to(outcome.result, centre=not whole)
-            elif isinstance(outcome, Finished):
-                self.notifier.hint(f"The {tag.role} mask is empty.")
-
-        find = self.services.centre_of_largest_part
-        self.jobs.start(
-            "lesion",
-            "Looking for the tumour",
-            lambda: job_of(find, mask.buffer, tag.grid),
-            found,
-            shown=False,
-        )
-
     def _show_results(self) -> None:
         self.results.show_cases()
         self.bottom.show()
-
-    def _show_curves(self) -> None:
-        self.results.show_curves()
-        self.curves_flow.show()
 
     def _show_log(self) -> None:
         self.results.show_log()
         self.bottom.show()
 
-    def toggle_keys(self) -> None:
-        """Show the table of keys, or the page before."""
-        shown = self.stack.currentWidget() is self.keys_panel
-        at = self.tabs.currentIndex() if shown else self.stack.indexOf(self.keys_panel)
-        self.stack.setCurrentIndex(at)
-
-    def _turn_to(self, index: int) -> None:
-        if 0 <= index < len(PAGES):
-            self.stack.setCurrentIndex(index)
-            self.scoring.want(PAGES[index] == "Score")
-            self.kinetics_flow.want(PAGES[index] == "Kinetics")
-
-    # ------------------------------------------------------------------ layers
-
-    def _on_layer_inserted(self, event: Any) -> None:
-        """Adopt a case that came another way, once all its layers are there."""
-        tag = tag_of(event.value)
-        if tag is not None and tag.case_id and not self.scene.is_changing:
-            self._adopt.start()
-
-    def _adopt_case(self) -> None:
-        self.editing.save_if_needed(lambda saved: self.opening.adopt() if saved else None)
-
-    def _on_layer_removed(self, event: Any) -> None:
-        """Follow a user who deletes one of our layers."""
-        tag = tag_of(event.value)
-        if tag is None or self.scene.is_changing or tag.case_id != self.session.case_id:
-            return
-        if tag.role is Role.PHASE:
-            self.editing.save_if_needed(lambda _saved: self.session.close_case())
-        elif tag.role is Role.SUBTRACTION:
-            self.scene.hide_subtraction()
-        elif tag.role is Role.PROJECTION:
-            self.projecting.hide()
-            self.scene.hide_projection()
-        elif tag.role is Role.MAP:
-            self.kinetic_map.hide()
-        elif tag.role is Role.AGREEMENT:
-            self.reviewing.turn_off()
-        elif tag.role is not Role.REFINED:
-            self.session.drop_mask(tag.role)
+    def _follow_page(self, page: str) -> None:
+        self.scoring.want(page == "Score")
+        self.kinetics.flow.want(page == "Kinetics")
 
     # --------------------------------------------------------------- window
 

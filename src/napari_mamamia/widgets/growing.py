@@ -160,8 +160,8 @@ class Growing(QObject):
         )
 
     def _shown_plane(self) -> tuple[int, int] | None:
-        axis = self._scene.upright_axis
-        shown = self._scene.place_at(tuple(self._scene.viewer.dims.point))
+        axis = self._scene.view.upright_axis
+        shown = self._scene.view.place_at(tuple(self._scene.viewer.dims.point))
         return None if axis is None or shown is None else (axis, round(shown[axis]))
 
     def _run(

@@ -148,6 +148,12 @@ class Header(QFrame):
         self.message.setToolTip(text)
         set_level(self.message, level)
         self._message_line.setVisible(bool(text))
+        self._level: Level = level
+
+    def drop_hint(self) -> None:
+        """Take a hint away, which was about what was done; warnings and errors stay."""
+        if self._level == Level.HINT:
+            self.say(Level.HINT, "")
 
     # -------------------------------------------------------------------- inner
 
@@ -244,10 +250,11 @@ class Header(QFrame):
 
     def _make_message_line(self) -> QWidget:
         self.message = label("header_message", tip="What happened last")
+        self._level = Level.HINT
         close = tool_button(
             "header_message_close", "✕", "Closes this message", lambda: self.say(Level.HINT, "")
         )
-        self._message_line = row(self.message, close)
+        self._message_line: QWidget = row(self.message, close)
         self._message_line.layout().setStretch(0, 1)
         self._message_line.hide()
         return self._message_line

@@ -29,7 +29,7 @@ class HeaderFlow(QObject):
         self._jobs = jobs
         self._running: list[RunningJob] = []
         header.cancel_wanted.connect(self._cancel)
-        header.mask_toggled.connect(scene.set_visible)
+        header.mask_toggled.connect(scene.stack.set_visible)
         jobs.started.connect(self._on_started)
         jobs.progressed.connect(self._on_progress)
         jobs.ended.connect(self._on_ended)

@@ -101,7 +101,7 @@ class KineticMapControl(QObject):
                 self.hide()
                 self.failed.emit(str(outcome.error))
 
-        services, floor, plane = self._services, self.floor_percent, self._scene.slice_shown()
+        services, floor, plane = self._services, self.floor_percent, self._scene.view.slice_shown()
         wanted = self.range_now
 
         def begin() -> ShownMap:
@@ -116,13 +116,13 @@ class KineticMapControl(QObject):
         """Take the map away."""
         self._jobs.cancel(_BEGIN)
         self._jobs.cancel(_FILL)
-        self._scene.hide_map()
+        self._scene.overlays.hide_map()
         self._drop()
 
     def set_covering(self, covers: bool) -> None:
         """Let the map cover the image, or lie over it half transparent."""
         self.covers = covers
-        self._scene.style_map(covers)
+        self._scene.overlays.style_map(covers)
 
     @property
     def range_now(self) -> MapRange | None:
@@ -169,7 +169,7 @@ class KineticMapControl(QObject):
         else:
             ramp = ramp_of(shown.kind)
             made = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
-        self._scene.show_map(made, covers=self.covers)
+        self._scene.overlays.show_map(made, covers=self.covers)
         self._write(shown)
         self.shown_changed.emit(shown)
         self._fill_rest(shown)
@@ -180,7 +180,7 @@ class KineticMapControl(QObject):
         def done(outcome: Outcome[ShownMap]) -> None:
             if isinstance(outcome, Finished) and self._is_of(shown):
                 self._is_full = True
-                self._scene.redraw_map()
+                self._scene.overlays.redraw_map()
                 if self.range_now is not None and self.range_now.limits is None:
                     self._find_range(shown)
             elif isinstance(outcome, Failed):
@@ -222,17 +222,17 @@ class KineticMapControl(QObject):
 
         A slice as the file has it takes a few ms, any other one touches all of the map's memory.
         """
-        shown, case, plane = self._shown, self._state.case, self._scene.slice_shown()
+        shown, case, plane = self._shown, self._state.case, self._scene.view.slice_shown()
         if shown is None or case is None or plane is None or self._is_full:
             return
         if plane[0] == 0:
             self._services.fill_plane(shown, case, *plane)
-            self._scene.redraw_map()
+            self._scene.overlays.redraw_map()
             return
 
         def done(outcome: Outcome[None]) -> None:
             if isinstance(outcome, Finished) and self._is_of(shown):
-                self._scene.redraw_map()
+                self._scene.overlays.redraw_map()
 
         fill = self._services.fill_plane
         self._jobs.start(

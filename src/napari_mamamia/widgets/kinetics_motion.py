@@ -6,7 +6,7 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QProgressBar, QVBoxLayout, QWidget
 
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.kinetics.registration import PhaseMotion
+from napari_mamamia.kinetics.registration_motion import PhaseMotion
 from napari_mamamia.kinetics.registration_settings import TransformKind, Verdict
 from napari_mamamia.services.register_case import RegisteredCase
 from napari_mamamia.widgets.controls import button, heading, label, named, row, set_level
@@ -23,7 +23,8 @@ _USED: Final = (
     "Export keep the acquired phases; nothing is written."
 )
 _HEAD: Final = (
-    "<tr><th align='left'>phase</th><th>residual&nbsp;%</th><th>moved&nbsp;mm</th><th></th></tr>"
+    "<tr><th align='left'>phase</th><th align='right'>residual&nbsp;%</th>"
+    "<th align='right'>moved&nbsp;mm</th><th></th></tr>"
 )
 _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "✗"}
 
@@ -111,7 +112,7 @@ class MotionControls(QWidget):
             self.volume.hide()
             return
         rows = "".join(map(_row, found.found.motions))
-        self.table.setText(f"<table cellspacing='3'>{_HEAD}{rows}</table>")
+        self.table.setText(f"<table cellspacing='0' cellpadding='1'>{_HEAD}{rows}</table>")
         self.table.setToolTip("\n".join(map(_tip, found.found.motions)))
         self._show_volume(found)
         if not has_any:

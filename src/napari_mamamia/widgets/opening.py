@@ -208,7 +208,7 @@ class Opening(QObject):
         place = self._place({mask.role: mask.buffer for mask in masks}, case)
         self._scene.go_to_phase(1)
         if place is not None:
-            self._scene.go_to(place, centre=False)
+            self._scene.view.go_to(place, centre=False)
         self.case_shown.emit()
 
     def _read(
@@ -257,7 +257,7 @@ class Opening(QObject):
         self._session.set_case(case, files, masks)
         self._scene.go_to_phase(next((p.index for p in case.phases if p.loaded), 0))
         z, y, x = case.grid.shape
-        self._scene.go_to(place or (z // 2, y // 2, x // 2), centre=False)
+        self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False)
         self._text.set_loaded(frozenset(p.index for p in case.phases if p.loaded))
         self.case_shown.emit()
 

@@ -170,7 +170,7 @@ class Painting(QObject):
         yield
         while event.type == "mouse_move":
             event.handled = True
-            self._place = self._scene.place_at(event.position)
+            self._place = self._scene.view.place_at(event.position)
             if hand and not self._guarded(lambda: self._go_on(event)):
                 hand = False
             self._cursor.move(event.pos, viewer)
@@ -189,14 +189,14 @@ class Painting(QObject):
             return True
         if self._mask.live is None:
             return True
-        if self._scene.upright_axis_in(self._view) is None:
+        if self._scene.view.upright_axis_in(self._view) is None:
             self._notifier.hint(_IN_3D)
             return True
         return not self._guarded(self._mask.mend_layer)
 
     def _press(self, event: Any) -> None:
         brush = self.brush_for(event.button == _RIGHT, "Shift" in _held(event))
-        self._place = place = self._scene.place_at(event.position)
+        self._place = place = self._scene.view.place_at(event.position)
         if place is None:
             return
         if self.state.tool is PaintTool.OUTLINE:
@@ -221,7 +221,7 @@ class Painting(QObject):
     def brush_for(self, right_button: bool, shift: bool) -> Brush:
         """Return the brush that a press with these buttons paints with."""
         brush = self.state.brush.inverted() if right_button else self.state.brush
-        axis = self._scene.upright_axis_in(self._view)
+        axis = self._scene.view.upright_axis_in(self._view)
         tool = Tool.SPHERE if shift else brush.tool
         return replace(brush, tool=tool, plane_axis=0 if axis is None else axis)
 
@@ -229,7 +229,7 @@ class Painting(QObject):
         self._view = viewer
         if self.state.tool is PaintTool.NONE or self._is_paused:
             return
-        self._place = self._scene.place_at(event.position)
+        self._place = self._scene.view.place_at(event.position)
         shift = "Shift" in _held(event)
         if shift is not self._with_shift:
             self._with_shift = shift
@@ -254,7 +254,7 @@ class Painting(QObject):
         if live is None or self._place is None or self._is_dragging or not self.marks_are_free:
             return
         self.pointed.emit(self._place)
-        if not self.state.is_painting or self._scene.upright_axis_in(self._view) is None:
+        if not self.state.is_painting or self._scene.view.upright_axis_in(self._view) is None:
             return
         brush = self.brush_for(False, self._with_shift)
         if brush.tool is Tool.SMOOTH:

@@ -10,7 +10,8 @@ from napari_mamamia.core.grid import Grid, Plane
 from napari_mamamia.widgets.canvas import CanvasText
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.pane_layers import LayerCopies
-from napari_mamamia.widgets.scene import Scene, Voxel
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.slice_view import Voxel
 
 __all__ = ["Pane", "PaneKind", "Sides", "turned_camera"]
 

@@ -1,10 +1,10 @@
-"""Several linked views of the open case in one window: three planes, or two phases.
+"""Several views of the open case in one window: three planes, or two phases.
 
-The main view stays napari's own. Each further view is a `Pane` on the same arrays; one place in the
-patient, and one phase, are shown by all of them.
+The main view stays napari's own. Each further view is a `Pane` on the same arrays; plane_links.py
+lets them follow each other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -14,18 +14,16 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.canvas import CanvasText
 from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.napari_adapter import canvas_widget, focus_canvas, layer_scrolling
+from napari_mamamia.widgets.napari_adapter import canvas_widget
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.pane import Pane, PaneKind, Sides, turned_camera
 from napari_mamamia.widgets.pane_window import PaneWindow
-from napari_mamamia.widgets.scene import Part, Scene, Voxel
+from napari_mamamia.widgets.plane_links import PlaneLinks
+from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.session import Session
 
 __all__ = ["Layout", "Planes"]
 
-_LEFT: Final = 1
-_STILL_PIXELS: Final = 3.0
-_FIT_AFTER_MS: Final = 40
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 
@@ -38,26 +36,22 @@ class Layout(StrEnum):
 
 
 class Planes(QObject):
-    """Makes the views, links them, and takes them away.
+    """Makes the views and takes them away.
 
-    `layout_changed` carries the layout on screen, `built` says that its views are there,
-    `place_changed` carries the voxel (z, y, x) that the
-    cross-hair is at.
+    `layout_changed` carries the layout on screen, `built` says that its views are there.
 
     Attributes
     ----------
-    tools
-        Called with the model of each new view, so that the mouse does there what it does in the
-        main one.
+    links
+        The place, the phase and the zoom that all views share.
+    panes
+        The further views: one list, filled and emptied.
     farewells
         Called before views are taken away.
-    is_free
-        Whether a click may move the cross-hair: not while a tool paints.
     """
 
     layout_changed = Signal(object)
     built = Signal()
-    place_changed = Signal(object)
 
     def __init__(
         self, session: Session, scene: Scene, text: CanvasText, notifier: Notifier
@@ -68,36 +62,22 @@ class Planes(QObject):
         self._text = text
         self._notifier = notifier
         self.window = PaneWindow(scene.viewer)
-        self.tools: list[Callable[[Any], None]] = []
         self.farewells: list[Callable[[], None]] = []
-        self.is_free: Callable[[], bool] = lambda: True
         self.layout = Layout.ONE
         self.wanted = Layout.ONE
         self.sides = Sides()
         self.panes: list[Pane] = []
-        self.place: Voxel = (0, 0, 0)
+        self.links = PlaneLinks(scene, self.window, self.panes)
+        self.links.setParent(self)
         self.second_phase = 0
         self._steps: list[Callable[[], None]] = []
-        self._before: tuple[int, ...] = ()
         self._known: Any | None = None
-        self._is_moving = False
         self._sizes: dict[Layout, list[int]] = {}
-        self._fit = QTimer(self)
-        self._fit.setSingleShot(True)
-        self._fit.setInterval(_FIT_AFTER_MS)
-        self._fit.timeout.connect(self._fit_all)
         self._build = QTimer(self)
         self._build.setInterval(0)
         self._build.timeout.connect(self._build_next)
-        scene.redrawn.append(self._redraw)
-        scene.moved.append(self._look_at)
-        viewer = scene.viewer
-        viewer.dims.events.current_step.connect(self._on_main_step)
-        viewer.scene.camera.events.zoom.connect(self._follow_camera)
-        viewer.scene.camera.events.center.connect(self._follow_camera)
-        viewer.mouse_drag_callbacks.append(self._click)
-        viewer.mouse_move_callbacks.append(self._hover)
         session.case_changed.connect(self._on_case)
+        session.phases_changed.connect(self._name_all)
 
     # ---------------------------------------------------------------- layouts
 
@@ -143,7 +123,7 @@ class Planes(QObject):
 
     def close(self) -> None:
         """Take the further views away, because the window closes."""
-        self._fit.stop()
+        self.links.stop()
         self._take_down()
 
     def _arrange(self) -> None:
@@ -163,7 +143,7 @@ class Planes(QObject):
             self._steps.append(self._settle)
             self._build.start()
         else:
-            self._fit.start()
+            self.links.fit_soon()
         self.layout_changed.emit(layout)
 
     def _problem(self, layout: Layout, grid: Grid) -> str:
@@ -196,7 +176,7 @@ class Planes(QObject):
             pane = self.panes[-1]
             self.window.add(pane, kind.plane or f"phase_{kind.phase}")
             pane.text.follow_zoom()
-            self._link(pane)
+            self.links.link(pane)
 
         return [model, view]
 
@@ -206,29 +186,13 @@ class Planes(QObject):
         if not self._steps:
             self._build.stop()
 
-    def _link(self, pane: Pane) -> None:
-        model = pane.model
-        model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
-        model.canvas.events.size.connect(lambda _event: self._fit.start())
-        if self.layout is Layout.PHASES:
-            for name in ("zoom", "center"):
-                getattr(model.scene.camera.events, name).connect(
-                    lambda _event: self._follow_pane(pane)
-                )
-        for function in layer_scrolling(model):
-            model.mouse_wheel_callbacks.remove(function)
-        model.mouse_drag_callbacks.append(self._click)
-        model.mouse_move_callbacks.append(self._hover)
-        for attach in self.tools:
-            attach(model)
-
     def _settle(self) -> None:
         equal = self.layout is Layout.PHASES
         self.window.settle(equal=equal, sizes=self._sizes.get(self.layout))
         self._text.name_plane(self.layout is Layout.PLANES)
-        self._take_place_of_main()
-        self._spread()
-        self._fit.start()
+        self.links.take_place_of_main()
+        self.links.spread()
+        self.links.fit_soon()
         self.built.emit()
 
     def _take_down(self) -> None:
@@ -240,7 +204,7 @@ class Planes(QObject):
             self._sizes[self.layout] = self.window.sizes
         for pane in self.panes:
             pane.close()
-        self.panes = []
+        self.panes.clear()
         self.window.clear()
         self.layout = Layout.ONE
         self._text.name_plane(False)
@@ -263,9 +227,9 @@ class Planes(QObject):
             self._take_down()
             self._arrange()
         self._turn_all()
-        self._take_place_of_main()
-        self._spread()
-        self._fit.start()
+        self.links.take_place_of_main()
+        self.links.spread()
+        self.links.fit_soon()
 
     def _turn_all(self) -> None:
         grid = self._scene.grid
@@ -278,168 +242,7 @@ class Planes(QObject):
         for pane in self.panes:
             pane.turn(self.sides)
 
-    def _fit_all(self) -> None:
-        """Show whole planes, as far as the main view shows its own whole."""
-        if not self._scene.is_zoomed_in:
-            self._scene.fit()
-        if self.layout is Layout.PLANES:
-            for pane in self.panes:
-                pane.fit()
-        self._follow_camera()
-        if self._scene.is_zoomed_in and self.layout is Layout.PLANES:
-            for pane in self.panes:
-                pane.centre(self.place)
-
-    # ------------------------------------------------------------------ place
-
-    def go_to(self, voxel: Voxel) -> None:
-        """Show the slices through a voxel (z, y, x) in all views; outside ones are moved inside."""
-        grid = self._scene.grid
-        if grid is None:
-            return
-        z, y, x = (min(max(round(i), 0), n - 1) for i, n in zip(voxel, grid.shape, strict=True))
-        if (z, y, x) != self.place:
-            self.place = (z, y, x)
-            self._spread()
-
-    def _look_at(self, voxel: Voxel, centre: bool) -> None:
-        """Follow the main view to a place it was sent to."""
-        self._before = ()
-        self.go_to(voxel)
-        if centre and self._scene.is_zoomed_in and self.layout is Layout.PLANES:
-            for pane in self.panes:
-                pane.centre(self.place)
-
-    def _shown(self) -> tuple[int, int, int] | None:
-        """Return the place as the main view counts it: slice, row, column."""
-        grid = self._scene.grid
-        if grid is None:
-            return None
-        s, r, c = grid.display_frame().point_to_display(self.place, grid.shape)
-        return round(s), round(r), round(c)
-
-    def _spread(self) -> None:
-        """Let every view show the place, and the further ones the main one's phase."""
-        shown, grid = self._shown(), self._scene.grid
-        if shown is None or grid is None or not self.panes:
-            self.window.point(None)
-            return
-        before, self._is_moving = self._is_moving, True
-        try:
-            self._show_in_main(shown)
-            for pane in self.panes:
-                pane.show(shown, self._scene.phase)
-        finally:
-            self._is_moving = before
-        spacing = grid.display_frame().per_axis(grid.spacing_mm)
-        self.window.point(tuple(i * mm for i, mm in zip(shown, spacing, strict=True)))
-        self.place_changed.emit(self.place)
-
-    def _show_in_main(self, shown: tuple[int, int, int]) -> None:
-        dims = self._scene.viewer.dims
-        lead = dims.ndim - len(shown)
-        for axis in dims.not_displayed:
-            if axis >= lead and dims.current_step[axis] != shown[axis - lead]:
-                dims.set_current_step(axis, shown[axis - lead])
-        self._before = tuple(dims.current_step[lead:])
-
-    def _take_place_of_main(self) -> None:
-        """Put the cross-hair where the main view's sliders stand."""
-        self._before = ()
-        self._on_main_step()
-
-    def _on_main_step(self, _event: object = None) -> None:
-        """Follow what moved in the main view; the other axes stay where the cross-hair is."""
-        grid, dims = self._scene.grid, self._scene.viewer.dims
-        if self._is_moving or grid is None or dims.ndim < len(grid.shape):
-            return
-        now = tuple(dims.current_step[dims.ndim - len(grid.shape) :])
-        shown = self._shown()
-        if shown is None:
-            return
-        if not self._before:
-            shown = (now[0], now[1], now[2])
-        else:
-            s, r, c = (
-                new if new != old else here
-                for new, old, here in zip(now, self._before, shown, strict=True)
-            )
-            shown = (s, r, c)
-        self._before = now
-        self._put(shown, grid)
-
-    def _on_pane_step(self, pane: Pane) -> None:
-        """Follow a slice step in another view."""
-        shown, grid, axis = self._shown(), self._scene.grid, pane.slice_axis
-        if self._is_moving or shown is None or grid is None or axis < 0:
-            return
-        dims = pane.model.dims
-        places = list(shown)
-        places[axis] = dims.current_step[dims.ndim - len(shown) + axis]
-        self._put((places[0], places[1], places[2]), grid)
-
-    def _put(self, shown: tuple[int, int, int], grid: Grid) -> None:
-        z, y, x = grid.display_frame().point_from_display(shown, grid.shape)
-        self.place = (round(z), round(y), round(x))
-        self._spread()
-
-    # ------------------------------------------------------------------ mouse
-
-    def _click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair by a click; a drag stays napari's. Ctrl works while a tool is on."""
-        if self.panes:
-            focus_canvas(self._scene.viewer)
-        held = {str(getattr(key, "name", key)) for key in event.modifiers}
-        may = held == {"Control"} or (not held and self.is_free())
-        if not self.panes or event.button != _LEFT or not may:
-            return
-        start, position = tuple(event.pos), tuple(event.position)
-        yield
-        while event.type == "mouse_move":
-            yield
-        moved = max(abs(a - b) for a, b in zip(event.pos, start, strict=True))
-        if moved <= _STILL_PIXELS:
-            self._go_to_position(position)
-
-    def _hover(self, _viewer: Any, event: Any) -> None:
-        """Let the cross-hair follow the mouse while Shift is held."""
-        held = {str(getattr(key, "name", key)) for key in event.modifiers}
-        if self.panes and held == {"Shift"} and self.is_free():
-            self._go_to_position(tuple(event.position))
-
-    def _go_to_position(self, position: tuple[float, ...]) -> None:
-        voxel = self._scene.voxel_at(position)
-        if voxel is not None:
-            self.go_to(voxel)
-
-    # ------------------------------------------------------------------- view
-
-    def _redraw(self, role: Role, part: Part | None) -> None:
+    def _name_all(self) -> None:
+        """Say in each view which voxels are shown; the main view does so itself."""
         for pane in self.panes:
-            pane.copies.redraw(role, part)
-
-    def _follow_camera(self, _event: object = None) -> None:
-        """Zoom the further views as the main one; planes in proportion to what fits them."""
-        if self._is_moving or not self.panes:
-            return
-        before, self._is_moving = self._is_moving, True
-        try:
-            camera = self._scene.viewer.scene.camera
-            for pane in self.panes:
-                other = pane.model.scene.camera
-                if self.layout is Layout.PHASES:
-                    other.center, other.zoom = camera.center, camera.zoom
-                else:
-                    other.zoom = pane.whole_zoom * self._scene.relative_zoom
-        finally:
-            self._is_moving = before
-
-    def _follow_pane(self, pane: Pane) -> None:
-        if self._is_moving:
-            return
-        before, self._is_moving = self._is_moving, True
-        try:
-            camera, other = self._scene.viewer.scene.camera, pane.model.scene.camera
-            camera.center, camera.zoom = other.center, other.zoom
-        finally:
-            self._is_moving = before
+            pane.text.update()

@@ -59,7 +59,7 @@ class PredictFlow(QObject):
             jobs, services, lambda: session.case, lambda: self.models.planned()
         )
         self.pictures = PredictPictures(
-            page.card.inputs, jobs, services.predict, notifier, scene.slice_shown
+            page.card.inputs, jobs, services.predict, notifier, scene.view.slice_shown
         )
         self.failure = PredictFailure(page, session, self.models, jobs, services, notifier)
         self.recipes = RecipeFlow(page, self.models, jobs, services, notifier)
@@ -75,12 +75,6 @@ class PredictFlow(QObject):
         case = self._session.case
         if case is not None and not self._problem(case):
             self._predicting.start(self.models.segmenter(), prompt)
-
-    def next_place(self) -> bool:
-        """Go to the next doubtful place; False where none are shown."""
-        if self._page.doubt.is_shown:
-            self._page.doubt.next()
-        return self._page.doubt.is_shown
 
     def close(self) -> None:
         """End the process of the models."""
@@ -117,7 +111,7 @@ class PredictFlow(QObject):
 
     def _go_to_place(self, number: int) -> None:
         if 0 <= number < len(self._places):
-            self._scene.go_to(self._places[number].voxel)
+            self._scene.view.go_to(self._places[number].voxel)
 
     def _choice_changed(self) -> None:
         self.estimate.forget()

@@ -194,7 +194,7 @@ class Predicting(QObject):
         )
         self._show_doubt(case, answer.prediction, answer.doubt)
         if answer.place is not None:
-            self._scene.go_to(answer.place, centre=False)
+            self._scene.view.go_to(answer.place, centre=False)
         if answer.not_saved:
             self._notifier.warn_loudly(f"The prediction is shown but not saved: {answer.not_saved}")
         elif self._session.opened is not None and self._session.files is not None:
@@ -203,7 +203,7 @@ class Predicting(QObject):
 
     def _show_doubt(self, case: Case, prediction: Prediction, doubt: Doubt | None) -> None:
         if doubt is None:
-            self._scene.hide_doubt()
+            self._scene.overlays.hide_doubt()
             return
         tag = tag_for(case, Role.DOUBT, prediction.mask.provenance)
-        self._scene.show_doubt(tag, doubt.amount, *_SHOWN[doubt.kind])
+        self._scene.overlays.show_doubt(tag, doubt.amount, *_SHOWN[doubt.kind])

@@ -73,7 +73,7 @@ class Projecting(QObject):
         self._jobs.cancel(_LANE)
         self._forget()
         if self._scene.layer(Role.PROJECTION) is not None:
-            self._scene.hide_projection()
+            self._scene.overlays.hide_projection()
         self._text.update()
         self.changed.emit()
 
@@ -108,7 +108,7 @@ class Projecting(QObject):
 
     def _axes(self) -> list[int]:
         views = [self._scene.viewer, *(pane.model for pane in self._planes.panes)]
-        found = {self._scene.upright_axis_in(view) for view in views}
+        found = {self._scene.view.upright_axis_in(view) for view in views}
         return sorted(axis for axis in found if axis is not None)
 
     def _ask(self, phase: int) -> None:
@@ -135,18 +135,18 @@ class Projecting(QObject):
         )
 
     def _show(self, found: Projection) -> None:
-        case, axis = self._session.case, self._scene.upright_axis
+        case, axis = self._session.case, self._scene.view.upright_axis
         if case is None or axis is None or not found.arrays[axis].size:
             return
         tag = tag_for(case, Role.PROJECTION, phase=found.phase)
         tag = replace(tag, minus=found.minus, note=found.name)
         frame = case.grid.display_frame()
         for pane in self._planes.panes:
-            own = self._scene.upright_axis_in(pane.model)
+            own = self._scene.view.upright_axis_in(pane.model)
             array = None if own is None or own == axis else found.arrays[own]
             shown = None if array is None or not array.size else frame.to_display(array)
             pane.copies.set_own(Role.PROJECTION, shown)
-        self._scene.show_projection(tag, found.arrays[axis], found.limits)
+        self._scene.overlays.show_projection(tag, found.arrays[axis], found.limits)
         for pane in self._planes.panes:
             pane.text.update()
         self._text.update()

@@ -10,7 +10,8 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
 from napari_mamamia.widgets.colours import MASK_COLOURS
 from napari_mamamia.widgets.layers import Role, tag_of
-from napari_mamamia.widgets.scene import Scene, Voxel
+from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.slice_view import Voxel
 
 __all__ = ["PromptTool", "box_around_drag"]
 
@@ -69,18 +70,18 @@ class PromptTool(QObject):
 
     def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
         grid = self._grid()
-        start = self._scene.voxel_at(event.position)
+        start = self._scene.view.voxel_at(event.position)
         if not self._mode or event.button != _LEFT_BUTTON or grid is None or start is None:
             return
         mode, stop = self._mode, start
         event.handled = True
         yield
         while event.type == "mouse_move":
-            stop = self._scene.voxel_at(event.position) or stop
+            stop = self._scene.view.voxel_at(event.position) or stop
             if mode == "box":
-                self._scene.draw_box(start, stop, _BOX_COLOUR)
+                self._scene.box.draw(start, stop, _BOX_COLOUR)
             yield
-        self._scene.erase_box()
+        self._scene.box.erase()
         self.set_mode("")
         if mode == "click":
             self.given.emit(Click(start))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QPushButton, QWidget
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QWidget
 
 from napari_mamamia.widgets.controls import (
     button,
@@ -11,6 +11,7 @@ from napari_mamamia.widgets.controls import (
     heading,
     label,
     line,
+    named,
     row,
     set_level,
     set_primary,
@@ -141,19 +142,17 @@ class RefinePage(Page):
         return self.protocol
 
     def _make_work(self) -> QWidget:
-        made = column(
-            self.tools,
-            self.more,
-            line(),
-            self.numbers,
-            line(),
-            self.history,
-            self._make_compare(),
-            self._make_buttons(),
-        )
-        layout = made.layout()
-        layout.setSpacing(5)
-        layout.setStretch(5, 1)
+        inner = column(self.tools, self.more, line(), self.numbers, line(), self.history)
+        inner.layout().setSpacing(5)
+        inner.layout().setStretch(5, 1)
+        area: QScrollArea = named(QScrollArea(), "refine_scroll", "")
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inner)
+        made = column(area, self._make_compare(), self._make_buttons())
+        made.layout().setSpacing(5)
+        made.layout().setStretch(0, 1)
         self._work = made
         return made
 

@@ -195,8 +195,8 @@ class ScorePage(Page):
                 grid.addWidget(self._cell(unit, role), place + offset, column)
         below = place + len(_FIELDS) + 1
         grid.addWidget(QLabel("Reference volume"), below, 0)
-        grid.addWidget(self._cell("ml", Role.REFERENCE), below, 1)
-        grid.addWidget(self._cell("mm³", Role.REFERENCE), below, 2)
+        reference = row(1, *(self._cell(unit, Role.REFERENCE) for unit in _FIELDS))
+        grid.addWidget(reference, below, 1, 1, 2)
         grid.setColumnStretch(0, 1)
         return holder
 

@@ -63,7 +63,7 @@ class Subtracting(QObject):
         """Show the phases again."""
         self._jobs.cancel("subtract")
         if self._scene.layer(Role.SUBTRACTION) is not None:
-            self._scene.hide_subtraction()
+            self._scene.overlays.hide_subtraction()
         self._text.update()
 
     def set_minus(self, phase: int) -> None:
@@ -116,5 +116,5 @@ class Subtracting(QObject):
             return
         tag = tag_for(self._session.case, Role.SUBTRACTION, phase=difference.phase)
         tag = replace(tag, minus=difference.minus)
-        self._scene.show_subtraction(tag, difference.array, difference.limits)
+        self._scene.overlays.show_subtraction(tag, difference.array, difference.limits)
         self._text.update()
