@@ -24,7 +24,7 @@ LETTERS: Final = {
 }
 """The letter of each delayed course, since colours alone do not serve everyone."""
 
-TIME_LABEL: Final = "time since the start of phase 0 (s)"
+TIME_LABEL: Final = "time since phase 0 (s)"
 PHASE_LABEL: Final = "phase (acquisition times unknown)"
 PERCENT_LABEL: Final = "enhancement PE (%)"
 

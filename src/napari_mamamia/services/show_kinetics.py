@@ -41,6 +41,7 @@ from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.kinetics import save_drawn
 from napari_mamamia.smartpaint.noise import noise_of
 
+_NBSP: Final = "\u00a0"
 __all__ = [
     "FtvAnswer",
     "MapKind",
@@ -268,8 +269,8 @@ def timing_text(case: Case) -> tuple[str, str]:
         return "", "kinetics needs a phase after contrast, this case has one phase"
     choice, curve = choose_phases(case.times_s), choose_curve_phases(case.times_s)
     lines = (
-        f"early {_phase(choice.early, choice.early_s, choice.early_gap_s, '150 s')}, "
-        f"late {_phase(choice.late, choice.late_s, choice.late_gap_s, '450 s')}",
+        f"early {_phase(choice.early, choice.early_s, choice.early_gap_s, f'150{_NBSP}s')}, "
+        f"late {_phase(choice.late, choice.late_s, choice.late_gap_s, f'450{_NBSP}s')}",
         f"initial {_phase(curve.early, curve.early_s, None)}, "
         f"delayed {_phase(curve.late, curve.late_s, None)}",
     )
@@ -282,8 +283,8 @@ def _phase(phase: int | None, time_s: float | None, gap_s: float | None, nominal
         return "–"
     if time_s is None:
         return f"phase {phase}"
-    gap = "" if gap_s is None else f", {gap_s:+.0f} s from {nominal}"
-    return f"phase {phase} ({time_s:.0f} s{gap})"
+    gap = "" if gap_s is None else f", {gap_s:+.0f}{_NBSP}s from {nominal}".replace("-", "−")
+    return f"phase {phase} ({time_s:.0f}{_NBSP}s{gap})"
 
 
 def _basis(kind: MapKind, choice: PhaseChoice) -> str:

@@ -29,6 +29,12 @@ _PREFIX: Final = "mamamia_"
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
+_ROOMY_PIXELS: Final = 400
+"""Width of a canvas, times `_SMALL` in a further view, from which its texts have their full size.
+
+Below, the line in the corner would run into the letter in the middle.
+"""
+_LEAST_SHARE: Final = 0.6
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _MIDDLE_BUTTON: Final = 3
 _SURROUND: Final = "black"
@@ -160,19 +166,15 @@ class CanvasText:
         self._names_plane = not names_phase
         self._names_phase = names_phase
         self._loaded: frozenset[int] | None = None
-        small = 1.0 if viewer is None else _SMALL
+        self._full = 1.0 if viewer is None else _SMALL
         viewer = self._viewer
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
-            viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(
-                position=position, font_size=_LETTER_SIZE * small
-            )
+            viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(position=position)
         at_plane = "top_right" if names_phase else "top_left"
         for name, corner in (("phase", "top_left"), ("plane", at_plane)):
-            viewer.canvas.overlays[_PREFIX + name] = TextOverlay(
-                position=corner, font_size=_TEXT_SIZE * small
-            )
-        if small < 1:
-            viewer.canvas.overlays["scale_bar"].font_size = _TEXT_SIZE * small
+            viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
+        self._fit_texts()
+        viewer.canvas.events.size.connect(self._fit_texts)
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
             event.connect(self.update)
         viewer.dims.events.ndisplay.connect(self.update)
@@ -223,6 +225,16 @@ class CanvasText:
         wanted = _SURROUND if has_case else None
         if (canvas.background_color_override is None) == has_case:
             canvas.background_color_override = wanted
+
+    def _fit_texts(self, _event: object = None) -> None:
+        """Write smaller on a narrow canvas."""
+        width = int(self._viewer.canvas.size[1])
+        share = min(max(width / (_ROOMY_PIXELS * self._full), _LEAST_SHARE), 1.0) * self._full
+        overlays = self._viewer.canvas.overlays
+        sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
+        sizes |= dict.fromkeys((_PREFIX + "phase", _PREFIX + "plane", "scale_bar"), _TEXT_SIZE)
+        for name, size in sizes.items():
+            overlays[name].font_size = size * share
 
     def _fit_bar(self, _event: object = None) -> None:
         zoom = float(self._viewer.scene.camera.zoom)

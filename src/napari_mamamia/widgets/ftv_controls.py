@@ -28,7 +28,7 @@ class _Threshold:
     tip: str
 
 
-_IN_A_ROW: Final = 3  # all six beside each other are wider than the dock
+_IN_A_ROW: Final = 2  # three beside each other touch in a narrow dock
 _FAR_MORE: Final = 8
 _SER: Final = tuple(SER_COLOURS.values())
 
