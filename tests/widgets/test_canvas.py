@@ -160,6 +160,6 @@ def test_a_drag_acts_on_the_subtraction_where_that_is_shown(viewer, image, scene
 @pytest.mark.parametrize(("width", "share"), [(900, 1.0), (400, 1.0), (300, 0.75), (100, 0.6)])
 def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(viewer, text, width, share):
     viewer.canvas.size = (600, width)
-    sizes = {name: overlay.font_size for name, overlay in viewer.canvas.overlays.items()}
-    assert sizes["mamamia_phase"] == pytest.approx(11 * share)
-    assert sizes["mamamia_top"] == pytest.approx(14 * share)
+    overlays = viewer.canvas.overlays
+    assert overlays["mamamia_phase"].font_size == pytest.approx(11 * share)
+    assert overlays["mamamia_top"].font_size == pytest.approx(14 * share)
