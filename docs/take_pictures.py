@@ -28,13 +28,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NAPARI_CONFIG"] = str(Path(folder) / "settings.yaml")
         os.environ["MAMAMIA_CONFIG_DIR"] = folder
+        os.environ["MAMAMIA_MODELS_DIR"] = str(Path(folder) / "models")
         demo = _make_demo(Path(folder) / "demo")
         _take(demo, target / "window.png")
         _take_predict(demo, target / "predict.png")
         _take_kinetics(demo, target / "kinetics.png")
-        _take_planes(demo, target / "planes.png")
         _take_refine(demo, target / "refine.png")
         _take_batch(demo, target / "batch.png")
+        _take_planes(demo, target / "planes.png")  # last: the window remembers the layout
 
 
 def _make_demo(folder: Path) -> Path:
