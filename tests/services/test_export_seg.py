@@ -29,6 +29,7 @@ from napari_mamamia.io.volumes import read_phase_header, write_volume  # noqa: E
 from napari_mamamia.services.data_set import open_data_set  # noqa: E402
 from napari_mamamia.services.export import export_bundle  # noqa: E402
 from napari_mamamia.services.export_seg import segment_meaning  # noqa: E402
+from napari_mamamia.services.import_dicom import import_dicom  # noqa: E402
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
@@ -39,7 +40,7 @@ _SPEC.loader.exec_module(phantoms)
 SHAPE = (4, 8, 6)
 
 
-def write_study(folder):
+def write_study(folder, number=7):
     """Write two MR series of one study, 90 s apart, on one oblique stack."""
     row, down = np.array([0.8, 0.6, 0]), np.array([-0.6, 0.8, 0])
     for series in range(2):
@@ -48,9 +49,9 @@ def write_study(folder):
             image.file_meta = pydicom.dataset.FileMetaDataset()
             image.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
             image.SOPClassUID = "1.2.840.10008.5.1.4.1.1.4"
-            image.SOPInstanceUID = f"2.25.5{series}{k}"
-            image.StudyInstanceUID, image.FrameOfReferenceUID = "2.25.7", "2.25.6"
-            image.SeriesInstanceUID = f"2.25.8{series}"
+            image.SOPInstanceUID = f"2.25.{number}5{series}{k}"
+            image.StudyInstanceUID, image.FrameOfReferenceUID = f"2.25.{number}", "2.25.6"
+            image.SeriesInstanceUID = f"2.25.{number}8{series}"
             image.PatientID, image.PatientName, image.PatientSex = "T", "T", ""
             image.PatientBirthDate, image.AccessionNumber, image.StudyID = "", "", ""
             image.StudyDate, image.StudyTime, image.ReferringPhysicianName = "", "", ""
@@ -92,10 +93,10 @@ def labels():
     return made
 
 
-def save_mask(folder, labels, grid, maker=Maker.MODEL, **fields):
-    path = folder / "CASE_1.nii.gz"
+def save_mask(folder, labels, grid, maker=Maker.MODEL, case_id="CASE_1", **fields):
+    path = folder / f"{case_id}.nii.gz"
     write_volume(labels, grid, path)
-    write_provenance(Provenance("CASE_1", maker, "kinetic", **fields), sidecar_path(path))
+    write_provenance(Provenance(case_id, maker, "kinetic", **fields), sidecar_path(path))
     return folder
 
 
@@ -110,7 +111,7 @@ def test_a_dicom_case_is_exported_on_its_first_series_after_contrast(study, grid
     summary = export(study, tmp_path / "out", masks)
     assert (summary.failures, summary.problems) == ((), ())
     found = read_segmentation(tmp_path / "out/dicom_seg/CASE_1.dcm")
-    assert found.source_series == "2.25.81"
+    assert found.source_series == "2.25.781"
     (segment,) = found.segments
     assert (segment.label, segment.algorithm, segment.algorithm_name) == (
         "tumour",
@@ -156,6 +157,39 @@ def test_a_nifti_case_is_exported_against_its_study(study, grid, labels, tmp_pat
     assert (summary.failures, summary.problems) == ((), ())
     found = read_segmentation(tmp_path / "out/dicom_seg/CASE_1.dcm")
     np.testing.assert_array_equal(found.on_grid(found.segments[0], grid), labels > 0)
+
+
+def test_imported_cases_find_their_studies_again_whatever_the_folders_are_called(labels, tmp_path):
+    exams = tmp_path / "exams"
+    for number, name in ((71, "monday"), (72, "a tuesday")):
+        write_study(exams / name / "series", number)
+    run_job(import_dicom(exams, tmp_path / "data", "STUDY"))
+    for case in find_data_set(tmp_path / "data").cases:
+        masks = save_mask(
+            tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id=case.case_id
+        )
+    summary = export(tmp_path / "data", tmp_path / "out", masks, study=exams)
+    assert (summary.failures, summary.problems) == ((), ())
+    uids = {
+        path.stem: str(pydicom.dcmread(path).StudyInstanceUID)
+        for path in (tmp_path / "out/dicom_seg").iterdir()
+    }
+    # studies are numbered in the order of their folders' names
+    assert uids == {"STUDY_001": "2.25.72", "STUDY_002": "2.25.71"}
+
+
+def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, tmp_path):
+    for number, name in ((71, "monday"), (72, "tuesday")):
+        write_study(tmp_path / "exams" / name, number)
+    run_job(import_dicom(tmp_path / "exams", tmp_path / "data", "STUDY"))
+    for case in find_data_set(tmp_path / "data").cases:
+        masks = save_mask(
+            tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id=case.case_id
+        )
+    (tmp_path / "exams" / "monday").rename(tmp_path / "elsewhere")
+    summary = export(tmp_path / "data", tmp_path / "out", masks, study=tmp_path / "exams")
+    assert [failure.case_id for failure in summary.failures] == ["STUDY_001"]
+    assert "which it was imported from" in summary.failures[0].reason
 
 
 def test_a_study_of_another_place_is_refused(study, grid, labels, tmp_path):

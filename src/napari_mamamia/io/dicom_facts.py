@@ -26,6 +26,7 @@ __all__ = [
     "ScannerFacts",
     "names_a_person",
     "read_facts",
+    "remapped_uid",
     "user_secret",
 ]
 
@@ -112,8 +113,8 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
             values[name] = int(number) if number.is_integer() else number
     return ScannerFacts(
         MappingProxyType(values),
-        _new_uid(str(header.get("StudyInstanceUID") or ""), secret),
-        tuple(_new_uid(uid, secret) for uid in series_uids),
+        remapped_uid(str(header.get("StudyInstanceUID") or ""), secret),
+        tuple(remapped_uid(uid, secret) for uid in series_uids),
         _shifted_date(header, secret) if dates is Dates.SHIFT else "",
     )
 
@@ -166,7 +167,8 @@ def _known_secret(path: Path) -> bytes:
     return secret
 
 
-def _new_uid(uid: str, secret: bytes) -> str:
+def remapped_uid(uid: str, secret: bytes) -> str:
+    """Return the UID that stands for `uid`: ``2.25.`` and 120 bits of HMAC-SHA-256."""
     digest = hmac.new(secret, uid.encode(), hashlib.sha256).digest()
     return f"2.25.{int.from_bytes(digest, 'big') >> (256 - _UID_BITS)}"
 

@@ -23,11 +23,13 @@ class PatientInfo:
     """What a MAMA-MIA ``patient_info_files/<id>.json`` says; None where it does not.
 
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
-    is the block of the (z, y, x) array that holds the breast with the primary lesion.
+    is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
+    is the remapped one of a case that this software imported, else "".
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
     breast_box: Box | None = None
+    study_uid: str = ""
 
 
 def read_patient_info(path: Path) -> PatientInfo:
@@ -51,7 +53,8 @@ def read_patient_info(path: Path) -> PatientInfo:
             "export the patient info again"
         )
     times = _times(_below(content, "imaging_data").get("acquisition_times"))
-    return PatientInfo(times, _box(_below(_below(content, "primary_lesion"), "breast_coordinates")))
+    box = _box(_below(_below(content, "primary_lesion"), "breast_coordinates"))
+    return PatientInfo(times, box, str(_below(content, "import").get("study_uid_remapped") or ""))
 
 
 def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:

@@ -9,7 +9,9 @@ from napari_mamamia.core.errors import CaseError, MissingExtraError
 from napari_mamamia.core.provenance import Maker, software_version
 from napari_mamamia.io.dicom_seg_codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
+from napari_mamamia.io.dicom_study import imported_study
 from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.patient_info import read_patient_info
 from napari_mamamia.io.sources import CaseFiles, LayoutKind, PhaseSource
 from napari_mamamia.io.volumes import VOLUME_SUFFIXES, read_phase_header
 from napari_mamamia.services.export_masks import DrawnMask
@@ -112,15 +114,24 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     return SegmentMeaning(how, made.name, made.software)
 
 
+def _study_of(files: CaseFiles, study: Path) -> Path | None:
+    """Return the subfolder of a case's id, else that of the study which it was imported from."""
+    named = study / files.case_id
+    if named.is_dir() or files.info is None:
+        return named if named.is_dir() else None
+    return imported_study(study, read_patient_info(files.info).study_uid)
+
+
 def _dicom_phases(files: CaseFiles, study: Path | None, n_cases: int) -> tuple[PhaseSource, ...]:
     if study is not None:
-        own = study / files.case_id
-        if not own.is_dir() and n_cases > 1:
+        own = _study_of(files, study)
+        if own is None and n_cases > 1:
             raise CaseError(
-                f"expected the DICOM study of {files.case_id} in {own}, but there is none: put "
-                "each case's files into a subfolder of its id"
+                f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or that "
+                "which it was imported from in a subfolder, but there is none: put each case's "
+                "files into a subfolder of its id"
             )
-        found = find_data_set(own if own.is_dir() else study)
+        found = find_data_set(own or study)
         if found.kind is not LayoutKind.DICOM:
             raise CaseError(
                 f"expected DICOM files in {found.root}, found the layout {found.kind}: choose the "
