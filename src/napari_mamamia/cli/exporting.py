@@ -88,7 +88,9 @@ LabelMapOption = Annotated[
 StudyOption = Annotated[
     Path | None,
     typer.Option(
-        "--study", metavar="DICOM_FOLDER", help="Study that DICOM SEG of NIfTI cases refers to."
+        "--study",
+        metavar="DICOM_FOLDER",
+        help="Study that DICOM SEG of NIfTI cases refers to; of several, the folder above them.",
     ),
 ]
 
