@@ -180,6 +180,7 @@ def test_a_fold_that_is_not_there_is_refused_at_once(model):
 
 @pytest.mark.real
 @pytest.mark.parity
+@pytest.mark.timeout(1200)  # 108 tiles: a minute where nothing else runs
 def test_the_command_line_gives_the_stock_mask_of_the_real_folder(real_data, tmp_path):
     folder, out = real_data("nnunet"), tmp_path / "out"
     code = "from napari_mamamia.cli import main; main()"

@@ -108,7 +108,7 @@ def test_page_and_table_fit_in_both_themes(qtbot, window, ready, control, pictur
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
     picture(window, f"35_batch_{theme}")
     assert ready.minimumSizeHint().width() <= ready.width()
-    assert ready.stack.currentWidget().height() <= ready.height()
+    assert ready.pages.stack.currentWidget().height() <= ready.height()
     assert ready.results.width() < ready.window().width() - ready.width() + 20
 
 
