@@ -206,6 +206,14 @@ def test_staple_is_simpleitks_and_its_performance_is_kept_by_model():
         assert kept[f"{name}: specificity (STAPLE)"] == pytest.approx(specificity, abs=1e-5)
 
 
+def test_a_model_that_marks_something_else_than_the_fused_mask_is_named():
+    here, there = row(1, 1, 1, 0), row(0, 0, 0, 1)
+    found = fused("majority", *(Fake(n, marked=here) for n in "ab"), Fake("c", marked=there))
+    assert found.notes == (
+        "c marks something else than the fused mask (Dice 0.00): look at each model alone",
+    )
+
+
 def test_staple_of_models_that_marked_nothing_says_so_and_has_no_performance():
     empty = row(0, 0, 0, 0)
     found = fused("staple", Fake("a", marked=empty), Fake("b", marked=empty))

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Cancelled, run_job
 from napari_mamamia.io import imported_case, voxel_writer
 from napari_mamamia.io.clinical import read_clinical
@@ -93,6 +93,15 @@ def test_files_lie_as_those_of_mama_mia_and_each_voxel_at_its_place(tmp_path, or
     assert voxel[:3] == pytest.approx(np.round(voxel[:3]), abs=1e-4)
     i, j, k = np.round(voxel[:3]).astype(int)
     assert np.asarray(image.dataobj)[i, j, k] == values[1, z, y, x]
+
+
+def test_without_pydicom_many_studies_are_one_error_and_nothing_is_written(tmp_path, monkeypatch):
+    for name in ("monday", "tuesday"):
+        phantoms.write_exam(tmp_path / "in" / name)
+    monkeypatch.setitem(sys.modules, "pydicom", None)
+    with pytest.raises(MissingExtraError, match=r"napari-mamamia\[dicom\]"):
+        imported(tmp_path / "in", tmp_path / "out", "")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_clinical_row_has_times_and_scanner_fields_under_mama_mias_names(tmp_path):

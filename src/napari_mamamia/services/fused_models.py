@@ -17,6 +17,7 @@ from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import MamamiaError, ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting, process_peak_memory_bytes
+from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.planned import PlannedSegmenter
 from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError, duration_text
 from napari_mamamia.segmentation.segmenter import Click, Prediction, Prompt, Segmenter
@@ -32,6 +33,8 @@ _PREDICTED: Final = 940  # of 1000 steps: the models; then fusing
 _AVERAGED: Final = 960
 _FUSED: Final = 990
 _MOST_MODELS: Final = 16
+_LEAST_AGREEMENT: Final = 0.1
+"""Dice with the fused mask below which a model is said to mark something else. Our choice."""
 """As many readers as `annotations.fuse.staple` takes."""
 _THRESHOLD: Final = 0.5
 _LONGEST_NAME: Final = 120
@@ -157,7 +160,7 @@ class FusedSegmenter:
             candidates=candidates,
             parameters=(*self._own_parameters(), *parameters, *self._parameters_of(found)),
             seconds=sum(one.seconds for one in found) + time.perf_counter() - begun,
-            notes=tuple(self._notes_of(found, bool(candidates))),
+            notes=tuple(self._notes_of(found, mask)),
             device="; ".join(dict.fromkeys(one.device for one in found)),
             peak_memory_bytes=_largest_peak(found),
             probability=probability,
@@ -242,11 +245,19 @@ class FusedSegmenter:
             for name, value in one.parameters:
                 yield f"{member.name}: {name}", value
 
-    def _notes_of(self, found: Sequence[Prediction], marked: bool) -> Iterator[str]:
+    def _notes_of(self, found: Sequence[Prediction], mask: NDArray[np.bool_]) -> Iterator[str]:
         for member, one in zip(self.members, found, strict=True):
             yield from (f"{member.name}: {note}" for note in one.notes)
-        if not marked:
+        if not mask.any():
             yield f"the {self.rule.said} of {len(found)} models marks nothing"
+            return
+        for member, one in zip(self.members, found, strict=True):
+            agreement = dice(one.mask.array, mask)
+            if agreement < _LEAST_AGREEMENT:
+                yield (
+                    f"{member.name} marks something else than the fused mask (Dice "
+                    f"{agreement:.2f}): look at each model alone"
+                )
 
 
 def require_fusible(names: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom_elements import require_pydicom
 from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies
@@ -107,6 +108,7 @@ def find_studies(
 
     Raises as `look_into`.
     """
+    require_pydicom()
     if folder != source:
         yield from unpack(source, folder)
     usable = yield from usable_studies(folder)
