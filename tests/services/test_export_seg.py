@@ -178,6 +178,43 @@ def test_imported_cases_find_their_studies_again_whatever_the_folders_are_called
     assert uids == {"STUDY_001": "2.25.72", "STUDY_002": "2.25.71"}
 
 
+@pytest.mark.parametrize("spread", [True, False])
+def test_a_study_with_a_folder_for_each_series_is_taken_whole(labels, tmp_path, spread):
+    exam = write_study(tmp_path / "exam")
+    for series in (0, 1) if spread else (1,):
+        (exam / f"series {series}").mkdir()
+        for path in exam.glob(f"{series}_*.dcm"):
+            path.rename(exam / f"series {series}" / path.name)
+    run_job(import_dicom(exam, tmp_path / "data", "STUDY"))
+    (case,) = find_data_set(tmp_path / "data").cases
+    masks = save_mask(
+        tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id="STUDY"
+    )
+    summary = export(tmp_path / "data", tmp_path / "out", masks, study=exam)
+    assert (summary.failures, summary.problems) == ((), ())
+    # the first series after contrast, not the one of the first subfolder
+    assert read_segmentation(tmp_path / "out/dicom_seg/STUDY.dcm").source_series == "2.25.781"
+
+
+def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):
+    exams = tmp_path / "exams"
+    write_study(exams / "one", 71)
+    run_job(import_dicom(exams / "one", tmp_path / "data", "A"))
+    write_study(tmp_path / "two", 72)
+    run_job(import_dicom(tmp_path / "two", tmp_path / "data", "B"))
+    (exams / "one again").mkdir()
+    for path in (exams / "one").glob("1_*.dcm"):
+        path.rename(exams / "one again" / path.name)
+    (tmp_path / "two").rename(exams / "two")
+    for case in find_data_set(tmp_path / "data").cases:
+        masks = save_mask(
+            tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id=case.case_id
+        )
+    summary = export(tmp_path / "data", tmp_path / "out", masks, study=exams)
+    assert [failure.case_id for failure in summary.failures] == ["A"]
+    assert "which it was imported from" in summary.failures[0].reason
+
+
 def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, tmp_path):
     for number, name in ((71, "monday"), (72, "tuesday")):
         write_study(tmp_path / "exams" / name, number)

@@ -1,6 +1,6 @@
 """The folder that holds the DICOM study which a case was imported from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,12 +13,12 @@ __all__ = ["imported_study"]
 
 
 def imported_study(root: Path, study_uid: str) -> Path | None:
-    """Return the subfolder of `root` with the study of a remapped UID, None if none has it.
+    """Return the folder, `root` or below it, with the study of a remapped UID; None if none has it.
 
     Parameters
     ----------
     root
-        A folder with one subfolder for each study.
+        A folder with one subfolder for each study, or the folder of one study.
     study_uid
         As ``import.study_uid_remapped`` of ``patient_info_files/ID.json`` has it. Only the user who
         imported the study can find it again, because UIDs are remapped under a secret of his own.
@@ -28,18 +28,34 @@ def imported_study(root: Path, study_uid: str) -> Path | None:
 
 @lru_cache(maxsize=4)
 def _studies_below(root: Path) -> Mapping[str, Path]:
-    """Return the subfolders by remapped UID; of each, one file is opened, once a process."""
+    """Return the folders by remapped UID; of each subfolder one file is opened, once a process.
+
+    Where all is one study, such as a folder for each series, that is `root`. A study that several
+    folders share with others is left out: nothing says which of its images are all of it.
+    """
     secret = user_secret()
-    found: dict[str, Path] = {}
-    for folder in sorted(entry for entry in root.iterdir() if entry.is_dir()):
-        for uid in _study_uids(folder):
-            found.setdefault(remapped_uid(uid, secret), folder)
-    return found
+    places: dict[str, list[Path]] = {}
+    for folder, files in _folders(root):
+        for uid in _first_uid(files):
+            places.setdefault(remapped_uid(uid, secret), []).append(folder)
+    if len(places) == 1:
+        (uid, folders), *_ = places.items()
+        return {uid: folders[0] if len(folders) == 1 else root}
+    return {uid: folders[0] for uid, folders in places.items() if len(folders) == 1}
 
 
-def _study_uids(folder: Path) -> Iterator[str]:
-    """Yield the UID of the first image below a folder; of a damaged one, the next."""
-    for path in sorted(folder.rglob("*")):
+def _folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
+    """Yield the root with its own files, then each subfolder with all files below it."""
+    entries = sorted(root.iterdir())
+    yield root, entries
+    for folder in entries:
+        if folder.is_dir():
+            yield folder, sorted(folder.rglob("*"))
+
+
+def _first_uid(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the study's UID of the first whole image, if there is one."""
+    for path in files:
         if not is_dicom_file(path):
             continue
         try:
