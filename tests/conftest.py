@@ -1,7 +1,9 @@
 """Fixtures that several rooms share."""
 
 import os
+import socket
 import tempfile
+import threading
 from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
@@ -109,3 +111,27 @@ def small_data_set(tmp_path):
         root / "clinical_and_imaging_info.xlsx", index=False
     )
     return root
+
+
+@pytest.fixture
+def server():
+    """Return the port of a server of this computer and the list of calls that it got."""
+    calls = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.2)
+
+        def take():
+            while listening.fileno() >= 0:
+                try:
+                    connection, _ = listening.accept()
+                except TimeoutError:
+                    continue
+                except OSError:
+                    return
+                calls.append(connection.recv(100))
+                connection.close()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield listening.getsockname()[1], calls
+    thread.join()

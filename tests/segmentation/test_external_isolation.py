@@ -2,10 +2,8 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -29,30 +27,6 @@ def room():
     if isinstance(found, str):
         pytest.skip(found)
     return found
-
-
-@pytest.fixture
-def server():
-    """Return the port of a server of this computer and the list of calls that it got."""
-    calls = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(0.2)
-
-        def take():
-            while listening.fileno() >= 0:
-                try:
-                    connection, _ = listening.accept()
-                except TimeoutError:
-                    continue
-                except OSError:
-                    return
-                calls.append(connection.recv(100))
-                connection.close()
-
-        thread = threading.Thread(target=take)
-        thread.start()
-        yield listening.getsockname()[1], calls
-    thread.join()
 
 
 CALL = """

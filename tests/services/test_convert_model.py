@@ -5,10 +5,8 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
@@ -220,30 +218,6 @@ def evil(tmp_path):
 def room():
     if reason := isolation_reason():
         pytest.skip(reason)
-
-
-@pytest.fixture
-def server():
-    """Return the port of a server of this computer and the list of calls that it got."""
-    calls = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(0.2)
-
-        def take():
-            while listening.fileno() >= 0:
-                try:
-                    connection, _ = listening.accept()
-                except TimeoutError:
-                    continue
-                except OSError:
-                    return
-                calls.append(connection.recv(100))
-                connection.close()
-
-        thread = threading.Thread(target=take)
-        thread.start()
-        yield listening.getsockname()[1], calls
-    thread.join()
 
 
 STEAL = """

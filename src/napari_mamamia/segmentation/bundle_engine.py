@@ -6,10 +6,9 @@ those of the bundle's own workflow.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -48,7 +47,7 @@ from napari_mamamia.segmentation.device import (
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.nnunet_files import model_cache, open_files, unpack
 from napari_mamamia.segmentation.planner import OverLimitError
-from napari_mamamia.segmentation.stages import part
+from napari_mamamia.segmentation.stages import Laps, part
 from napari_mamamia.segmentation.weights import ModelCard, ModelKind
 
 __all__ = ["BundleEngine", "load_bundle"]
@@ -149,25 +148,24 @@ class BundleEngine:
         deadline: float | None,
         threads: int,
     ) -> Job[EngineResult]:
-        laps = [("", time.perf_counter())]
+        laps = Laps()
         data = yield from part(self.transforms.prepare(arrays, grid), 0, _PREPARED, _TOTAL)
         image = data["image"]
-        laps.append(("prepare", time.perf_counter()))
+        laps.add("prepare")
         windows = self._windows(image.shape[1:], np.asarray(image.affine), grid, region)
         outputs = yield from part(
             self._outputs(image, windows, deadline), _PREPARED, _PREDICTED, _TOTAL
         )
-        laps.append(("predict", time.perf_counter()))
+        laps.add("predict")
         finishing = self.transforms.finish(
             data, outputs, grid, keep_probability=self.settings.keep_probability
         )
         labels, probability = yield from part(finishing, _PREDICTED, _TOTAL, _TOTAL)
         for found in (labels, probability):
             _clear_outside(found, region)
-        laps.append(("export", time.perf_counter()))
+        laps.add("export")
         yield Progress(_TOTAL, _TOTAL, "Done")
-        seconds = [(name, round(now - before, 3)) for (_, before), (name, now) in pairwise(laps)]
-        return EngineResult(labels, self._ran(windows, threads, seconds), probability)
+        return EngineResult(labels, self._ran(windows, threads, laps.done), probability)
 
     def _outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Job[Any]:
         count = max(len(self.transforms.data_format.outputs), 1)

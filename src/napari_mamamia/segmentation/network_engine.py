@@ -4,9 +4,7 @@ Tiles lie on nnU-Net's global grid and are averaged as nnU-Net does, but in sing
 and after it happens what the recipe says, and nothing else.
 """
 
-import itertools
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +35,7 @@ from napari_mamamia.segmentation.nnunet_tiles import (
     tile_grid,
 )
 from napari_mamamia.segmentation.planner import OverLimitError
-from napari_mamamia.segmentation.stages import part
+from napari_mamamia.segmentation.stages import Laps, part
 from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["NetworkEngine", "load_network"]
@@ -133,17 +131,17 @@ class NetworkEngine:
         deadline: float | None,
         threads: int,
     ) -> Job[EngineResult]:
-        runtime, started = self._loaded(), [time.perf_counter()]
+        runtime, laps = self._loaded(), Laps()
         frame = network_frame(grid, self.spec.orientation)
         data = yield from part(volumes_of(arrays, grid, frame, self.spec), 0, _PREPARED, _TOTAL)
-        started.append(time.perf_counter())
+        laps.add("prepare")
         inside = None if region is None else frame.box_to_model(region, grid)
         tiles = tile_grid(frame.shape, self.spec.patch, self.settings.step, inside)
         outputs = yield from part(
             self._averaged(runtime, data, tiles, deadline), _PREPARED, _PREDICTED, _TOTAL
         )
         del data
-        started.append(time.perf_counter())
+        laps.add("predict")
         labels = yield from part(labels_of(outputs, self.spec, inside), _PREDICTED, _TOTAL, _TOTAL)
         probability = None
         if self.settings.keep_probability:
@@ -151,10 +149,9 @@ class NetworkEngine:
                 probability_of(outputs, self.spec, inside), _TOTAL, _TOTAL, _TOTAL
             )
             probability = np.ascontiguousarray(frame.from_model(whole))
-        started.append(time.perf_counter())
+        laps.add("export")
         yield Progress(_TOTAL, _TOTAL, "Done")
-        laps = [round(b - a, 3) for a, b in itertools.pairwise(started)]
-        ran = self._ran(runtime, tiles, threads, laps)
+        ran = self._ran(runtime, tiles, threads, laps.done)
         return EngineResult(np.ascontiguousarray(frame.from_model(labels)), ran, probability)
 
     def _averaged(
@@ -195,7 +192,11 @@ class NetworkEngine:
         return self.runtime
 
     def _ran(
-        self, runtime: NetworkRuntime, tiles: TileGrid, threads: int, laps: Sequence[float]
+        self,
+        runtime: NetworkRuntime,
+        tiles: TileGrid,
+        threads: int,
+        seconds: Sequence[tuple[str, float]],
     ) -> Ran:
         return Ran(
             folds_asked=(),
@@ -208,7 +209,7 @@ class NetworkEngine:
             backend=runtime.backend,
             precision=self.settings.precision,
             threads=runtime.threads or threads,
-            seconds=tuple(zip(("prepare", "predict", "export"), laps, strict=True)),
+            seconds=tuple(seconds),
         )
 
 

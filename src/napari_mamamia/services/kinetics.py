@@ -1,20 +1,16 @@
 """Kinetics of many cases: tables, figures, definitions; case by case, here or on a cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.flat_tables import flat_table_job
-from napari_mamamia.io.layout import find_masks
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.save import saving, write_text_atomically
-from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
@@ -39,6 +35,7 @@ from napari_mamamia.services.kinetic_row import (
     column_definitions,
     numbers_of,
 )
+from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.open_case import load_case, load_mask
 from napari_mamamia.services.output_folder import Existing, claim_folder
 
@@ -46,9 +43,7 @@ __all__ = [
     "CURVES",
     "FIGURES",
     "TABLE",
-    "KineticInputs",
     "KineticSummary",
-    "inputs_of",
     "kinetics_of_data_set",
     "measure_files",
     "plot_of",
@@ -62,14 +57,6 @@ _PROVENANCE: Final = "kinetics.json"
 _MEAN: Final = "#0072B2"
 _HOTTEST: Final = "#D55E00"
 _CURVE_COLUMNS: Final = ("case_id", "region", "phase", "time_s", "mean_signal", "pe_percent")
-
-
-@dataclass(frozen=True, slots=True)
-class KineticInputs(CaseInputs):
-    """One case with its mask: `files` are all that its numbers depend on, the mask the last."""
-
-    sources: CaseFiles | None = None
-    record: CaseRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +111,7 @@ def kinetics_of_data_set(
     settings = settings or KineticSettings()
     if masks is not None:
         settings = replace(settings, mask_name=masks.resolve().name)
-    inputs = inputs_of(opened, masks, case_ids)
+    inputs = masked_inputs(opened, masks, case_ids)
     claim_folder(out, "kinetics", _parameters(opened, settings, case_ids), existing)
     work = CaseWork("kinetics", measure_files, settings, KineticRow)
     batch = yield from run_batch(inputs, work, place, store=out / STORE_NAME, existing=existing)
@@ -149,7 +136,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     FormatError, GridMismatchError
         If a file is damaged, or the mask lies on another grid.
     """
-    if not isinstance(inputs, KineticInputs) or inputs.sources is None:
+    if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
         raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
     mask_path = inputs.files[-1]
     if mask_path is None:
@@ -177,61 +164,6 @@ def plot_of(row: KineticRow) -> CurvePlot:
     worst = f"predominant {row.predominant_curve}, worst {row.worst_curve}"
     title = f"{row.case_id} ({row.mask}): {worst}"
     return CurvePlot(title, times, lines, "" if times else row.curve_reason)
-
-
-def inputs_of(
-    opened: OpenDataSet, masks: Path | None, case_ids: Sequence[str]
-) -> tuple[KineticInputs, ...]:
-    """Return each case with the mask to measure, its reference or that of a folder.
-
-    Raises
-    ------
-    CaseError
-        If `case_ids` names a case that is not there.
-    FormatError
-        If `masks` is missing or holds no mask.
-    """
-    data_set = opened.data_set
-    cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
-    by_key = _masks_by_key(masks)
-    found = []
-    for files in cases:
-        mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
-        record = opened.record(files.case_id)
-        phases = dict.fromkeys(path for source in files.phases for path in source.files)
-        beside = (data_set.clinical if record else None, files.info)
-        paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
-        absolute = _absolute(files)
-        own = KineticInputs(files.case_id, paths, sources=absolute, record=_times_only(record))
-        found.append(own)
-    return tuple(found)
-
-
-def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
-    if folder is None:
-        return None
-    found = {case_key(case_id): path for case_id, path in find_masks(folder).items()}
-    if not found:
-        raise FormatError(
-            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
-        )
-    return found
-
-
-def _absolute(files: CaseFiles) -> CaseFiles:
-    """Return the files under paths that hold in another process, wherever that stands."""
-    phases = tuple(
-        replace(source, files=tuple(path.absolute() for path in source.files))
-        for source in files.phases
-    )
-    return replace(files, phases=phases, info=files.info and files.info.absolute())
-
-
-def _times_only(record: CaseRecord | None) -> CaseRecord | None:
-    """Return what a worker needs of a clinical row, which can be sent to it."""
-    if record is None:
-        return None
-    return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s, other={})
 
 
 def _parameters(

@@ -28,7 +28,7 @@ from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.kinetics import KineticInputs, inputs_of
+from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.open_case import load_case, load_mask
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.register_case import RegisteredCase, register_case
@@ -114,7 +114,7 @@ def register_data_set(
     _require_apart(opened.data_set.root, out)
     name = "reference" if masks is None else masks.resolve().name
     settings = RegisterSettings(str(out.resolve()), method or RegistrationSettings(), name)
-    inputs = inputs_of(opened, masks, case_ids)
+    inputs = masked_inputs(opened, masks, case_ids)
     parameters: tuple[tuple[str, Setting], ...] = (
         ("data_set", opened.data_set.name),
         ("masks", name),
@@ -144,7 +144,7 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[Regist
     ------
     CaseError, FormatError, GridMismatchError, SaveError
     """
-    if not isinstance(inputs, KineticInputs) or inputs.sources is None:
+    if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
         raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
     case = yield from load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
@@ -185,7 +185,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _note(
-    found: RegisteredCase, case: Case, inputs: KineticInputs, settings: RegisterSettings
+    found: RegisteredCase, case: Case, inputs: MaskedInputs, settings: RegisterSettings
 ) -> None:
     paths = [path for path in inputs.files if path is not None]
     content = {

@@ -3,56 +3,43 @@
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtWidgets import QAbstractItemView, QFileDialog, QHeaderView, QTableView, QWidget
 
 from napari_mamamia.services.export_labels import LabelFile, LabelLine
 from napari_mamamia.widgets.controls import button, column, label, named, row, set_level
+from napari_mamamia.widgets.titled_rows import TitledRows
 
 __all__ = ["ExportLabels", "LabelTable"]
 
-_COLUMNS: Final = ("in the file", "becomes", "name", "masks of")
+_COLUMNS: Final = (
+    ("in the file", "Value of a voxel in the mask's file"),
+    ("becomes", "Label that it is exported as; 0 is left out"),
+    ("name", "Name of the label"),
+    ("masks of", "Whose masks the rule is for"),
+)
 _ROW_HEIGHT: Final = 20
 _MOST_ROWS: Final = 6
-_NO_INDEX: Final = QModelIndex()
 _HINT: Final = "Several values, or several sources that use other values, become one set of labels"
 
 
-class LabelTable(QAbstractTableModel):
+class LabelTable(TitledRows):
     """The rules of a label file, one in each row."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: tuple[LabelLine, ...] = ()
+    titles = _COLUMNS
 
     def show(self, lines: tuple[LabelLine, ...]) -> None:
         """Show other rules."""
         self.beginResetModel()
-        self._lines = lines
+        self.rows = lines
         self.endResetModel()
-
-    def rowCount(self, parent: QModelIndex = _NO_INDEX) -> int:
-        """Return how many rules there are."""
-        return 0 if parent.isValid() else len(self._lines)
-
-    def columnCount(self, parent: QModelIndex = _NO_INDEX) -> int:
-        """Return how many columns there are."""
-        return 0 if parent.isValid() else len(_COLUMNS)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text."""
         if role != Qt.ItemDataRole.DisplayRole:
             return None
-        line = self._lines[index.row()]
+        line: LabelLine = self.rows[index.row()]
         return (line.source, line.target, line.name, line.masks)[index.column()]
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return the name of a column."""
-        if role != Qt.ItemDataRole.DisplayRole or orientation != Qt.Orientation.Horizontal:
-            return None
-        return _COLUMNS[section]
 
 
 class ExportLabels(QWidget):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QHeaderView, QTableView
 
@@ -11,6 +11,7 @@ from napari_mamamia.widgets.colours import TINTS
 from napari_mamamia.widgets.controls import named
 from napari_mamamia.widgets.import_choice import StudyChoice
 from napari_mamamia.widgets.import_text import study_text
+from napari_mamamia.widgets.titled_rows import TitledRows
 
 __all__ = ["StudiesModel", "StudiesTable"]
 
@@ -22,37 +23,26 @@ _ROW_HEIGHT: Final = 22
 _MOST_ROWS: Final = 6
 
 
-class StudiesModel(QAbstractTableModel):
+class StudiesModel(TitledRows):
     """Choices as rows; `toggled` carries a row and whether the study is imported."""
 
+    titles = _TITLES
     toggled = Signal(int, bool)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._choices: tuple[StudyChoice, ...] = ()
 
     def show_choices(self, choices: Sequence[StudyChoice]) -> None:
         """Show studies in place of others."""
         self.beginResetModel()
-        self._choices = tuple(choices)
+        self.rows = tuple(choices)
         self.endResetModel()
 
     def set_choice(self, at: int, choice: StudyChoice) -> None:
         """Show one study as it is now."""
-        self._choices = (*self._choices[:at], choice, *self._choices[at + 1 :])
+        self.rows = (*self.rows[:at], choice, *self.rows[at + 1 :])
         self.dataChanged.emit(self.index(at, 0), self.index(at, len(_TITLES) - 1))
-
-    def rowCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of studies."""
-        return 0 if parent is not None and parent.isValid() else len(self._choices)
-
-    def columnCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of columns."""
-        return 0 if parent is not None and parent.isValid() else len(_TITLES)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text, hover text, colour, or whether it is ticked."""
-        choice = self._choices[index.row()]
+        choice: StudyChoice = self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             is_first = index.column() == 0
             return choice.found.case_id or "(no id)" if is_first else study_text(choice.found)
@@ -68,7 +58,7 @@ class StudiesModel(QAbstractTableModel):
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
         """Let studies that can be imported be ticked."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        if index.column() == 0 and not self._choices[index.row()].problem:
+        if index.column() == 0 and not self.rows[index.row()].problem:
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
@@ -78,17 +68,6 @@ class StudiesModel(QAbstractTableModel):
             return False
         self.toggled.emit(index.row(), Qt.CheckState(value) == Qt.CheckState.Checked)
         return True
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a column's title and what it means."""
-        if orientation is not Qt.Orientation.Horizontal:
-            return None
-        title, tip = _TITLES[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return title
-        return tip if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class StudiesTable(QTableView):

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QHeaderView, QTableView
 
 from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.widgets.colours import TINTS
 from napari_mamamia.widgets.import_text import kind_text, matrix_text, series_text
+from napari_mamamia.widgets.titled_rows import TitledRows
 
 __all__ = ["SeriesModel", "SeriesTable"]
 
@@ -27,14 +28,14 @@ _MOST_HEIGHT: Final = 320
 _LEAST_HEIGHT: Final = 60
 
 
-class SeriesModel(QAbstractTableModel):
+class SeriesModel(TitledRows):
     """Rows of a study; `toggled` carries a series number and whether it shall count."""
 
+    titles = _TITLES
     toggled = Signal(int, bool)
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: tuple[SeriesRow, ...] = ()
         self._times_s: tuple[float, ...] | None = None
         self._ticked: frozenset[int] = frozenset()
 
@@ -46,20 +47,12 @@ class SeriesModel(QAbstractTableModel):
     ) -> None:
         """Show the series of a study; `ticked` are the numbers of those that count."""
         self.beginResetModel()
-        self._rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
+        self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
         self.endResetModel()
-
-    def rowCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of series."""
-        return 0 if parent is not None and parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of columns."""
-        return 0 if parent is not None and parent.isValid() else len(_TITLES)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text, hover text, colour, or whether it is ticked."""
-        series = self._rows[index.row()]
+        series: SeriesRow = self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(series, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -75,28 +68,17 @@ class SeriesModel(QAbstractTableModel):
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
         """Let series that may count be ticked."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        if index.column() == _SERIES and _may_be_chosen(self._rows[index.row()]):
+        if index.column() == _SERIES and _may_be_chosen(self.rows[index.row()]):
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Ask for a series to count or not; the answer comes as new rows."""
-        number = self._rows[index.row()].number
+        number = self.rows[index.row()].number
         if role != Qt.ItemDataRole.CheckStateRole or number is None:
             return False
         self.toggled.emit(number, Qt.CheckState(value) == Qt.CheckState.Checked)
         return True
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a column's title and what it means."""
-        if orientation is not Qt.Orientation.Horizontal:
-            return None
-        title, tip = _TITLES[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return title
-        return tip if role == Qt.ItemDataRole.ToolTipRole else None
 
     def _text(self, series: SeriesRow, column: int) -> str:
         if column == _KIND:

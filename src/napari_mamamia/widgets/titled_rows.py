@@ -1,0 +1,44 @@
+"""`TitledRows`: what the models of plain tables share, rows under columns with titles."""
+
+from typing import Any, ClassVar
+
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
+
+__all__ = ["TitledRows"]
+
+
+class TitledRows(QAbstractTableModel):
+    """A table whose columns have a title and a hover text; `data` is the table's own.
+
+    Attributes
+    ----------
+    titles
+        (title, hover text) of each column.
+    rows
+        What stands in each row.
+    """
+
+    titles: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: tuple[Any, ...] = ()
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of rows."""
+        return 0 if parent is not None and parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of columns."""
+        return 0 if parent is not None and parent.isValid() else len(self.titles)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's title and what it means."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        title, tip = self.titles[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return title
+        return tip if role == Qt.ItemDataRole.ToolTipRole else None
