@@ -9,7 +9,7 @@ DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
 CLEAN_ENV := env -u QT_QPA_PLATFORM
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types contracts bench pictures clean
+.PHONY: help demo test night check lint types contracts bench pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -19,7 +19,10 @@ demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict,
 	$(if $(DISPLAYED),$(BIN)/mamamia view demo/dataset,@echo "No display here: the window was not opened.")
 
 test: $(VENV)/test.done ## run every test, the real window under Xvfb included
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25 -m "not night"
+
+night: $(VENV)/test.done ## run what is too long for each commit: all screens, fonts and themes, long parity
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25 --timeout=1800 -m night
 
 check: lint types contracts test ## linters, types, import contracts and tests
 
