@@ -1,0 +1,154 @@
+"""What stands in the window of a started program, told over a socket: for tests only.
+
+A small environment (see `program.py`) has a `.pth` file that imports this module at the start of
+Python, so the program itself runs as a user started it. Once a `QApplication` lives, a thread takes
+requests from the socket and has them answered in the main thread.
+"""
+
+import json
+import os
+import socketserver
+import sys
+import threading
+import time
+from pathlib import Path
+
+POLL_S = 0.05
+ANSWER_S = 60.0
+
+
+def start() -> None:
+    """Listen on the socket that `MAMAMIA_DOOR_SOCKET` names, once Qt is there."""
+    path = os.environ.get("MAMAMIA_DOOR_SOCKET", "")
+    if path:
+        threading.Thread(target=_serve, args=(path,), daemon=True).start()
+
+
+def _serve(path: str) -> None:
+    while not _application():
+        time.sleep(POLL_S)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            for line in self.rfile:
+                answer = _in_main_thread(json.loads(line))
+                self.wfile.write(json.dumps(answer).encode() + b"\n")
+                self.wfile.flush()
+
+    class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+        daemon_threads = True
+
+    waiting = Path(path + ".waiting")
+    server = Server(str(waiting), Handler)
+    waiting.rename(path)  # the path appears when it can be connected to
+    server.serve_forever()
+
+
+def _application():
+    qt = sys.modules.get("qtpy.QtWidgets")
+    return getattr(qt, "QApplication", None) and qt.QApplication.instance()
+
+
+def _in_main_thread(request: dict) -> dict:
+    from qtpy.QtCore import QMetaObject, QObject, Qt, Slot
+
+    done = threading.Event()
+    answer: dict = {}
+
+    class Call(QObject):
+        @Slot()
+        def run(self):
+            try:
+                answer["result"] = COMMANDS[request["do"]](**request.get("with", {}))
+            except Exception as error:  # noqa: BLE001 - told to the test, which fails
+                answer["error"] = f"{type(error).__name__}: {error}"
+            done.set()
+
+    call = Call()
+    call.moveToThread(_application().thread())
+    QMetaObject.invokeMethod(call, "run", Qt.ConnectionType.QueuedConnection)
+    if not done.wait(ANSWER_S):
+        return {"error": f"the main thread did not answer within {ANSWER_S:g} s"}
+    return answer
+
+
+def list_widgets(visible_only: bool = True) -> list[dict]:
+    """Each widget: class, objectName, text, rectangle on the screen, visible, enabled, hit."""
+    from qtpy.QtWidgets import QApplication
+
+    rows = []
+    for widget in QApplication.allWidgets():
+        if visible_only and not widget.isVisible():
+            continue
+        rows.append(_describe(widget))
+    return rows
+
+
+def _describe(widget) -> dict:
+    from qtpy.QtCore import QPoint
+    from qtpy.QtWidgets import QApplication
+
+    corner = widget.mapToGlobal(QPoint(0, 0))
+    region = widget.visibleRegion().boundingRect()
+    seen = widget.mapToGlobal(region.center())
+    hit = None if region.isEmpty() else QApplication.widgetAt(seen)
+    text = getattr(widget, "text", None) or getattr(widget, "currentText", None)
+    hint = widget.sizeHint()
+    return {
+        "class": type(widget).__name__,
+        "bases": [base.__name__ for base in type(widget).__mro__ if base.__name__.startswith("Q")],
+        "name": widget.objectName(),
+        "text": str(text()) if callable(text) else "",
+        "tooltip": widget.toolTip(),
+        "rect": [corner.x(), corner.y(), widget.width(), widget.height()],
+        "hint": [hint.width(), hint.height()],
+        "visible_rect": None
+        if region.isEmpty()
+        else [*_xy(widget.mapToGlobal(region.topLeft())), region.width(), region.height()],
+        "centre": [seen.x(), seen.y()],
+        "hit": hit is not None and (hit is widget or widget.isAncestorOf(hit)),
+        "visible": widget.isVisible(),
+        "enabled": widget.isEnabled(),
+        "checked": bool(widget.isChecked()) if hasattr(widget, "isChecked") else None,
+    }
+
+
+def _xy(point) -> tuple[int, int]:
+    return point.x(), point.y()
+
+
+def evaluate(code: str) -> object:
+    """Run code in the main thread; what it leaves in `result` comes back (JSON)."""
+    space: dict = {"result": None}
+    exec(code, space)
+    return space["result"]
+
+
+def drop(name: str, paths: list[str]) -> bool:
+    """Drop files on the widget of a name or class; say whether they were taken."""
+    from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
+    from qtpy.QtGui import QDragEnterEvent, QDropEvent
+    from qtpy.QtWidgets import QApplication
+
+    widget = next(
+        w
+        for w in QApplication.allWidgets()
+        if w.isVisible() and name in (w.objectName(), type(w).__name__)
+    )
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(path) for path in paths])
+    middle = widget.rect().center()
+    how = (
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    enter = QDragEnterEvent(middle, *how)
+    QApplication.sendEvent(widget, enter)
+    event = QDropEvent(QPointF(middle), *how)
+    QApplication.sendEvent(widget, event)
+    return event.isAccepted()
+
+
+COMMANDS = {"widgets": list_widgets, "evaluate": evaluate, "drop": drop, "ping": lambda: "pong"}
