@@ -84,6 +84,16 @@ def test_a_lower_limit_lets_go_at_once():
     assert history.nbytes <= 20_000
 
 
+def test_memory_stays_below_the_limit_after_undone_steps_were_dropped():
+    history = filled(20, limit_bytes=50_000)
+    history.read_back = lambda number: step(number).difference
+    while history.can_undo:
+        history.back()
+    for number in range(21, 41):
+        history.add(step(number))
+    assert history.nbytes <= 50_000
+
+
 def test_dropping_undone_steps_gives_their_memory_back():
     history = filled(4)
     whole = history.nbytes

@@ -5,7 +5,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Phase
-from napari_mamamia.core.edits import Action, Brush, Sampling, Tool, Turn
+from napari_mamamia.core.edits import Action, Brush, Jump, Sampling, Tool, Turn
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
@@ -303,6 +303,105 @@ def test_a_faint_dab_is_undone_together_with_the_step_before_it(images):
     paint(edited, SPHERE)  # moves nothing over the threshold
     assert edited.undo() is not None
     assert not edited.labels.any()
+
+
+def hidden_between(images):
+    """Paint, two strokes that move membership but no voxel, paint: the state of each row."""
+    edited, seen = session(images), []
+    edited.on_record = seen.append
+    states = [state(edited)]
+    for brush, place in (
+        (SPHERE, MIDDLE),
+        (ERASER, (4, 4, 4)),
+        (ERASER, (4, 5, 5)),
+        (SPHERE, (2, 18, 18)),
+    ):
+        paint(edited, brush, place)
+        states.append(state(edited))
+    assert [step.changed_voxels > 0 for step in edited.steps] == [True, False, False, True]
+    seen.clear()
+    return edited, seen, states
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_a_row_of_steps_that_changed_no_voxel_is_reached_in_one_act(images, row):
+    edited, seen, states = hidden_between(images)
+    edited.go_to(row)
+    assert (edited.position, state(edited), seen) == (row, states[row], [Jump(4, row)])
+    edited.go_to(4)
+    assert (state(edited), seen) == (states[4], [Jump(4, row), Jump(row, 4)])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_row_is_reached_from_every_other_to_the_last_byte(images, seed):
+    rng = np.random.default_rng(seed)
+    edited = session(images, limit_bytes=4000)
+    steps, states = {}, [state(edited)]
+    edited.on_record = lambda record: steps.setdefault(getattr(record, "number", 0), record)
+    edited.history.read_back = lambda number: steps[number].difference
+    for _ in range(7):
+        if paint(edited, random_brush(rng), *map(tuple, rng.uniform((0, 0, 0), SHAPE, (3, 3)))):
+            states.append(state(edited))
+    for row in (*rng.permutation(len(states)), *rng.permutation(len(states))):
+        edited.go_to(int(row))
+        assert (edited.position, state(edited)) == (row, states[row])
+    edited.go_to(1)
+    edited.undo()
+    assert state(edited) == states[0]
+
+
+def test_going_to_the_row_where_one_is_leaves_no_record(images):
+    edited, seen, _ = hidden_between(images)
+    assert edited.go_to(4).is_empty
+    assert seen == []
+
+
+def test_the_box_of_a_jump_holds_every_voxel_that_changed(images):
+    edited, _, _ = hidden_between(images)
+    before = edited.labels.copy()
+    assert edited.go_to(1) == Box.around(before != edited.labels)
+
+
+def test_a_way_that_was_overtaken_by_another_act_is_not_gone(images):
+    edited, seen, _ = hidden_between(images)
+    way = edited.way_to(1)
+    while way.gather():
+        pass
+    paint(edited, SPHERE, (6, 6, 18))
+    now = state(edited)
+    assert edited.go(way) is None
+    assert (edited.position, state(edited), len(seen)) == (5, now, 1)
+
+
+@pytest.mark.parametrize("row", [-1, 5])
+def test_a_row_that_is_not_there_is_refused_and_nothing_changes(images, row):
+    edited, seen, states = hidden_between(images)
+    with pytest.raises(CaseError, match="expected a row of the history from 0 to 4"):
+        edited.go_to(row)
+    assert (edited.position, state(edited), seen) == (4, states[4], [])
+
+
+def test_a_row_beyond_what_memory_holds_is_refused_and_nothing_changes(images):
+    edited, seen, states = hidden_between(images)
+    edited.history.limit_bytes = 1
+    with pytest.raises(CaseError, match="nothing recorded it"):
+        edited.go_to(0)
+    assert (edited.position, state(edited), seen) == (4, states[4], [])
+
+
+def test_a_jump_back_counts_the_steps_that_it_undid(images):
+    edited, _, _ = hidden_between(images)
+    edited.go_to(1)
+    edited.go_to(3)
+    assert edited.summary.undos == 3
+
+
+def test_a_jump_that_does_not_fit_the_history_is_not_played(images):
+    edited, _, states = hidden_between(images)
+    for jump in (Jump(3, 1), Jump(4, 9), Jump(4, -1)):
+        with pytest.raises(ValueError, match="the history stands at row 4 of 4"):
+            edited.play(jump)
+    assert state(edited) == states[4]
 
 
 def test_pauses_of_half_a_minute_do_not_count_as_editing():

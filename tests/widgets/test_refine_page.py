@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Action, Extent, Features
+from napari_mamamia.core.edits import Action, Brush, Extent, Features, Jump, Tool
 from napari_mamamia.segmentation.segmenter import BoxPrompt
 from napari_mamamia.services.refine_numbers import MaskNumbers
 from napari_mamamia.widgets.dock import MamamiaDock
@@ -162,6 +162,27 @@ def test_a_click_in_the_history_goes_there(refining):
         history.view.clicked.emit(history.model.index(line, 0))
         assert refining.editing.live.position == steps
         np.testing.assert_array_equal(refining.editing.live.labels, states[steps])
+
+
+def test_a_click_on_a_step_that_changed_no_voxel_goes_there_at_once(refining):
+    """Undo passes over such steps, and stepping with undo and redo never came to rest there."""
+    mask, records = refining.editing.mask, []
+    outline(refining, 0)
+    eraser = Brush(tool=Tool.SPHERE, action=Action.ERASE, radius_mm=1.0)
+    for _ in range(2):
+        background = np.argwhere(refining.editing.live.labels == 0)[0]
+        mask.press(tuple(map(float, background)), eraser)
+        mask.release()
+        eraser = replace(eraser, radius_mm=2.0)
+    outline(refining, 5)
+    live = refining.editing.live
+    live.on_record = records.append
+    history = refining.refine_page.history
+    assert history.model.index(2, 0).data() == "2  erase 1 mm (sphere) (no voxel changed)"
+    history.view.clicked.emit(history.model.index(2, 0))
+    assert (live.position, records) == (2, [Jump(4, 2)])
+    history.view.clicked.emit(history.model.index(1, 0))
+    assert (live.position, records[1:]) == (3, [Jump(2, 3)])
 
 
 def test_undo_and_redo_are_offered_when_there_is_something(refining):

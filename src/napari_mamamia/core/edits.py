@@ -14,6 +14,7 @@ __all__ = [
     "EditingSummary",
     "Extent",
     "Features",
+    "Jump",
     "Sampling",
     "Step",
     "Stroke",
@@ -180,6 +181,14 @@ class Turn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Jump:
+    """Going to a row of the history in one act: how many steps were applied before, and after."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class EditingSummary:
     """What went into a mask so far, as its provenance carries it.
 
@@ -206,8 +215,13 @@ class EditingSummary:
     tools: tuple[str, ...] = ()
     started_from: str = ""
 
-    def after(self, act: Edit | Turn) -> Self:
-        """Return the summary with one more step or undo counted; `seconds` are the step's."""
+    def after(self, act: Edit | Turn | Jump) -> Self:
+        """Return the summary with one more act counted; `seconds` are the step's.
+
+        A jump back over n steps counts as n undos.
+        """
+        if isinstance(act, Jump):
+            return replace(self, undos=self.undos + max(0, act.start - act.stop))
         if isinstance(act, Turn):
             return replace(self, undos=self.undos + (act is Turn.UNDO))
         tool = act.tool

@@ -19,6 +19,7 @@ from napari_mamamia.core.edits import (
     Edit,
     Extent,
     Features,
+    Jump,
     Sampling,
     Step,
     Stroke,
@@ -76,7 +77,7 @@ class Saved:
     labels_crc: int
 
 
-JournalRecord: TypeAlias = Opened | Step | Turn | Saved
+JournalRecord: TypeAlias = Opened | Step | Turn | Jump | Saved
 
 
 def encoded(record: JournalRecord) -> bytes:
@@ -105,12 +106,16 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
         return at, Step(int(entry["n"]), _edit(entry["edit"]), _difference(entry["change"]))
     if kind == "saved":
         return at, Saved(str(entry["sha256"]), int(entry["labels_crc"]))
+    if kind == "jump":
+        return at, Jump(int(entry["from"]), int(entry["to"]))
     return at, Turn(kind)
 
 
 def _content(record: JournalRecord) -> dict[str, Any]:
     if isinstance(record, Turn):
         return {"kind": record.value}
+    if isinstance(record, Jump):
+        return {"kind": "jump", "from": record.start, "to": record.stop}
     if isinstance(record, Saved):
         return {"kind": "saved", "sha256": record.sha256, "labels_crc": record.labels_crc}
     if isinstance(record, Step):

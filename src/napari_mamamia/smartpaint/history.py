@@ -4,7 +4,7 @@ Steps are unlimited. Their differences are kept in memory up to a limit; beyond 
 let go and read back from the journal when an undo reaches them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -43,6 +43,12 @@ class History:
     read_back
         Where differences that were let go are found again. Without it, the steps beyond the
         limit stay in the list but cannot be undone any more; `forgotten` counts them.
+
+    Attributes
+    ----------
+    revision
+        Grows with each step, undo, redo and jump: what was worked out for one revision is stale
+        at another.
     """
 
     def __init__(
@@ -53,6 +59,7 @@ class History:
         self._limit = limit_bytes
         self._bytes = 0
         self._oldest = 0
+        self.revision = 0
         self.read_back = read_back
 
     @property
@@ -104,7 +111,7 @@ class History:
         del self._entries[self._position :]
         self._oldest = min(self._oldest, self._position)
         self._append(_Entry(step.number, step.edit, step.difference))
-        self._position += 1
+        self.move(self._position + 1)
 
     def to_undo(self) -> Difference:
         """Return the difference of the last applied step; `back` says that it was undone.
@@ -118,7 +125,7 @@ class History:
         """
         if not self.can_undo:
             raise CaseError("expected a step to undo, but there is none: nothing was changed")
-        return self._difference(self._position - 1)
+        return self._difference(self._entries[self._position - 1])
 
     def to_redo(self) -> Difference:
         """Return the difference of the next undone step; `forward` says that it was done.
@@ -132,22 +139,50 @@ class History:
         """
         if not self.can_redo:
             raise CaseError("expected a step to do again, but there is none: nothing was changed")
-        return self._difference(self._position)
+        return self._difference(self._entries[self._position])
 
     def back(self) -> None:
         """Count one step fewer as applied."""
-        self._position -= 1
+        self.move(self._position - 1)
 
     def forward(self) -> None:
         """Count one step more as applied."""
-        self._position += 1
+        self.move(self._position + 1)
 
-    def _difference(self, index: int) -> Difference:
-        entry = self._entries[index]
+    def move(self, position: int) -> None:
+        """Count `position` steps as applied."""
+        self._position = position
+        self.revision += 1
+
+    def differences_to(self, position: int) -> Iterator[Difference]:
+        """Return the differences of all steps between here and `position`, nearest first.
+
+        They are those of this moment, whatever becomes of the list.
+
+        Raises
+        ------
+        CaseError
+            If there is no such position, or a step on the way is neither in memory nor recorded.
+        FormatError, SaveError
+            While they are taken, if one cannot be read back from the journal.
+        """
+        if not 0 <= position <= len(self._entries):
+            raise CaseError(
+                f"expected a row of the history from 0 to {len(self._entries)}, got {position}: "
+                "nothing was changed"
+            )
+        low, high = sorted((position, self._position))
+        way = self._entries[low:high]
+        return map(self._difference, way if position > self._position else reversed(way))
+
+    def _difference(self, entry: _Entry) -> Difference:
         if entry.difference is not None:
             return entry.difference
         if self.read_back is None:
-            raise CaseError(f"expected step {entry.number} in memory, but it was let go")
+            raise CaseError(
+                f"expected step {entry.number} in memory, but it was let go and nothing recorded "
+                "it: it stays as it is; nothing was changed"
+            )
         return self.read_back(entry.number)
 
     def _is_within_reach(self, index: int) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import Difference
-from napari_mamamia.core.edits import Brush, Edit, EditingSummary, Step, Tool, Turn, Voxel
+from napari_mamamia.core.edits import Brush, Edit, EditingSummary, Jump, Step, Tool, Turn, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Setting
@@ -24,6 +24,7 @@ from napari_mamamia.smartpaint.history import DEFAULT_LIMIT_BYTES, History
 from napari_mamamia.smartpaint.session_clock import EditingClock
 from napari_mamamia.smartpaint.session_state import MaskState, label_map
 from napari_mamamia.smartpaint.session_stroke import StrokeInHand, turned_by_press
+from napari_mamamia.smartpaint.session_way import Way
 
 __all__ = ["PAINTED_OUTSIDE", "EditingSession"]
 
@@ -31,7 +32,7 @@ PAINTED_OUTSIDE: Final = "painted with napari"
 """Name of a step that did not come through the session."""
 
 Settings = tuple[tuple[str, Setting], ...]
-Record = Callable[[Step | Turn], None]
+Record = Callable[[Step | Turn | Jump], None]
 
 
 class EditingSession:
@@ -302,7 +303,55 @@ class EditingSession:
             box = self._turn(Turn.REDO, self.history.to_redo())
         return box
 
-    def play(self, record: Step | Turn) -> None:
+    def go_to(self, position: int) -> Box:
+        """Go to the state after `position` steps in one act; return the box to draw anew.
+
+        Every row of the history is a state of its own, that of a step which changed no voxel too;
+        only `undo` and `redo` pass over such steps.
+
+        Raises
+        ------
+        CaseError
+            If there is no such state, or a step on the way is held nowhere; nothing changes.
+        FormatError, SaveError
+            As `undo`.
+        """
+        way = self.way_to(position)
+        while way.gather():
+            pass
+        return self.go(way) or Box.empty()
+
+    def way_to(self, position: int) -> Way:
+        """Return the way to the state after `position` steps, to be gathered before `go`.
+
+        Raises
+        ------
+        CaseError
+            If there is no such state.
+        """
+        self._settle()
+        return Way(self.history, position, self.grid.shape)
+
+    def go(self, way: Way) -> Box | None:
+        """Go a gathered way in one act; return the box to draw anew.
+
+        None where something was done since the way was asked for: it leads nowhere any more, and
+        nothing changes.
+        """
+        self._settle()
+        if way.revision != self.history.revision:
+            return None
+        if way.jump.start == way.jump.stop:
+            return Box.empty()
+        box = self.state.jump(way)
+        self.history.move(way.jump.stop)
+        self._clock.act()
+        self._summary = self._summary.after(way.jump)
+        if self.on_record is not None:
+            self.on_record(way.jump)
+        return box
+
+    def play(self, record: Step | Turn | Jump) -> None:
         """Do what an earlier run recorded, without recording it again.
 
         Raises
@@ -316,6 +365,8 @@ class EditingSession:
             self.state.flip(record.difference)
             self.history.add(record)
             self.next_number = max(self.next_number, record.number + 1)
+        elif isinstance(record, Jump):
+            self._play_jump(record)
         elif record is Turn.UNDO:
             self.state.flip(self.history.to_undo())
             self.history.back()
@@ -325,6 +376,19 @@ class EditingSession:
         act = record.edit if isinstance(record, Step) else record
         self._summary = self._summary.after(act)
         self._clock.seconds = max(self._clock.seconds, self._summary.seconds)
+
+    def _play_jump(self, jump: Jump) -> None:
+        rows = len(self.history.edits)
+        if jump.start != self.history.position or not 0 <= jump.stop <= rows:
+            raise ValueError(
+                f"it goes from row {jump.start} to {jump.stop}, but the history stands at row "
+                f"{self.history.position} of {rows}"
+            )
+        way = Way(self.history, jump.stop, self.grid.shape)
+        while way.gather():
+            pass
+        self.state.jump(way)
+        self.history.move(jump.stop)
 
     def _turn(self, turn: Turn, difference: Difference) -> Box:
         self.state.flip(difference)

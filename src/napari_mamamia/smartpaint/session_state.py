@@ -10,6 +10,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush import START_INSIDE, START_OUTSIDE, THRESHOLD
+from napari_mamamia.smartpaint.session_way import Way
 
 __all__ = ["MaskState", "joined", "label_map", "moved"]
 
@@ -144,6 +145,18 @@ class MaskState:
             then = self._soft_recorded[difference.label]
             for change in difference.membership:
                 then[change.box.slices] = now[change.box.slices]
+
+    def jump(self, way: Way) -> Box:
+        """Do or undo all steps that `way` gathered; return the box of voxels that changed."""
+        part = way.box.slices
+        self.labels[part] ^= way.labels[part]
+        self._recorded[part] = self.labels[part]
+        for label, flipped in way.membership.items():
+            part = way.membership_box[label].slices
+            now, then = self.membership(label), self._soft_recorded[label]
+            now.view(np.uint32)[part] ^= flipped.view(np.uint32)[part]
+            then[part] = now[part]
+        return moved(Box.around(way.labels[way.box.slices]), way.box.start)
 
     @staticmethod
     def _take(now: NDArray[Any], then: NDArray[Any], box: Box, bits: type) -> BitChange | None:

@@ -31,7 +31,7 @@ class HistoryModel(QAbstractListModel):
 
         Lines that stay are left alone: laying the whole list out again takes 4 ms at each undo.
         """
-        names = [start, *(step.name for step in steps)]
+        names = [start, *map(_name, steps)]
         self._position = position
         new = len(names) - len(self._names)
         if self._names and names[: len(self._names)] == self._names:
@@ -146,3 +146,11 @@ class HistoryList(QWidget):
         self.set_limit(_USUAL_MB)
         self.limit.currentIndexChanged.connect(lambda _: self.limit_wanted.emit(self.limit_mb))
         return row(1, self.memory, self.limit)
+
+
+def _name(step: Edit) -> str:
+    """Return a step's name; one that left every voxel as it was says so: a click shows no change.
+
+    Undo and Redo pass over such steps.
+    """
+    return step.name if step.changed_voxels else f"{step.name} (no voxel changed)"

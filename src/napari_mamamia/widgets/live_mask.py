@@ -20,6 +20,7 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.services.live_edits import adopt_layer, notice_painting
 from napari_mamamia.smartpaint.session import EditingSession
 from napari_mamamia.smartpaint.session_stroke import TOO_FAR
+from napari_mamamia.smartpaint.session_way import Way
 from napari_mamamia.widgets.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.napari_adapter import forget_history, has_history
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, outcome_of
@@ -28,7 +29,11 @@ from napari_mamamia.widgets.scene import Scene
 __all__ = ["LiveMask"]
 
 _LOOK_AFTER_MS: Final = 400
-_TURNS_FOR_MS: Final = 20
+_GATHER_FOR_MS: Final = 20
+_GOING: Final = "Going to that step"
+_OVERTAKEN: Final = (
+    "You went on editing meanwhile, so that the mask stayed where it is: click the step again."
+)
 _RESIZED: Final = (
     "The layer of your mask had got data of another size or kind: your mask is shown again as it "
     "was, nothing of it is lost. Keep other data in a layer of its own."
@@ -182,32 +187,38 @@ class LiveMask(QObject):
         self._turn("Redoing", lambda live: live.redo())
 
     def go_to(self, position: int) -> None:
-        """Undo or redo until `position` steps are applied; many of them in portions."""
+        """Go to the state after `position` steps in one act.
+
+        A long way is gathered in portions, while the mask stays as it is; another click, or
+        another act of the reader meanwhile, is the newer wish.
+        """
+        live = self.live
+        if live is None:
+            return
         self._going += 1
-        self._go_on(position, self._going)
+        outcome = outcome_of(lambda: live.way_to(position))
+        self._said(outcome, _GOING)
+        if isinstance(outcome, Finished):
+            self._go_on(live, outcome.result, self._going)
 
     # -------------------------------------------------------------------- inner
 
-    def _go_on(self, position: int, number: int) -> None:
-        live = self.live
-        if live is None or number != self._going:
+    def _go_on(self, live: EditingSession, way: Way, number: int) -> None:
+        if live is not self.live or number != self._going:
             return
-        clock = QElapsedTimer()
-        clock.start()
-        changed = Box.empty()
-        while live.position != position and clock.elapsed() < _TURNS_FOR_MS:
-            turn = live.undo if live.position > position else live.redo
-            outcome = outcome_of(turn)
-            if not isinstance(outcome, Finished) or outcome.result is None:
-                self._said(outcome, "Going there")
-                position = live.position
-                break
-            changed = changed.union(outcome.result)
+        outcome = outcome_of(lambda: _gathered(way))
+        self._said(outcome, _GOING)
+        if not isinstance(outcome, Finished):
+            return
+        if not outcome.result:
+            QTimer.singleShot(0, lambda: self._go_on(live, way, number))
+            return
+        changed = live.go(way)
+        if changed is None:
+            self._notifier.hint(_OVERTAKEN)
+            return
         self._scene.redraw_box(Role.REFINED, changed)
-        if live.position == position:
-            self._stepped()
-        else:
-            QTimer.singleShot(0, lambda: self._go_on(position, number))
+        self._stepped()
 
     def _turn(self, doing: str, turn: Callable[[EditingSession], Box | None]) -> None:
         live = self.live
@@ -274,3 +285,13 @@ class LiveMask(QObject):
 
     def _mend_later(self) -> None:
         self._said(outcome_of(self.mend_layer), "Putting your mask's layer right")
+
+
+def _gathered(way: Way) -> bool:
+    """Gather a way for some ms; whether all of it is there."""
+    clock = QElapsedTimer()
+    clock.start()
+    while way.gather():
+        if clock.elapsed() >= _GATHER_FOR_MS:
+            return False
+    return True
