@@ -1,6 +1,5 @@
 """The manifest of an export: every file with its SHA-256, and what each mask must be."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, run_job
 from napari_mamamia.io.checksums import sha256_job
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.tables import write_json
 
 __all__ = [
@@ -168,6 +169,7 @@ def write_manifest(manifest: Manifest, root: Path) -> None:
     write_json(content, root / MANIFEST_NAME, overwrite=True)
 
 
+@reads("the manifest of an export", "get the bundle again, or export again")
 def read_manifest(root: Path) -> Manifest:
     """Return what `write_manifest` wrote.
 
@@ -183,7 +185,7 @@ def read_manifest(root: Path) -> Manifest:
             "export did not finish; export again"
         )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         return _manifest(content)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise FormatError(

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import read_json
 
 __all__ = ["challenge_facts"]
 
@@ -23,6 +25,7 @@ _IMAGING: Final = (
 """Keys of ``imaging_data`` that a submission gets. Source: the challenge's sample submission."""
 
 
+@reads("the JSON of a patient", "correct, replace or remove the file")
 def challenge_facts(path: Path, case_id: str) -> str:
     """Return JSON text with what a submission may know of a case from its patient info file.
 
@@ -36,7 +39,7 @@ def challenge_facts(path: Path, case_id: str) -> str:
         If the file cannot be read or is not a JSON object.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected JSON in {path}, but it cannot be read ({error}): replace or remove the file"

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.io.json_text import parsed_json
 
 if sys.platform != "win32":
     import fcntl
@@ -221,13 +222,21 @@ def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
             stream.seek(start)
             for line in stream:
                 text = _checked(line)
-                yield start, None if text is None else json.loads(text)
+                yield start, None if text is None else _entry(text)
                 start += len(line)
     except OSError as error:
         raise FormatError(
             f"expected readable results at {path}, but {error.strerror or error}: "
             "check that you may read the file"
         ) from error
+
+
+def _entry(text: bytes) -> Any:
+    """Return what a whole line says, None where it is no JSON of ours."""
+    try:
+        return parsed_json(text.decode("utf-8"))
+    except ValueError:
+        return None
 
 
 def _json(entry: object) -> bytes:

@@ -19,6 +19,7 @@ from napari_mamamia.io.clinical_rules import (
     parse_text,
     parse_times,
 )
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.spreadsheets import Cell, Sheet, as_written, paced_sheets, write_sheet
 
 __all__ = ["COLUMNS", "clinical_job", "read_clinical", "write_clinical"]
@@ -61,11 +62,13 @@ class _Header:
     other: Mapping[str, int]
 
 
+@reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def read_clinical(path: Path) -> Cohort:
     """Return what `clinical_job` finds."""
     return run_job(clinical_job(path))
 
 
+@reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def clinical_job(path: Path) -> Job[Cohort]:
     """Return a job for the cases of a clinical table.
 

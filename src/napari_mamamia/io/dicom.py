@@ -23,6 +23,7 @@ from napari_mamamia.io.dicom_probe import may_be_dicom
 from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom_stack import find_places
 from napari_mamamia.io.folders import list_names
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.sources import CaseFiles, PhaseSource
 
@@ -45,6 +46,7 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
     return any(_holds_dicom(subfolder, list_names(subfolder)) for subfolder in subfolders)
 
 
+@reads("a readable DICOM exam", "export the series again")
 def find_phases(folder: Path) -> CaseFiles:
     """Return the phases of the exam in a folder and below it, in order of time.
 
@@ -77,6 +79,7 @@ def find_phases(folder: Path) -> CaseFiles:
     return CaseFiles(folder.name, _sources(exam))
 
 
+@reads("a readable DICOM series", "export the series again")
 def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> VolumeHeader:
     """Return shape, type and place of one phase; `files` are in slice order.
 
@@ -115,6 +118,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
     return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
 
 
+@reads("a readable DICOM series", "export the series again")
 def read_dicom_into(
     files: Sequence[Path], header: VolumeHeader, out: NDArray[Any], frames: Sequence[int] = ()
 ) -> Job[None]:

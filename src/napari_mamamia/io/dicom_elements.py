@@ -22,8 +22,10 @@ __all__ = [
     "open_dicom",
     "optional_number",
     "philips_time_s",
+    "require_room",
     "scaling_of",
     "seconds",
+    "shape_of",
     "spacing_of",
     "stored_type",
 ]
@@ -39,6 +41,12 @@ PHILIPS_DYNAMIC_TIME: Final = (0x2005, 0x10A0)
 `scaling_of`); for the time, seen in dcm_qa_philips, where it counts 0, 2, 4 s at TR 2 s."""
 PHILIPS_TAGS: Final = (PHILIPS_CREATOR, PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME)
 _PHILIPS_BLOCK: Final = "Philips MR Imaging DD 001"
+_MOST_ROWS: Final = 65535
+"""Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
+_MOST_RATIO: Final = 1000
+_FREE_BYTES: Final = 1 << 24
+"""How many times smaller than its values a compressed file may be, beyond 16 MB. Our own limits: MR
+images shrink 2 to 5 times, blank ones some hundred times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,27 @@ def optional_number(header: Any, name: Any) -> float | None:
     except DAMAGED:
         return None
     return number if math.isfinite(number) else None
+
+
+def shape_of(path: Path, header: Any) -> tuple[int, int]:
+    """Return rows and columns, both above 0; `FormatError` otherwise."""
+    shape = (int(needed(path, header, "Rows")), int(needed(path, header, "Columns")))
+    if not all(0 < extent <= _MOST_ROWS for extent in shape):
+        raise FormatError(
+            f"expected 1 to {_MOST_ROWS} Rows and Columns in {path}, got {shape[0]} and {shape[1]}:"
+            " export the series again"
+        )
+    return shape
+
+
+def require_room(path: Path, n_bytes: int, packed: bool) -> None:
+    """Raise `FormatError` where a file is too small for the values that its header promises."""
+    size = path.stat().st_size
+    if n_bytes > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
+        raise FormatError(
+            f"expected the {n_bytes:,} bytes of values that the header promises in {path}, but the "
+            f"file has {size:,}: it is cut off or its header is damaged; export the series again"
+        )
 
 
 def spacing_of(path: Path, header: Any) -> tuple[float, float]:

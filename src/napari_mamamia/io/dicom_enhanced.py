@@ -9,7 +9,9 @@ from napari_mamamia.io.dicom_elements import (
     needed,
     numbers,
     optional_number,
+    require_room,
     scaling_of,
+    shape_of,
     spacing_of,
     stored_type,
 )
@@ -62,8 +64,10 @@ def frames_of(header: Header, content: Any) -> tuple[Slice, ...]:
     shared = content.get("SharedFunctionalGroupsSequence")
     first = shared[0] if shared else None
     of_file = clocks_of(content)
-    shape = (int(needed(path, content, "Rows")), int(needed(path, content, "Columns")))
+    shape = shape_of(path, content)
     stored = stored_type(path, content)
+    n_bytes = n_frames * shape[0] * shape[1] * stored.itemsize
+    require_room(path, n_bytes, packed=header.plain_at is None)
     return tuple(
         _frame(header, content, _Groups(first, own), index, (shape, stored, of_file))
         for index, own in enumerate(per_frame)

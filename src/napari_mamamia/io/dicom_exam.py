@@ -96,7 +96,7 @@ def find_exam(
 
 
 def list_series(images: Sequence[Image], series: Sequence[int] = ()) -> tuple[SeriesRow, ...]:
-    """Return the table of a study that `find_exam` refused; takes the same, and never raises.
+    """Return the table of a study that `find_exam` refused; takes the same.
 
     Series that could be phases are "not decided".
     """

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom, optional_number
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.preferences import preferences_path
 
 __all__ = [
@@ -85,6 +86,7 @@ class ScannerFacts:
     acquisition_date: str = ""
 
 
+@reads("a readable DICOM file", "export the series again")
 def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dates) -> ScannerFacts:
     """Return what is kept of the study that `file` belongs to.
 
@@ -119,6 +121,7 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
     )
 
 
+@reads("a readable DICOM file", "export the series again")
 def names_a_person(file: Path, text: str) -> bool:
     """Whether `text`, such as a case id, holds a word of the patient's elements in `file`.
 

@@ -13,6 +13,7 @@ from napari_mamamia.core.progress import Job, Progress, paced
 from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_parts import Image
 from napari_mamamia.io.dicom_slices import BadImage, Header, OtherImage
+from napari_mamamia.io.foreign import reads
 
 __all__ = ["Study", "dicom_files", "read_studies"]
 
@@ -69,6 +70,7 @@ def dicom_files(folder: Path) -> Job[tuple[list[Path], int]]:
     return files, n_foreign
 
 
+@reads("readable DICOM files", "export the series again")
 def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
     """Return a job for the studies below a folder, in order of their first file.
 

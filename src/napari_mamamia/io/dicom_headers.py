@@ -13,7 +13,9 @@ from napari_mamamia.io.dicom_elements import (
     needed,
     numbers,
     open_dicom,
+    require_room,
     scaling_of,
+    shape_of,
     spacing_of,
     stored_type,
 )
@@ -22,6 +24,7 @@ from napari_mamamia.io.dicom_kinds import GE_TAGS, left_out_as, sequence_of
 from napari_mamamia.io.dicom_mosaic import is_mosaic, tiles_of
 from napari_mamamia.io.dicom_quick import read_quickly
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice, clocks_of
+from napari_mamamia.io.foreign import reads
 
 __all__ = ["is_dicom_file", "read_slices"]
 
@@ -63,6 +66,7 @@ def is_dicom_file(path: Path) -> bool:
         return False
 
 
+@reads("a readable DICOM file", "export the series again")
 def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
     """Return the planes of one DICOM file, or what it is instead.
 
@@ -138,13 +142,16 @@ def _slice(header: Header, content: Any) -> Slice:
             f"expected one plane in {path}, but it is a classic MR image of several frames, whose "
             "places are not told: export the series again as single frames or enhanced MR"
         )
+    shape, stored = shape_of(path, content), stored_type(path, content)
+    n_bytes = shape[0] * shape[1] * stored.itemsize
+    require_room(path, n_bytes, packed=header.plain_at is None)
     return Slice(
         header=header,
-        shape=(int(needed(path, content, "Rows")), int(needed(path, content, "Columns"))),
+        shape=shape,
         spacing_mm=_one(spacing_of(path, content)),
         orientation=_one(numbers(path, content, "ImageOrientationPatient", 6)),
         position_mm=numbers(path, content, "ImagePositionPatient", 3),
-        stored=stored_type(path, content),
+        stored=stored,
         scaling=_one(scaling_of(content)),
         sequence=_one(sequence_of(content)),
         clocks=MappingProxyType(clocks_of(content)),

@@ -12,6 +12,7 @@ from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_elements import DAMAGED
 from napari_mamamia.io.dicom_slices import Slice, Tile
+from napari_mamamia.io.foreign import reads
 
 __all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders"]
 
@@ -25,6 +26,7 @@ def needs_scaling(slices: Iterable[Slice]) -> bool:
     return any(piece.scaling.pair != (1.0, 0.0) for piece in slices)
 
 
+@reads("readable slices", "export the series again")
 def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> Job[None]:
     """Fill `out`, (z, y, x), plane by plane, in threads; progress counts planes.
 

@@ -1,7 +1,5 @@
 """DICOM SEG -> masks: binary, fractional with its threshold stated, overlapping ones kept apart."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,10 +7,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import FormatError, GridMismatchError, MissingExtraError
+from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.dicom_seg_codes import load_highdicom
+from napari_mamamia.io.foreign import reads
 
 __all__ = ["FRACTION_THRESHOLD", "Segment", "Segmentation", "dicom_grid", "read_segmentation"]
 
@@ -89,6 +88,7 @@ class Segmentation:
         return out
 
 
+@reads("a DICOM segmentation of one regular stack", "export it again, or convert it to NIfTI")
 def read_segmentation(path: Path) -> Segmentation:
     """Return the segments of a DICOM SEG file, each as its own mask.
 
@@ -101,19 +101,18 @@ def read_segmentation(path: Path) -> Segmentation:
         If highdicom is not installed.
     """
     hd = load_highdicom()
-    with _explained(path):
-        found = hd.seg.segread(path)
-        fractional = found.SegmentationType == "FRACTIONAL"
-        volume = found.get_volume(combine_segments=False, rescale_fractional=True)
-        values: NDArray[Any] = volume.array
-        grid = dicom_grid(volume.affine, values.shape[:3])
-        threshold = FRACTION_THRESHOLD if fractional else None
-        segments = tuple(
-            _segment(found.get_segment_description(number), values[..., k], threshold)
-            for k, number in enumerate(found.segment_numbers)
-        )
-        series = found.get("ReferencedSeriesSequence") or ()
-        source = str(series[0].SeriesInstanceUID) if series else ""
+    found = hd.seg.segread(path)
+    fractional = found.SegmentationType == "FRACTIONAL"
+    volume = found.get_volume(combine_segments=False, rescale_fractional=True)
+    values: NDArray[Any] = volume.array
+    grid = dicom_grid(volume.affine, values.shape[:3])
+    threshold = FRACTION_THRESHOLD if fractional else None
+    segments = tuple(
+        _segment(found.get_segment_description(number), values[..., k], threshold)
+        for k, number in enumerate(found.segment_numbers)
+    )
+    series = found.get("ReferencedSeriesSequence") or ()
+    source = str(series[0].SeriesInstanceUID) if series else ""
     warnings: tuple[str, ...] = ()
     if fractional:
         warnings = (
@@ -146,17 +145,3 @@ def _segment(description: Any, values: NDArray[Any], threshold: float | None) ->
         algorithm=str(description.algorithm_type.value),
         algorithm_name="" if algorithm is None else str(algorithm.name),
     )
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged or foreign file makes of pydicom into one error that names it."""
-    try:
-        yield
-    except MissingExtraError:
-        raise
-    except Exception as error:
-        raise FormatError(
-            f"expected a DICOM segmentation of one regular stack in {path}, but {error}: export it "
-            "again, or convert it to NIfTI"
-        ) from error

@@ -1,19 +1,17 @@
 """What a DICOM SEG refers to: one file for each slice, or the frames of one phase of one file."""
 
-import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.io.dicom_mosaic import is_mosaic
+from napari_mamamia.io.foreign import explained, reads
 from napari_mamamia.io.sources import PhaseSource
 
-__all__ = ["explained", "name_frames", "source_images"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["name_frames", "referring_to", "source_images"]
 
 _PATIENT: Final = (
     "PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID",
@@ -21,6 +19,7 @@ _PATIENT: Final = (
 )  # fmt: skip
 
 
+@reads("a DICOM series that a segmentation can refer to", "export the series again")
 def source_images(source: PhaseSource) -> list[Any]:
     """Return the data sets that highdicom refers to, without voxels, in slice order.
 
@@ -89,20 +88,13 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def referring_to(path: Path) -> Iterator[None]:
     """Turn what highdicom and pydicom say of a source into one error that names it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # values of scanners that break the standard's rules
-            yield
-    except MamamiaError:
-        raise
-    except Exception as error:
-        _log.debug("no segmentation on %s", path, exc_info=True)
-        raise FormatError(
-            f"expected a DICOM series that a segmentation can refer to at {path}, but {error}: "
-            "export the series again, or write against another one"
-        ) from error
+    expected = "a DICOM series that a segmentation can refer to"
+    remedy = "export the series again, or write against another one"
+    with explained(path, expected, remedy), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # values of scanners that break the standard's rules
+        yield
 
 
 def _keep_frames(image: Any, frames: Sequence[int]) -> None:
@@ -126,7 +118,7 @@ def _source_image(path: Path) -> Any:
     """Return a file's header, with empty patient elements where it has none."""
     from pydicom import dcmread
 
-    with explained(path):
+    with referring_to(path):
         image = dcmread(path, stop_before_pixels=True)
     for name in ("FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID"):
         if not image.get(name):

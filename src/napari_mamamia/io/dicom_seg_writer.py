@@ -12,7 +12,7 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.dicom_seg import read_segmentation
 from napari_mamamia.io.dicom_seg_codes import SegmentMeaning, load_highdicom, segment_description
-from napari_mamamia.io.dicom_seg_sources import explained, name_frames, source_images
+from napari_mamamia.io.dicom_seg_sources import name_frames, referring_to, source_images
 from napari_mamamia.io.save import saving
 from napari_mamamia.io.sources import PhaseSource
 
@@ -75,7 +75,7 @@ def write_segmentation(
         )
     masks = [labels == value for value, _ in found]
     turned = np.stack([turn.array(mask) for mask in masks], axis=-1)
-    with explained(first):
+    with referring_to(first):
         made = _made(turned, [name for _, name in found], source, meaning, software)
     with saving(path, overwrite=overwrite) as temporary:
         made.save_as(temporary)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError, MissingExtraError, PacsError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.save import saving
 
 __all__ = ["FetchedStudy", "PacsStudy", "fetch_study", "find_studies_on", "store_files"]
@@ -45,6 +46,7 @@ class FetchedStudy:
     n_kept: int
 
 
+@reads("a PACS", "check the address", PacsError)
 def find_studies_on(url: str, *, patient_id: str = "", date: str = "") -> tuple[PacsStudy, ...]:
     """Return the MR studies of a PACS, at most 1000, in order of date.
 

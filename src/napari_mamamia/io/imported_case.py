@@ -1,6 +1,5 @@
 """An imported case in the MAMA-MIA layout: its folder appears whole, with all phases, or not."""
 
-import json
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.folders import list_names
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import CLINICAL_NAMES
 from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.phase_files import case_key
@@ -190,7 +190,7 @@ def _with_row(data_set: Path, record: CaseRecord) -> str:
 
 def _is_of_an_import(path: Path) -> bool:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (OSError, ValueError):
         return False
     return isinstance(content, dict) and "import" in content

@@ -107,7 +107,7 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
             at, record = decoded(_entry(entry))
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             after = sum(later is not None for _, later in lines)
             yield Damage(number, start, after, str(error))
             return

@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -162,7 +163,7 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
     grid = Grid((z, y, x), affine, _bytes(entry["header"]) or None)
     base = entry["base"]
     box = _box(base["box"])
-    crop = np.frombuffer(_inflated(_bytes(base["labels"])), np.uint8)
+    crop = np.frombuffer(_inflated(_bytes(base["labels"]), prod(box.shape)), np.uint8)
     return Opened(
         case_id=str(entry["case_id"]),
         reader=str(entry["reader"]),
@@ -176,9 +177,10 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
     )
 
 
-def _inflated(packed: bytes) -> bytes:
+def _inflated(packed: bytes, size: int) -> bytes:
+    """Return what was packed, cut at one byte more than the `size` expected."""
     try:
-        return zlib.decompress(packed)
+        return zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from error
 

@@ -1,11 +1,12 @@
 """A file of label rules, such as ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``."""
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.label_rules import LabelRule
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import read_json
 
 __all__ = ["read_label_rules"]
 
@@ -13,6 +14,7 @@ _KEYS: Final = {"source", "target", "name", "masks"}
 _FORM: Final = '{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}'
 
 
+@reads("label rules as JSON", f"write it like {_FORM}")
 def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
     """Return the rules of a JSON file, in its order.
 
@@ -38,7 +40,7 @@ def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected label rules as JSON in {path}, but it cannot be read ({error}): "

@@ -1,12 +1,13 @@
 """Boxes of a MAMA-MIA patient file, moved along with a turned volume."""
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.reorientation import Reorientation
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.tables import write_json
 
 __all__ = ["write_moved_info"]
@@ -15,6 +16,7 @@ _SIDES: Final = tuple(f"{axis}_{end}" for axis in "xyz" for end in ("min", "max"
 _KEPT: Final = ("patient_id", "acquisition_times")
 
 
+@reads("the JSON of a patient", "correct, replace or remove the file")
 def write_moved_info(
     source: Path, turn: Reorientation, path: Path, *, overwrite: bool = False
 ) -> int:
@@ -33,7 +35,7 @@ def write_moved_info(
         As for every file that is written.
     """
     try:
-        content = json.loads(source.read_text(encoding="utf-8-sig"))
+        content = read_json(source)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected JSON in {source}, but it cannot be read ({error}): replace or remove it"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.nifti_geometry import make_nifti_header, stored_grid
@@ -52,6 +53,7 @@ def open_nifti(
         yield header, stream
 
 
+@reads("a readable NIfTI file", "copy or download it again")
 def read_nifti_header(path: Path) -> VolumeHeader:
     """Return what a NIfTI file says of itself; only its first bytes are read."""
     with open_nifti(path) as (header, _):

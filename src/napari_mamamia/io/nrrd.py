@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.streams import VoxelStream, open_stream, refusal
@@ -60,6 +61,7 @@ def open_nrrd(
         yield header, stream
 
 
+@reads("a readable NRRD file", "copy or download it again")
 def read_nrrd_header(path: Path) -> VolumeHeader:
     """Return what an NRRD file says of itself; only its header is read."""
     with open_nrrd(path) as (header, _):

@@ -1,6 +1,5 @@
 """Small JSON files that lie beside images: MAMA-MIA's patient info, and ``times.json``."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import Any, Final
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import parsed_json, read_json
 
 __all__ = ["TIMES_FILE", "PatientInfo", "read_patient_info", "read_times_file"]
 
@@ -32,6 +33,7 @@ class PatientInfo:
     study_uid: str = ""
 
 
+@reads("the JSON of a patient", "correct, replace or remove the file")
 def read_patient_info(path: Path) -> PatientInfo:
     """Return acquisition times and breast box of one patient JSON.
 
@@ -57,6 +59,7 @@ def read_patient_info(path: Path) -> PatientInfo:
     return PatientInfo(times, box, str(_below(content, "import").get("study_uid_remapped") or ""))
 
 
+@reads("acquisition times as JSON", "correct, replace or remove the file")
 def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
     """Return seconds since the start of phase 0 by case id; empty where it is another's file.
 
@@ -86,7 +89,7 @@ def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected JSON in {path}, but it cannot be read ({error}): replace or remove the file"
@@ -102,7 +105,7 @@ def _times(value: object) -> tuple[float, ...] | None:
     """Return ascending seconds, shifted so that the first is 0."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = parsed_json(value)
         except ValueError:
             return None
     if not isinstance(value, list) or not value or not all(_is_number(v) for v in value):

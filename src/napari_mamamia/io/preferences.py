@@ -12,6 +12,7 @@ from typing import Any, Final
 import platformdirs
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import recognise
 from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.save import write_text_atomically
@@ -69,7 +70,7 @@ def load_preferences() -> Preferences:
     """
     path = preferences_path()
     try:
-        return _from_json(json.loads(path.read_text(encoding="utf-8")))
+        return _from_json(read_json(path))
     except FileNotFoundError:
         return Preferences()
     except (OSError, ValueError, TypeError, RecursionError) as error:

@@ -15,7 +15,6 @@ Only ``name`` is required. A key that is not known is refused, so that a typing 
 for "left to the reader".
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from typing import Any, Final
 
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling, Tool
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import read_json
 
 __all__ = ["Protocol", "Structure", "read_protocol"]
 
@@ -65,6 +66,7 @@ class Protocol:
     time_limit_s: float | None = None
 
 
+@reads("an annotation protocol (JSON)", "correct the file, see docs/protocol_example.json")
 def read_protocol(path: Path) -> Protocol:
     """Return the protocol in a JSON file.
 
@@ -75,7 +77,7 @@ def read_protocol(path: Path) -> Protocol:
         message names file and key.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected an annotation protocol (JSON) in {path}, but it cannot be read ({error}): "

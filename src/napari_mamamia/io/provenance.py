@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.save import write_text_atomically
 
@@ -56,6 +58,7 @@ def write_provenance(provenance: Provenance, path: Path, *, overwrite: bool = Fa
     write_text_atomically(path, text, overwrite=overwrite)
 
 
+@reads("provenance (JSON)", "save the mask again to write it anew")
 def read_provenance(path: Path) -> Provenance:
     """Return what `write_provenance` wrote; keys of later versions are passed over.
 
@@ -65,7 +68,7 @@ def read_provenance(path: Path) -> Provenance:
         If the file cannot be read, or a key is missing or has another type; names file and key.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected provenance in {path}, but it cannot be read ({error}): "

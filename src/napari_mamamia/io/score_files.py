@@ -11,6 +11,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical_rules import is_missing, parse_id, parse_pcr
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.spreadsheets import Sheet, paced_sheets
 
@@ -66,11 +67,13 @@ class ReadRows(Generic[T]):
     failures: tuple[CaseFailure, ...]
 
 
+@reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """Return what `score_table_job` finds."""
     return run_job(score_table_job(path))
 
 
+@reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
     """Return a job for the columns case_id (or patient_id), dsc and norm_hd of a table.
 
@@ -96,11 +99,13 @@ def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
     return _read(path, ("dsc", "norm_hd"), (), row)
 
 
+@reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
 def read_response_table(path: Path) -> ReadRows[ResponseRow]:
     """Return what `response_table_job` finds."""
     return run_job(response_table_job(path))
 
 
+@reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
 def response_table_job(path: Path) -> Job[ReadRows[ResponseRow]]:
     """Return a job for the columns case_id (or patient_id), pcr and score of a table.
 

@@ -12,7 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.io.workbook_limits import Room, most_cells
 
 __all__ = ["Cell", "Sheet", "as_written", "paced_sheets", "read_sheets", "write_sheet"]
 
@@ -49,6 +51,7 @@ def read_sheets(path: Path) -> Iterator[Sheet]:
     return (sheet for sheet in paced_sheets(path) if sheet is not None)
 
 
+@reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def paced_sheets(path: Path) -> Iterator[Sheet | None]:
     """Do what `read_sheets` does, with a None whenever it is time for a sign of life."""
     suffix = path.suffix.lower()
@@ -101,7 +104,7 @@ def as_written(text: str) -> Cell:
             number = kind(text)
         except ValueError:
             continue
-        if math.isfinite(number) and str(number) == text:
+        if abs(number) < math.inf and str(number) == text:
             return number
     return text
 
@@ -114,11 +117,12 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
     openpyxl: Any = import_module("openpyxl")  # 0.2 s, which only reading a table should cost
     try:
         with path.open("rb") as stream:
+            room = Room(most_cells(stream))
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
             for sheet in book.worksheets:
                 sheet.reset_dimensions()  # some programs write them wrong
                 rows: list[Sequence[object]] = []
-                for row in paced(sheet.iter_rows(values_only=True)):
+                for row in paced(room.taken(sheet.iter_rows(values_only=True))):
                     if row is None:
                         yield None
                     else:

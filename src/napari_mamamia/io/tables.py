@@ -16,6 +16,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.flat_tables import flat_table_job
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.save import saving, write_text_atomically
 
 __all__ = ["case_scores_job", "read_case_scores", "write_case_scores", "write_json"]
@@ -62,6 +63,7 @@ def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = 
     )
 
 
+@reads("a score table", "score the cases again")
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
     """Return the rows of a score table; empty cells are nan, further columns are passed over.
 

@@ -13,6 +13,7 @@ from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.nifti import open_nifti, write_nifti
@@ -53,6 +54,7 @@ def volume_stem(path: Path) -> str:
     return path.name[: len(path.name) - len(_suffix(path))]
 
 
+@reads("a readable volume", "copy or download it again")
 def read_header(path: Path) -> VolumeHeader:
     """Return shape, type and place of a NIfTI or NRRD file; voxels are not read.
 
@@ -65,6 +67,7 @@ def read_header(path: Path) -> VolumeHeader:
         return header
 
 
+@reads("a readable volume", "copy or download it again")
 def read_phase_header(source: PhaseSource) -> VolumeHeader:
     """Return shape, type and place of the volumes of one phase, of whatever format.
 
@@ -87,6 +90,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     return header
 
 
+@reads("a readable volume", "copy or download it again")
 def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
     """Read the voxels of one phase into `out`; progress counts planes.
 
@@ -127,6 +131,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     yield Progress(len(out), len(out), text)
 
 
+@reads("a readable volume", "copy or download it again")
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
     """Read every volume of a file in one pass; progress counts the planes of all volumes.
 
@@ -161,6 +166,7 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job
     yield Progress(total, total, text)
 
 
+@reads("a readable volume", "copy or download it again")
 def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return header and voxels of a file, ``(z, y, x)``, or ``(n, z, y, x)`` if it has several.
 
@@ -176,6 +182,7 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     return header, out if header.n_volumes > 1 else out[0]
 
 
+@reads("a readable mask", "copy or download it again")
 def read_labels(path: Path) -> LabelMap:
     """Return a mask file's values as the block that is not zero; an empty mask has an empty box.
 
@@ -191,6 +198,7 @@ def read_labels(path: Path) -> LabelMap:
     return labels
 
 
+@reads("a readable mask", "copy or download it again")
 def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return a mask's header and its whole ``(z, y, x)`` array; raises as `read_labels`.
 

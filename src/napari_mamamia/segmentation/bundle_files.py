@@ -1,11 +1,11 @@
 """The files of a MONAI bundle: where it lies, its texts as values, its weights."""
 
-import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.segmentation.bundle_references import References
 from napari_mamamia.segmentation.nnunet_files import ModelFiles
 
@@ -76,7 +76,7 @@ def _parsed(files: ModelFiles, name: str) -> Mapping[str, Any]:
     where = f"{files.path}/{name}"
     text = files.text(name)
     try:
-        found = json.loads(text) if name.endswith(".json") else _from_yaml(text, where)
+        found = parsed_json(text) if name.endswith(".json") else _from_yaml(text, where)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{where} should be a readable config, but {error}: {_REPAIR}") from error
     if not isinstance(found, Mapping):

@@ -7,7 +7,6 @@ calls one operator of ATen. Sample inputs, guards and metadata are not read at a
 Source: torch 2.13, _export/serde/schema.py (version 8) and export/pt2_archive.
 """
 
-import json
 import operator
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.segmentation.network_arguments import TYPES, filled, keep, names_in
 from napari_mamamia.segmentation.nnunet_files import require_stored
 
@@ -225,4 +225,4 @@ def _json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
             f"{path} should hold {name.partition('/')[2]}, as recent versions of torch save it: "
             f"{_AGAIN}"
         )
-    return dict(json.loads(archive.read(name)))
+    return dict(parsed_json(archive.read(name).decode("utf-8")))

@@ -3,13 +3,13 @@
 Read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
 """
 
-import json
 import re
 import zipfile
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.network_onnx import Shape, read_onnx
 from napari_mamamia.segmentation.network_spec import NetworkSpec, network_from
@@ -60,7 +60,7 @@ def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
     if text is None:
         return None
     try:
-        return network_from(json.loads(text))
+        return network_from(parsed_json(text))
     except (
         ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
     ) as error:  # fmt: skip
@@ -86,7 +86,7 @@ def _exported_shape(path: Path) -> Shape:
         with zipfile.ZipFile(path) as archive:
             require_stored(archive, path)
             name = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
-            module = json.loads(archive.read(name))["graph_module"]
+            module = parsed_json(archive.read(name).decode("utf-8"))["graph_module"]
         users = [s["user_input"] for s in module["signature"]["input_specs"] if "user_input" in s]
         values = module["graph"]["tensor_values"]
         sizes = values[users[0]["arg"]["as_tensor"]["name"]]["sizes"]
@@ -103,7 +103,7 @@ def _header(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
-            found = json.loads(stream.read(min(length, _HEADER_BYTES)))
+            found = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"{path} should be a whole safetensors file, but its header cannot be read ({error}): "

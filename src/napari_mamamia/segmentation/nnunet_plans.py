@@ -5,7 +5,6 @@ ours, never imported: a plans file cannot make this software call anything else.
 Source: the format of nnunetv2 2.8.1, utilities/plans_handling/plans_handler.py.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.segmentation.nnunet_labels import Labels, read_labels
 
 __all__ = [
@@ -140,7 +140,7 @@ class Plans:
 def parsed(text: str, where: str) -> dict[str, Any]:
     """Return the object of a JSON text, or raise `ModelError`."""
     try:
-        found = json.loads(text)
+        found = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{where} should be JSON, but {error}: restore the file that came with the model"

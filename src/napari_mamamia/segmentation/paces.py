@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.engine_settings import EngineSettings, Ran
 from napari_mamamia.segmentation.nnunet_files import model_cache
@@ -79,7 +80,7 @@ def _path() -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = read_json(path)
     except (OSError, ValueError, RecursionError):
         return {}
     return dict(found) if isinstance(found, Mapping) else {}

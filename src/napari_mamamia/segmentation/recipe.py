@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.network_spec import NetworkSpec, network_from, network_made
@@ -266,7 +267,7 @@ def recipe_from(text: str, where: str) -> Recipe:
         If it is no recipe, of a later version, or holds an unknown key or value.
     """
     try:
-        found = json.loads(text)
+        found = parsed_json(text)
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise ModelError(f'{where} should have "format": "{_FORMAT}": {_REPAIR}')
         if found.get("version") != _VERSION:

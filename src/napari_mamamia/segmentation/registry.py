@@ -16,6 +16,7 @@ from platformdirs import user_data_path
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.segmentation.engine_settings import EngineSettings
@@ -281,7 +282,7 @@ def _read(file: Path) -> ModelEntry:
     """Return an entry; the model's own files are looked at, their sums are those of the adding."""
     path = file
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = read_json(file)
         path = Path(found["path"])
         return _entry(found, path, file)
     except (OSError, ValueError, TypeError, KeyError, RecursionError, ModelError) as error:

@@ -18,6 +18,7 @@ from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.io.dicom_zip import is_zip, unpack
+from napari_mamamia.io.foreign import explained
 from napari_mamamia.services.output_folder import Existing
 
 __all__ = [
@@ -130,20 +131,33 @@ def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
     """Return what becomes of a study under `settings`, from its headers as they were read."""
     exam, problem = None, ""
     try:
-        if study.damaged:
-            raise FormatError(study.damaged[0])
-        exam = find_exam(
-            study.images, str(study.folder), clock=settings.clock, series=settings.series
-        )
-        chosen_phases(exam, settings.phases)
-        require_decoders(piece for stack in exam.stacks for piece in stack)
+        with explained(study.folder, "one DCE exam", "export the study again"):
+            exam = _exam_of(study, settings)
     except MamamiaError as error:
         problem = str(error)
-    rows = list_series(study.images, settings.series) if exam is None else exam.rows
+    rows = _undecided(study, settings) if exam is None else exam.rows
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
         name, study.folder, n_images, study.n_foreign, exam, problem, rows, study=study
     )
+
+
+def _exam_of(study: Study, settings: ImportSettings) -> Exam:
+    if study.damaged:
+        raise FormatError(study.damaged[0])
+    exam = find_exam(study.images, str(study.folder), clock=settings.clock, series=settings.series)
+    chosen_phases(exam, settings.phases)
+    require_decoders(piece for stack in exam.stacks for piece in stack)
+    return exam
+
+
+def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
+    """Return the series of a refused study; none where its headers do not even tell them."""
+    try:
+        with explained(study.folder, "a table of series", "export the study again"):
+            return list_series(study.images, settings.series)
+    except FormatError:
+        return ()
 
 
 def _found(name: str, study: Study, settings: ImportSettings, *, is_named: bool) -> FoundStudy:

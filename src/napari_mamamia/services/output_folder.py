@@ -1,11 +1,11 @@
 """Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.tables import write_json
 
 __all__ = ["Existing", "claim_folder"]
@@ -65,7 +65,7 @@ def _require_same_run(
 ) -> None:
     path = folder / RUN_FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
         same = (found["command"], found["parameters"]) == (command, dict(parameters))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SaveConflictError(

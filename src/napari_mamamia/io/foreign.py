@@ -1,0 +1,98 @@
+"""The door of every reader: what a foreign file makes of a library becomes one error that names it.
+
+Files come from others, damaged, cut or made to harm. A reader returns, or raises an error of
+`core.errors`: `reads` stands at each public one and sees to that, whatever a library below raises.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isgeneratorfunction
+from typing import Any, Final, TypeVar, cast
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import Cancelled
+
+__all__ = ["READS", "explained", "reads", "said"]
+
+_log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+READS: Final = "__reads__"
+"""Attribute of a reader: what it expects of a file, in words. Tests find the readers by it."""
+
+
+def said(error: BaseException) -> str:
+    """Return what an error says in one line; its kind where it says nothing.
+
+    Examples
+    --------
+    >>> said(ValueError("no")), said(MemoryError()), said(KeyError("shape"))
+    ('no', 'there is not enough memory for it', "the key 'shape' is missing")
+    """
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for it"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, KeyError):
+        return f"the key {error} is missing"
+    text = getattr(error, "strerror", None) or str(error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def explained(
+    where: object, expected: str, remedy: str, kind: type[MamamiaError] = FormatError
+) -> Iterator[None]:
+    """Turn whatever goes wrong in the block into one error of `kind` that names `where`.
+
+    Errors of this software and `Cancelled` pass as they are.
+    """
+    try:
+        yield
+    except (MamamiaError, Cancelled):
+        raise
+    except Exception as error:
+        _log.debug("%s could not be read", where, exc_info=True)
+        raise kind(f"expected {expected} at {where}, but {said(error)}: {remedy}") from error
+
+
+def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) -> Callable[[F], F]:
+    """Make a function or job the door of a reader; its first argument is what errors name.
+
+    Examples
+    --------
+    >>> @reads("two numbers", "correct them")
+    ... def pair(text):
+    ...     a, b = text.split()
+    ...     return float(a), float(b)
+    >>> pair("1 two")
+    Traceback (most recent call last):
+    napari_mamamia.core.errors.FormatError: expected two numbers at 1 two, but could not convert
+    string to float: 'two': correct them
+    """
+
+    def guarded(function: F) -> F:
+        def door(*args: Any, **named: Any) -> Any:
+            with explained(_first(args, named), expected, remedy, kind):
+                return function(*args, **named)
+
+        def job_door(*args: Any, **named: Any) -> Generator[Any, Any, Any]:
+            with explained(_first(args, named), expected, remedy, kind):
+                return (yield from function(*args, **named))
+
+        made = wraps(function)(job_door if isgeneratorfunction(function) else door)
+        setattr(made, READS, expected)
+        return cast("F", made)
+
+    return guarded
+
+
+def _first(args: tuple[Any, ...], named: dict[str, Any]) -> object:
+    """Return what a reader is asked to read: the first of several files stands for all."""
+    given = args[0] if args else next(iter(named.values()), "")
+    files = getattr(given, "files", given)
+    first = files[0] if isinstance(files, list | tuple) and files else given
+    return getattr(first, "file", first)
