@@ -12,10 +12,13 @@ from napari_mamamia.widgets.layers import (
     array_of,
     case_layer,
     case_of,
+    doubt_layer,
     find_layer,
     find_layers,
+    map_layer,
     mask_layer,
     style_mask,
+    subtraction_layer,
     tag_for,
     tag_of,
 )
@@ -155,3 +158,18 @@ def test_a_tag_holds_the_grid_of_its_case(either_case):
     tag = tag_for(either_case, Role.PHASE)
     assert isinstance(tag, LayerTag)
     assert tag.grid is either_case.grid
+
+
+def test_no_image_layer_writes_depths_that_would_hide_the_masks_above_it(either_case):
+    tag = tag_for(either_case, Role.PHASE)
+    volume = np.zeros(either_case.grid.shape, dtype=np.float32)
+    made = (
+        case_layer(either_case, (0, 100)),
+        subtraction_layer(tag, volume, (0, 100)),
+        doubt_layer(tag, volume),
+        map_layer(tag, volume, (0, 1), "grey", [(0, 0, 0, 1), (1, 1, 1, 1)]),
+    )
+    assert {Layer.create(*layer).blending for layer in made} == {
+        "translucent_no_depth",
+        "additive",
+    }

@@ -35,7 +35,13 @@ from napari_mamamia.widgets.kinetics_parts import KineticsParts
 from napari_mamamia.widgets.layer_watch import LayerWatch
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.marks import Marks
-from napari_mamamia.widgets.napari_adapter import bare, focus_canvas, theme_colours
+from napari_mamamia.widgets.napari_adapter import (
+    bare,
+    focus_canvas,
+    guard_canvas,
+    main_view,
+    theme_colours,
+)
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.opening import Opening
 from napari_mamamia.widgets.page_tabs import PAGES, PageTabs
@@ -98,6 +104,7 @@ class MamamiaDock(QWidget):
         super().__init__()
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
+        guard_canvas(main_view(self.viewer))
         self.home: QDockWidget | None = None
         self.docks: list[QDockWidget] = []
         self._warned_of_loss = False

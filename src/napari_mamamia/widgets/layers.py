@@ -53,6 +53,11 @@ METADATA_KEY: Final = "napari_mamamia"
 
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
+_IMAGE_BLENDING: Final = "translucent_no_depth"
+"""napari's own for what ``viewer.add_image`` adds, which a layer made without a viewer does not get.
+
+An image that writes depths would hide the masks above it wherever equal depths do not pass.
+"""
 _AGREEMENT_OPACITY: Final = 0.7
 _MAP_OPACITY: Final = 0.6
 UNITS: Final = ("mm", "mm", "mm")
@@ -178,6 +183,7 @@ def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
         "axis_labels": ("phase", *AXIS_LABELS),
         "contrast_limits": contrast_limits,
         "colormap": "gray",
+        "blending": _IMAGE_BLENDING,
         "interpolation2d": "linear",
         "multiscale": False,
         "rgb": False,
@@ -196,6 +202,7 @@ def subtraction_layer(
     keywords = _volume_keywords(tag, name) | {
         "contrast_limits": contrast_limits,
         "colormap": "gray",
+        "blending": _IMAGE_BLENDING,
         "interpolation2d": "linear",
         "multiscale": False,
         "rgb": False,
@@ -278,6 +285,7 @@ def map_layer(
     keywords = _volume_keywords(tag, f"{tag.case_id} kinetic map") | {
         "contrast_limits": limits,
         "colormap": Colormap(colours, name=colormap, bad_color="transparent"),
+        "blending": _IMAGE_BLENDING,
         "interpolation2d": "nearest",
         "opacity": _MAP_OPACITY,
         "multiscale": False,

@@ -19,6 +19,7 @@ __all__ = [
     "current_viewer",
     "focus_canvas",
     "forget_history",
+    "guard_canvas",
     "has_history",
     "layer_scrolling",
     "main_view",
@@ -123,9 +124,37 @@ def main_view(viewer: Any) -> QWidget | None:
     return None
 
 
+def guard_canvas(view: Any) -> None:
+    """Keep what napari tells a canvas before it is drawn on for the first time.
+
+    Taking a layer out, napari sends all that waits to OpenGL, also while the canvas is hidden and
+    has no context yet; then it is lost, or reaches the canvas that happens to be current (napari
+    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). With it goes the rule that
+    equal depths pass, without which each layer hides those above it. So nothing is sent but to the
+    canvas's own context, and each new context gets the rule.
+    """
+    canvas = getattr(getattr(view, "canvas", None), "_scene_canvas", None)
+    if canvas is None:
+        return
+    context, native, finish = canvas.context, canvas.native, canvas.context.finish
+
+    def set_rule(_event: object = None) -> None:
+        context.set_depth_func("lequal")
+
+    def finish_own() -> None:
+        if native.isValid():
+            canvas.set_current()
+            finish()
+
+    canvas.events.initialize.connect(set_rule)
+    set_rule()
+    context.finish = finish_own
+
+
 def new_view(model: Any) -> Any:
     """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
     view = QtViewer(model, show_welcome_screen=False)
+    guard_canvas(view)
     with suppress(AttributeError):
         view.dims.hide()
     return view

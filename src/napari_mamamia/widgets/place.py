@@ -77,7 +77,10 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
-    """Open the data set that ``mamamia view`` names; once, in the first dock."""
+    """Open the data set that ``mamamia view`` names; once, in the first dock.
+
+    napari's command makes the dock first and shows the window then; what is opened comes after.
+    """
     root, case_id = (os.environ.pop(name, "") for name in (_DATA_SET_VARIABLE, _CASE_VARIABLE))
     if root:
-        panel.open_data_set(Path(root), case_id or None)
+        QTimer.singleShot(0, lambda: panel.open_data_set(Path(root), case_id or None))
