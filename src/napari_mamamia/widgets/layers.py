@@ -54,7 +54,7 @@ METADATA_KEY: Final = "napari_mamamia"
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
 _IMAGE_BLENDING: Final = "translucent_no_depth"
-"""napari's own for what ``viewer.add_image`` adds, which a layer made without a viewer does not get.
+"""napari's own for what ``viewer.add_image`` adds; a layer made without a viewer does not get it.
 
 An image that writes depths would hide the masks above it wherever equal depths do not pass.
 """
