@@ -101,3 +101,25 @@ def test_staple_finds_the_reader_who_draws_too_little():
     np.testing.assert_array_equal(result.mask, good)
     assert result.sensitivities == pytest.approx((1.0, 1.0, 0.25), abs=1e-3)
     assert result.specificities == pytest.approx((1.0, 1.0, 1.0), abs=1e-6)
+
+
+@pytest.mark.parity
+def test_a_voxel_as_likely_tumour_as_not_is_in_the_mask_of_staple():
+    """Each of two readers marks one voxel that the other leaves out; the case is its own mirror.
+
+    Exchanging the readers, or marked for unmarked, changes nothing: their sensitivities and
+    specificities are equal, and the two doubtful voxels have a probability of exactly 0.5.
+    """
+    sitk = pytest.importorskip("SimpleITK")
+    readers = [np.array([[[1, 1, 0, 0]]], bool), np.array([[[0, 1, 1, 0]]], bool)]
+    peer = sitk.STAPLEImageFilter()
+    peer.SetForegroundValue(1.0)
+    chances = peer.Execute([sitk.GetImageFromArray(r.astype(np.uint8)) for r in readers])
+    assert sitk.GetArrayFromImage(chances)[0, 0, [0, 2]].tolist() == [0.5, 0.5]
+    result = run_job(staple(readers))
+    assert result.mask.ravel().tolist() == [True, True, True, False]
+
+
+def test_staple_takes_sixteen_readers():
+    masks = [row(1, 0) > 0] * 16
+    assert run_job(staple(masks)).mask.ravel().tolist() == [True, False]

@@ -93,6 +93,24 @@ def test_a_clock_with_plausible_gaps_is_preferred_to_one_without(tmp_path):
     assert exam.times_s == (0, 60, 120)
 
 
+@pytest.mark.parametrize(
+    ("starts", "clock"),
+    [
+        (("100000", "103000", "110000"), Clock.ACQUISITION_TIME),
+        (("100000", "103001", "110002"), Clock.CONTENT_TIME),
+        (("100000", "100001", "100002"), Clock.ACQUISITION_TIME),
+        (("100000", "100000.9", "100001.8"), Clock.CONTENT_TIME),
+    ],
+)
+def test_gaps_of_a_second_to_half_an_hour_are_plausible_and_no_others(tmp_path, starts, clock):
+    phantoms.write_exam(
+        tmp_path,
+        AcquisitionTime=lambda phase, _: starts[phase],
+        ContentTime=lambda phase, _: f"10{phase:02d}00",
+    )
+    assert exam_of(tmp_path).choice.chosen.clock is clock
+
+
 def test_the_clock_that_the_user_names_counts(tmp_path):
     phantoms.write_exam(tmp_path, AcquisitionNumber=lambda phase, _: 9 - phase)
     assert exam_of(tmp_path, clock=Clock.ACQUISITION_TIME).times_s == (0, 90, 120)

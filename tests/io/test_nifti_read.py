@@ -139,6 +139,20 @@ def test_qform_and_sform_that_differ_by_rounding_open_without_a_warning(nifti_fi
     assert read_header(path).warnings == ()
 
 
+@pytest.mark.parametrize(("moved_mm", "n_warnings"), [(0.03, 0), (0.06, 1)])
+def test_qform_and_sform_are_one_place_within_a_twentieth_of_the_smallest_spacing(
+    nifti_file, moved_mm, n_warnings
+):
+    """Voxels of 0.8 x 0.8 x 4 mm: the limit is 0.04 mm in each direction, not 0.2."""
+
+    def edit(fields):
+        fields["qoffset_z"] += moved_mm
+
+    affine = np.diag([-0.8, 0.8, 4.0, 1.0])
+    path = nifti_file("thick.nii.gz", np.zeros((2, 3, 4), np.uint8), affine=affine, edit=edit)
+    assert len(read_header(path).warnings) == n_warnings
+
+
 def test_a_qform_that_cannot_be_used_is_a_warning_where_there_is_an_sform(nifti_file):
     def edit(fields):
         fields["quatern_b"] = fields["quatern_c"] = 0.9

@@ -101,3 +101,24 @@ def test_dropping_undone_steps_gives_their_memory_back():
         history.back()
     history.add(step(9))
     assert history.nbytes == pytest.approx(whole / 4, rel=0.05)
+
+
+def test_new_steps_after_undos_below_the_oldest_held_step_stay_within_the_limit():
+    history = filled(20, limit_bytes=50_000, read_back=lambda number: step(number).difference)
+    for _ in range(18):
+        history.back()
+    for number in range(21, 31):
+        history.add(step(number))
+        assert history.nbytes <= 50_000
+    assert history.position == 12
+    assert history.to_undo().same_bits(step(30).difference)
+
+
+def test_a_limit_that_is_just_reached_lets_nothing_go_and_one_byte_less_the_oldest():
+    history = filled(4)
+    held = history.nbytes
+    history.limit_bytes = held
+    assert (history.nbytes, history.forgotten) == (held, 0)
+    history.limit_bytes = held - 1
+    assert history.forgotten == 1
+    assert held - 20_000 < history.nbytes < held - 1
