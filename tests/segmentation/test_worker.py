@@ -38,7 +38,7 @@ def signal_of(channels=2):
 
 
 def left_behind(pid):
-    return [f for place in PLACES if place.is_dir() for f in place.glob(f"mamamia-{pid}-*")]
+    return [f for place in PLACES if place.is_dir() for f in place.glob(f".mamamia-*-{pid}-*")]
 
 
 def wait_for_end(pid, limit_s=20.0):

@@ -40,6 +40,7 @@ from napari_mamamia.cli.printing import (
 )
 from napari_mamamia.core.errors import MamamiaError, MissingExtraError
 from napari_mamamia.core.provenance import software_version
+from napari_mamamia.io.own_paths import sweep_temporary
 
 __all__ = ["app", "main"]
 
@@ -55,6 +56,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; errors that the user can mend are one line, not a traceback."""
+    sweep_temporary()
     try:
         app()
     except MamamiaError as error:

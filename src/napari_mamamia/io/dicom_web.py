@@ -15,6 +15,7 @@ from napari_mamamia.core.errors import FormatError, MissingExtraError, PacsError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom
 from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.own_paths import sweep_below
 from napari_mamamia.io.save import saving
 
 __all__ = ["FetchedStudy", "PacsStudy", "fetch_study", "find_studies_on", "store_files"]
@@ -92,6 +93,7 @@ def fetch_study(url: str, study_uid: str, folder: Path) -> Job[FetchedStudy]:
         If the system refuses to write.
     """
     client = _client(url)
+    sweep_below(folder)
     text = "Fetching from the PACS"
     yield Progress(0, 1, text)
     with _reachable(url):

@@ -1,7 +1,5 @@
 """An imported case in the MAMA-MIA layout: its folder appears whole, with all phases, or not."""
 
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +17,7 @@ from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import CLINICAL_NAMES
 from napari_mamamia.io.one_writer import wait_for_turn
+from napari_mamamia.io.own_paths import own_folder, place_folder, sweep
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.io.volumes import write_volume_job
@@ -29,6 +28,7 @@ __all__ = [
     "check_clinical_table",
     "existing_case",
     "placing",
+    "sweep_data_set",
     "upright",
     "write_info",
     "write_phase",
@@ -47,6 +47,12 @@ _NO_LOCKS: Final = (
 def case_folder(data_set: Path, case_id: str) -> Path:
     """Return the folder of a case's phases."""
     return data_set / _IMAGES / case_id
+
+
+def sweep_data_set(data_set: Path) -> None:
+    """Remove what imports that were killed left half-written, or bring back what they set aside."""
+    for folder in (data_set, data_set / _IMAGES, data_set / _INFOS):
+        sweep(folder)
 
 
 def existing_case(data_set: Path, case_id: str) -> Path | None:
@@ -87,16 +93,13 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
     if target.exists() and not overwrite:
         raise _conflict(target)
     is_new = not data_set.exists()
-    temporary = target.parent / f".mamamia-{secrets.token_hex(6)}.part"
-    old = temporary.with_suffix(".old")
     try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        if target.exists():
-            if not overwrite:
+        with own_folder(target.parent) as temporary:
+            yield temporary
+            if target.exists() and not overwrite:
                 raise _conflict(target)
-            target.rename(old)
-        _rename_or_restore(temporary, case_folder(data_set, case_id), old, target)
+            earlier = target if target.exists() else None
+            place_folder(temporary, case_folder(data_set, case_id), earlier)
     except OSError as error:
         if isinstance(error, SaveConflictError | SaveError):
             raise
@@ -105,8 +108,6 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
             "space on the disk; nothing was written"
         ) from error
     finally:
-        for leftover in (temporary, old):
-            shutil.rmtree(leftover, ignore_errors=True)
         with suppress(OSError):  # of a refused first case nothing stays, not even folders
             target.parent.rmdir()
             if is_new:
@@ -220,15 +221,6 @@ def _completed(old: CaseRecord, new: CaseRecord) -> CaseRecord:
         times,
         MappingProxyType(other),
     )
-
-
-def _rename_or_restore(temporary: Path, target: Path, old: Path, earlier: Path) -> None:
-    try:
-        temporary.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(earlier)
-        raise
 
 
 def _conflict(target: Path) -> SaveConflictError:

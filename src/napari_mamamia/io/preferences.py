@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ import platformdirs
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import recognise
+from napari_mamamia.io.own_paths import can_write_in
 from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import LayoutKind
@@ -141,7 +141,7 @@ def workspace_for(data_set: Path, preferences: Preferences) -> Path:
     whole = _outermost(data_set)
     name = file_stem(data_set.name) or data_set.name or "data"
     beside = whole.parent / f"{name}-workspace"
-    if _is_writable(beside if beside.is_dir() else beside.parent):
+    if can_write_in(beside if beside.is_dir() else beside.parent):
         return beside
     code = hashlib.sha256(os.fsencode(data_set)).hexdigest()[:6]
     return Path(platformdirs.user_documents_dir()) / _APP / f"{name}-{code}-workspace"
@@ -154,15 +154,6 @@ def _outermost(path: Path) -> Path:
         if kind is not None and recognise(parent) is kind:
             return parent
     return path
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether a file can be made in a folder; permissions alone do not tell on every system."""
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 def _absolute(path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
+from napari_mamamia.io.own_paths import new_path_in
 
 __all__ = ["flushed", "saving", "write_text_atomically"]
 
@@ -33,8 +33,8 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Missing folders are made. After the block the temporary file is forced to the disk and renamed.
     If the block or the renaming fails, the temporary file is removed and an existing `target` is
-    as it was. The temporary name starts with a dot and ends in ``.part``, so that no listing of
-    cases or masks takes it for one.
+    as it was. The temporary name (`own_paths`) starts with a dot and ends in ``.part``, so that no
+    listing of cases or masks takes it for one.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     if not overwrite and os.path.lexists(target):
         raise _conflict(target)
-    temporary = target.parent / f".mamamia-{secrets.token_hex(6)}.part"
+    temporary = new_path_in(target.parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

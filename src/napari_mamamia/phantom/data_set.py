@@ -1,7 +1,5 @@
 """`write_data_set`: a folder of phantoms in the MAMA-MIA layout, with its clinical table."""
 
-import secrets
-import shutil
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical import write_clinical
+from napari_mamamia.io.own_paths import own_folder, place_folder
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.io.volumes import write_mask, write_volume_job
@@ -70,10 +69,9 @@ def write_data_set(
             f"expected no folder or an empty one at {root}, but something is there: nothing was "
             "written; choose another folder"
         )
-    building = root.parent / f".{root.name}-{secrets.token_hex(4)}.part"
     total = n_cases * _STEPS_PER_CASE
     records = []
-    try:
+    with own_folder(root.parent) as building:
         for index in range(n_cases):
             start = index * _STEPS_PER_CASE
             phantom, patient = yield from _make(index, seed, shape, start, total)
@@ -83,17 +81,13 @@ def write_data_set(
         write_clinical(Cohort(tuple(records)), building / "clinical_and_imaging_info.xlsx")
         _write_splits(building / "train_test_splits.csv", [record.case_id for record in records])
         _put_in_place(building, root)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
     yield Progress(total, total, f"Wrote {n_cases} phantoms to {root.name}")
     return root
 
 
 def _put_in_place(building: Path, root: Path) -> None:
     try:
-        if root.exists():
-            root.rmdir()
-        building.rename(root)
+        place_folder(building, root)
     except OSError as error:
         raise SaveError(
             f"expected to name the finished data set {root}, but {error.strerror or error}: choose "

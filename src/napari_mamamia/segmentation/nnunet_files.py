@@ -2,9 +2,7 @@
 
 import hashlib
 import os
-import shutil
 import stat
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from platformdirs import user_cache_path
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.own_paths import own_folder, place_folder
 
 __all__ = ["ModelFiles", "model_cache", "open_files", "require_own", "require_stored", "unpack"]
 
@@ -135,26 +134,22 @@ def unpack(path: Path, into: Path) -> Job[Path]:
     target = into / "models" / sha256_of(path)[:32]
     if target.is_dir():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
     try:
-        with _archive(path) as archive:
-            wanted = [name for name, _ in _checked(archive, path) if not _is_pickle(name)]
-            for done, name in enumerate(wanted):
-                yield from _extracted(archive, name, folder / name, done, len(wanted))
-        folder.chmod(0o755)
-        try:
-            folder.rename(target)
-        except OSError:
-            if not target.is_dir():  # another process was first
-                raise
+        with own_folder(target.parent) as folder:
+            with _archive(path) as archive:
+                wanted = [name for name, _ in _checked(archive, path) if not _is_pickle(name)]
+                for done, name in enumerate(wanted):
+                    yield from _extracted(archive, name, folder / name, done, len(wanted))
+            try:
+                place_folder(folder, target)
+            except OSError:
+                if not target.is_dir():  # another process was first
+                    raise
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ModelError(
             f"{path} should be a whole zip that can be unpacked to {into}, but {error}: "
             "copy it again, or make room"
         ) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return target
 
 

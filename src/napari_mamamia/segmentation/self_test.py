@@ -7,7 +7,6 @@ Source of the network: dynamic_network_architectures, PlainConvUNet; of the form
 """
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.engines import load_engine
 from napari_mamamia.segmentation.nnunet_network import build_network
@@ -84,9 +84,9 @@ def run_test_block(case: Case, device: str = "cpu") -> Job[SelfTest]:
     """
     case.require_phases(2)
     arrays = [_middle(case, index) for index in (0, 1)]
-    with tempfile.TemporaryDirectory(prefix="mamamia-check-") as folder:
+    with own_folder() as folder:
         yield Progress(0, 1, "Making the test network")
-        root, weights = _write_model(Path(folder))
+        root, weights = _write_model(folder)
         settings = EngineSettings(mirroring=False, device=device)
         engine = yield from load_engine(recognise_model(root), settings)
         try:

@@ -4,10 +4,8 @@ A folder of such files belongs to one request and goes with it. Not `multiproces
 up to Python 3.12 its tracker in the second process removes and reports what the first one owns.
 """
 
-import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,13 +15,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.child_process import process_lives
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.own_paths import own_folder, temporary_places
 
-__all__ = ["SharedArray", "fetch", "remove_left_behind", "share", "shared_folder"]
+__all__ = ["SharedArray", "fetch", "share", "shared_folder"]
 
-_IN_MEMORY: Final = Path("/dev/shm")
-_PREFIX: Final = "mamamia-"
 _BLOCK: Final = 2**25
 
 
@@ -42,17 +38,15 @@ def shared_folder(n_bytes: int) -> Iterator[Path]:
 
     It lies in shared memory where that has room, else in the folder for temporary files.
     """
-    place = next((place for place in _places() if _has_room(place, n_bytes)), None)
+    places = temporary_places()
+    place = next((place for place in places if _has_room(place, n_bytes)), None)
     if place is None:
         raise SaveError(
             f"handing {n_bytes / 1e9:.2f} GB to the model's process needs room in "
-            f"{' or '.join(str(place) for place in _places())}, which have less: free some space"
+            f"{' or '.join(map(str, places))}, which have less: free some space"
         )
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place))
-    try:
+    with own_folder(place) as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def share(folder: Path, name: str, array: NDArray[Any]) -> SharedArray:
@@ -90,21 +84,6 @@ def fetch(folder: Path, shared: SharedArray) -> NDArray[Any]:
     with suppress(OSError):  # Windows keeps a mapped file; the folder's owner removes it later
         path.unlink()
     return found.view(np.ndarray)
-
-
-def remove_left_behind() -> None:
-    """Remove folders of processes that are gone without a trace, such as after a power failure."""
-    for place in _places():
-        for folder in place.glob(f"{_PREFIX}*-*"):
-            with contextlib.suppress(OSError, ValueError):
-                if not process_lives(int(folder.name.split("-")[1])):
-                    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _places() -> tuple[Path, ...]:
-    temporary = Path(tempfile.gettempdir())
-    usable = _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK)
-    return (_IN_MEMORY, temporary) if usable else (temporary,)
 
 
 def _has_room(place: Path, n_bytes: int) -> bool:

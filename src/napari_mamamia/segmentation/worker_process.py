@@ -14,10 +14,10 @@ from typing import IO, Any, Final
 from napari_mamamia.core.child_process import end_group
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import PACE_S, Job, Progress
+from napari_mamamia.io.own_paths import sweep_temporary
 from napari_mamamia.segmentation import worker_wire as wire
 from napari_mamamia.segmentation.memory import memory_text
 from napari_mamamia.segmentation.planner import OutOfMemoryError
-from napari_mamamia.segmentation.shared_arrays import remove_left_behind
 
 __all__ = ["IdleEndError", "Message", "WorkerProcess"]
 
@@ -58,7 +58,7 @@ class WorkerProcess:
         if self.pid is not None:
             return
         self.close()
-        remove_left_behind()
+        sweep_temporary()
         paths = os.pathsep.join(entry for entry in sys.path if entry)
         self._events, self.peak = SimpleQueue(), None
         self._said.clear()

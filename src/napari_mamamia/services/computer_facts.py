@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.io.own_paths import temporary_places
 from napari_mamamia.segmentation.device import choose_device
 from napari_mamamia.segmentation.external_isolation import find_isolation
 
@@ -73,7 +73,7 @@ def hardware() -> Iterator[Finding]:
         state = State.OK if total >= _LEAST_MEMORY else State.NOTE
         hint = "" if total >= _LEAST_MEMORY else ", less than the 8 GB that large cases need"
         yield Finding("memory", f"{total / _GB:.1f} GB, {free / _GB:.1f} GB free{hint}", state)
-    disk = shutil.disk_usage(tempfile.gettempdir()).free
+    disk = shutil.disk_usage(temporary_places()[-1]).free
     state = State.OK if disk >= _LEAST_DISK else State.FAILED
     hint = "" if disk >= _LEAST_DISK else ": free at least 5 GB"
     yield Finding("disk for temporary files", f"{disk / _GB:.1f} GB free{hint}", state)

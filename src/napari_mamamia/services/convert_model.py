@@ -5,19 +5,14 @@ opened in a closed room only, and what comes out is checked before anything uses
 """
 
 import os
-import platform
-import re
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.child_process import process_lives
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.own_paths import own_folder, place_folder
 from napari_mamamia.segmentation.device import require_torch
 from napari_mamamia.segmentation.nnunet_files import model_cache, unpack
 from napari_mamamia.segmentation.nnunet_isolated import RoomLimits, closed_room
@@ -42,8 +37,6 @@ __all__ = [
 ]
 
 _STEPS: Final = 1000
-_STAGING: Final = ".mamamia-converting"
-_ABANDONED: Final = re.compile(r"^\.mamamia-converting-(?P<host>\w*)-(?P<pid>\d{1,9})-\w+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +126,7 @@ def convert_model(
     folder = (yield from unpack(card.path, model_cache())) if card.is_zip else card.path
     stages = stages_of(card, folder, recipe, isolation, limits)
     files: list[ConvertedFile] = []
-    with _staged(out) as staging, closing(Child()) as child:
+    with own_folder(out.parent) as staging, closing(Child()) as child:
         for number, stage in enumerate(stages):
             steps = (number * _STEPS, (number + 1) * _STEPS, len(stages) * _STEPS)
             files += yield from part(stage_job(stage, staging, child), *steps)
@@ -151,48 +144,11 @@ def _require_free(out: Path) -> None:
         )
 
 
-@contextmanager
-def _staged(out: Path) -> Iterator[Path]:
-    """Give a folder beside `out` to write to; what is left of it in the end is removed."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(out.parent)
-        prefix = f"{_STAGING}-{_host()}-{os.getpid()}-"
-        staging = Path(tempfile.mkdtemp(prefix=prefix, dir=out.parent))
-    except OSError as error:
-        raise _not_written(out, error) from error
-    try:
-        yield staging
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-def _remove_abandoned(parent: Path) -> None:
-    """Remove what conversions left in `parent` whose process is gone: killed, or without power.
-
-    A folder of another computer is left as it is: whether its process runs cannot be asked here.
-    """
-    for folder in parent.glob(f"{_STAGING}-*"):
-        found = _ABANDONED.match(folder.name)
-        if found is None or found["host"] != _host() or process_lives(int(found["pid"])):
-            continue
-        if folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _host() -> str:
-    """Return this computer's name as it stands in a folder's name."""
-    return re.sub(r"[^A-Za-z0-9]", "_", platform.node())[:40]
-
-
 def _finished(staging: Path, out: Path) -> None:
     """Give the whole new folder its name; a folder that holds something is never replaced."""
     _require_free(out)
     try:
-        staging.chmod(0o755)
-        if out.is_dir():
-            out.rmdir()
-        staging.rename(out)
+        place_folder(staging, out)
     except OSError as error:
         raise _not_written(out, error) from error
 

@@ -6,13 +6,13 @@ Networks are opened by another process, which ends with this one: torch never co
 import os
 import re
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, ModelError, SaveError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.external_isolation import Isolation
 from napari_mamamia.segmentation.nnunet_files import open_files, require_own
@@ -168,8 +168,7 @@ def _converted(
     yield Progress(0, _STEPS, f"Converting {said}")
     new = target / file.parent.name / f"{file.stem}{SAFE_SUFFIX}"
     new.parent.mkdir(exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="mamamia-room-"))
-    try:
+    with own_folder() as work:
         source = file
         if stage.isolation is not None and file.suffix != SAFE_SUFFIX:
             opening = taken_out(file, stage.isolation, work, stage.limits)
@@ -177,8 +176,6 @@ def _converted(
             source = yield from part(opening, 0, _STEPS // 2, _STEPS, before)
         order = _Order(str(source), str(file), str(new), *texts, stage.configuration)
         done = yield from _beside(order, child, f"Writing {new.parent.name}/{new.name}")
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     name = f"{stage.name}/{new.parent.name}/{new.name}"
     return ConvertedFile(name, done.source_sha256, done.tensors, new.stat().st_size)
 

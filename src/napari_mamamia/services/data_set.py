@@ -10,6 +10,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical import read_clinical
 from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.preferences import load_preferences, workspace_for
 from napari_mamamia.io.sources import CaseFiles, DataSet
@@ -76,7 +77,8 @@ def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDat
     """Return a job that lists the data set at `path` and reads its clinical table.
 
     A clinical table that cannot be read is a warning, not a failure. Without `workspace_root` the
-    remembered workspace is used, or the default one (see `io.preferences.workspace_for`).
+    remembered workspace is used, or the default one (see `io.preferences.workspace_for`). What
+    programs that were killed left half-written in it is removed.
 
     Raises
     ------
@@ -88,6 +90,8 @@ def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDat
     yield Progress(1, 2, "Reading the clinical table")
     cohort, warnings = _read_cohort(data_set.clinical)
     root = workspace_root or workspace_for(data_set.root, load_preferences())
+    sweep_temporary()
+    sweep_below(root)
     yield Progress(2, 2, f"{len(data_set.cases)} cases")
     return OpenDataSet(data_set, Workspace(root), cohort, warnings)
 

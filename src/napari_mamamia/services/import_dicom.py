@@ -22,6 +22,7 @@ from napari_mamamia.io.imported_case import (
     check_clinical_table,
     existing_case,
     placing,
+    sweep_data_set,
     upright,
     write_info,
     write_phase,
@@ -110,6 +111,7 @@ def import_dicom(
         If the system refuses to write.
     """
     wanted = settings or ImportSettings()
+    sweep_data_set(out)
     with unpacked(source) as folder:
         found = yield from find_studies(source, folder, case_id, wanted)
         check_clinical_table(out)

@@ -1,7 +1,6 @@
 """What is in a DICOM folder or zip: its studies, each with its exam or the reason against it."""
 
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.io.dicom_zip import is_zip, unpack
 from napari_mamamia.io.foreign import explained
+from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.services.output_folder import Existing
 
 __all__ = [
@@ -98,8 +98,8 @@ def unpacked(source: Path) -> Iterator[Path]:
             )
         yield source
         return
-    with tempfile.TemporaryDirectory(prefix="mamamia-import-") as folder:
-        yield Path(folder)
+    with own_folder() as folder:
+        yield folder
 
 
 def find_studies(

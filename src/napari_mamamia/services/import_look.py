@@ -1,9 +1,8 @@
 """Looking into DICOM before an import: headers are read once, judged as often as the user likes."""
 
-import shutil
-import tempfile
 import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from napari_mamamia.io.dicom import find_phases
 from napari_mamamia.io.dicom_elements import require_pydicom
 from napari_mamamia.io.dicom_files import Study
 from napari_mamamia.io.dicom_zip import is_zip, unpack
+from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.services.import_finding import (
     FoundStudy,
     ImportSettings,
@@ -52,14 +52,13 @@ class LookedInto:
         folder: Path,
         studies: Sequence[FoundStudy],
         renamed: frozenset[int] = frozenset(),
+        held: ExitStack | None = None,
     ) -> None:
         self.source = source
         self.folder = folder
         self.studies = tuple(studies)
         self.renamed = renamed
-        self._remove = (
-            None if folder == source else weakref.finalize(self, shutil.rmtree, folder, True)
-        )
+        self._remove = None if held is None else weakref.finalize(self, held.close)
 
     def place_of(self, at: int) -> str:
         """Return where the files of a study lie below the source, "" where they are all of it."""
@@ -93,13 +92,10 @@ def look_at_source(source: Path) -> Job[LookedInto]:
                 f"expected a folder or zip of DICOM files, got {source}: check the path"
             )
         return (yield from _looked(source, source))
-    folder = Path(tempfile.mkdtemp(prefix="mamamia-import-"))
-    try:
+    with ExitStack() as stack:
+        folder = stack.enter_context(own_folder())
         yield from unpack(source, folder)
-        return (yield from _looked(source, folder))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        return (yield from _looked(source, folder, stack))
 
 
 def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
@@ -132,7 +128,7 @@ def read_dicom_case(source: Path) -> Job[Case]:
         return (yield from load_case(find_phases(folder)))
 
 
-def _looked(source: Path, folder: Path) -> Job[LookedInto]:
+def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> Job[LookedInto]:
     usable = yield from usable_studies(folder)
     found, renamed = [], set()
     for index, (name, study) in enumerate(
@@ -143,7 +139,8 @@ def _looked(source: Path, folder: Path) -> Job[LookedInto]:
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)
         found.append(judged(name, study, ImportSettings()))
-    return LookedInto(source, folder, found, frozenset(renamed))
+    kept = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
+    return LookedInto(source, folder, found, frozenset(renamed), kept)
 
 
 def _may_tell_the_patient(study: Study, name: str) -> bool:

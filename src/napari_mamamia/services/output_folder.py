@@ -2,15 +2,20 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.io.json_text import read_json
+from napari_mamamia.io.own_paths import sweep_below
 from napari_mamamia.io.tables import write_json
 
 __all__ = ["Existing", "claim_folder"]
 
 RUN_FILE = "run.json"
+_WITHOUT_RESUME: Final = frozenset({"export", "score-pcr", "score-table"})
+"""Commands that start anew or not at all."""
+_RESUMING: Final = ", continue the run that made it with --resume,"
 
 
 class Existing(StrEnum):
@@ -28,7 +33,7 @@ def claim_folder(
 
     A new or empty folder is always taken. One that holds something is taken with OVERWRITE (files
     of the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
-    command and parameters.
+    command and parameters. What a run that was killed left half-written in it is removed first.
 
     Raises
     ------
@@ -39,15 +44,17 @@ def claim_folder(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        sweep_below(folder)
         is_empty = not any(folder.iterdir())
     except OSError as error:
         raise SaveError(
             f"cannot use {folder} as output folder ({error.strerror}): choose another one"
         ) from error
     if not is_empty and existing is Existing.REFUSE:
+        resumed = "" if command in _WITHOUT_RESUME else _RESUMING
         raise SaveConflictError(
-            f"{folder} is not empty: choose a new folder, continue the run that made it with "
-            "--resume, or replace its files with --overwrite"
+            f"{folder} is not empty: choose a new folder{resumed} or replace its files with "
+            "--overwrite"
         )
     if not is_empty and existing is Existing.RESUME:
         _require_same_run(folder, command, parameters)

@@ -1,12 +1,8 @@
 """One run of a submission on one or more cases: prepared, run, looked at, saved."""
 
 import csv
-import shutil
-import stat
-import subprocess
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -19,6 +15,7 @@ from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, FailureCause
 from napari_mamamia.io.challenge_info import challenge_facts
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import CaseFiles
@@ -88,7 +85,7 @@ def run_on_cases(run: SubmissionRun, part: Part) -> Job[tuple[CaseOutcome, ...]]
 
     A run that does not finish gives a failure for each of its cases, whatever files it left.
     """
-    with _work_folder(run.out) as work:
+    with own_folder(run.out.resolve()) as work:
         ready: list[tuple[CaseFiles, Patient, Grid]] = []
         outcomes = []
         for files in part.cases:
@@ -258,25 +255,3 @@ def _close_log(log: Path, ended: RunOfSubmission) -> None:
             file.write(f"{ended.dropped_bytes} more bytes of print were dropped\n")
         peak = "" if ended.peak_bytes is None else f", at most {ended.peak_bytes / 10**6:.0f} MB"
         file.write(f"{ended.ending.value} after {ended.seconds:.1f} s{peak}\n{ended.reason}\n")
-
-
-@contextmanager
-def _work_folder(out: Path) -> Iterator[Path]:
-    """Give an empty folder beside the results, and remove it whatever was done in it."""
-    work = Path(tempfile.mkdtemp(prefix=".run-", dir=out.resolve()))
-    try:
-        yield work
-    finally:
-        _remove(work)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder that a foreign program wrote in: closed subfolders, very deep ones."""
-    with suppress(RecursionError, OSError):
-        for place in folder.rglob("*/"):
-            if not place.is_symlink():
-                place.chmod(stat.S_IRWXU)
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:
-        subprocess.run(["/bin/rm", "-rf", str(folder)], capture_output=True, check=False)

@@ -1,0 +1,224 @@
+"""Temporary files and folders: each names the process it belongs to, and outlives it by one run.
+
+The one place that makes them. A program that is killed removes nothing, so the next one does: the
+first temporary path that a process makes in a folder, and `sweep`, `sweep_below` and
+`sweep_temporary` at a command's start, take away those whose process has ended. Names are
+``.mamamia-OWNER-CODE.part``; a folder set aside for a new one, ``.mamamia-OWNER-CODE.was-NAME``,
+gets its name back where that is free.
+"""
+
+import functools
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.owner import owner_named, this_process
+
+__all__ = [
+    "can_write_in",
+    "new_path_in",
+    "own_folder",
+    "place_folder",
+    "remove_tree",
+    "sweep",
+    "sweep_below",
+    "sweep_temporary",
+    "temporary_places",
+]
+
+_PREFIX: Final = ".mamamia-"
+_PART: Final = ".part"
+_WAS: Final = ".was-"
+_IN_MEMORY: Final = Path("/dev/shm")
+_LEASE_S: Final = 7 * 24 * 3600.0
+"""How long a path of another computer, whose processes cannot be asked for, is left alone."""
+_DEPTH: Final = 4
+"""Folders of one of ours below its root: ``nnunet/DatasetNNN/imagesTr`` of an export, and one."""
+_PRIVATE: Final = stat.S_IRWXU
+
+
+def new_path_in(folder: Path) -> Path:
+    """Return a free path in `folder` that belongs to this process; nothing is made there.
+
+    Whoever writes to it renames it to its final name, or removes it.
+    """
+    _sweep_once(folder, os.getpid())
+    return folder / f"{_PREFIX}{this_process()}-{secrets.token_hex(4)}{_PART}"
+
+
+@contextmanager
+def own_folder(place: Path | None = None) -> Iterator[Path]:
+    """Give an empty folder that only this account may open; in the end it is removed.
+
+    Parameters
+    ----------
+    place
+        The folder that it lies in, made where it is missing; None for the system's own for
+        temporary files. `place_folder` may rename it meanwhile.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to make it.
+    """
+    where = Path(tempfile.gettempdir()) if place is None else place
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        folder = new_path_in(where)
+        folder.mkdir(_PRIVATE)
+    except OSError as error:
+        raise SaveError(
+            f"expected to write in {where}, but {error.strerror or error}: free some space, or "
+            "choose another folder; nothing was written"
+        ) from error
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> None:
+    """Give a folder of `own_folder` its final name, and the mode that a new folder has here.
+
+    `target` may be an empty folder. `earlier` is one that it replaces, with whatever is in it: it
+    is removed when the new one has its name, and comes back if that fails or the program is killed.
+
+    Raises
+    ------
+    OSError
+        If something else is at `target`, or the system refuses.
+    """
+    folder.chmod(_usual_mode(target.parent))
+    if earlier is None:
+        if target.is_dir() and not target.is_symlink():
+            target.rmdir()
+        folder.rename(target)
+        return
+    aside = folder.with_name(f"{folder.stem}{_WAS}{earlier.name}")
+    earlier.rename(aside)
+    try:
+        folder.rename(target)
+    except OSError:
+        aside.rename(earlier)
+        raise
+    remove_tree(aside)
+
+
+def can_write_in(folder: Path) -> bool:
+    """Whether a file can be made in a folder; permissions alone do not tell on every system."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # it has no name wherever the system allows that
+            return True
+    except OSError:
+        return False
+
+
+def temporary_places() -> tuple[Path, ...]:
+    """Return where temporary things of this account may lie: in memory first, if there is that."""
+    temporary = Path(tempfile.gettempdir())
+    usable = _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK)
+    return (_IN_MEMORY, temporary) if usable else (temporary,)
+
+
+def sweep_temporary() -> None:
+    """Remove what ended processes left where the system keeps temporary files."""
+    for place in temporary_places():
+        sweep(place)
+
+
+def sweep_below(root: Path) -> None:
+    """Remove what ended processes left in a folder of ours and the folders in it."""
+    folders = [root]
+    for _ in range(_DEPTH):
+        folders = [inner for folder in folders for inner in sweep(folder)]
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove what ended processes left in `folder`, and return its other folders.
+
+    Only paths of this account count. A path that cannot be removed stays, without an error: this
+    must not keep anybody from work.
+    """
+    others = []
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return []
+    for entry in entries:
+        with suppress(OSError):
+            if _is_abandoned(entry):
+                _clear(Path(entry.path))
+            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith(_PREFIX):
+                others.append(Path(entry.path))
+    return others
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder whatever was done in it: closed subfolders, very deep ones; never raises."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        for place in folder.rglob("*/"):
+            if not place.is_symlink():
+                place.chmod(_PRIVATE)
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        subprocess.run(["/bin/rm", "-rf", str(folder)], capture_output=True, check=False)
+    except OSError:
+        return
+
+
+@functools.lru_cache(maxsize=1024)
+def _sweep_once(folder: Path, pid: int) -> None:
+    """Sweep where this process has not yet; `pid` tells a forked child from its parent."""
+    del pid
+    sweep(folder)
+
+
+def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
+    if not entry.name.startswith(_PREFIX):
+        return False
+    owner = owner_named(entry.name.removeprefix(_PREFIX))
+    about = entry.stat(follow_symlinks=False)
+    if owner is None or about.st_uid != getattr(os, "getuid", int)():
+        return False  # somebody else's processes may be hidden from us
+    if owner.runs is None:
+        return time.time() - _touched(Path(entry.path), about.st_mtime) > _LEASE_S
+    return not owner.runs
+
+
+def _touched(path: Path, since: float) -> float:
+    """Return when something in a folder was last changed."""
+    inside = (item.lstat().st_mtime for item in path.rglob("*"))
+    return max(since, max(inside, default=since))
+
+
+def _clear(path: Path) -> None:
+    """Remove one path, or give it back its name."""
+    name = path.name.partition(_WAS)[2]
+    if name and not os.path.lexists(path.with_name(name)):
+        path.rename(path.with_name(name))
+    elif path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+    else:
+        remove_tree(path)
+
+
+def _usual_mode(folder: Path) -> int:
+    """Return the mode that a new folder in `folder` gets, which the process's mask decides."""
+    probe = new_path_in(folder)
+    probe.mkdir()
+    try:
+        return stat.S_IMODE(probe.stat().st_mode)
+    finally:
+        probe.rmdir()
