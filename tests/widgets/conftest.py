@@ -1,6 +1,7 @@
 """A viewer without a window, a small case, and services that touch no file."""
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -11,21 +12,23 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.edits import EditingSummary
-from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.preferences import Preferences
 from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.io.workspace import FileState, Workspace
 from napari_mamamia.segmentation.segmenter import Candidate, Prediction
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.edit_case import OpenEditing, RecoveredWork
+from napari_mamamia.services.keep_prediction import KeptPrediction
 from napari_mamamia.services.refine import SavedMask
 from napari_mamamia.services.show_case import CaseMasks, OpenMask
 from napari_mamamia.smartpaint.grow import Grown
 from napari_mamamia.smartpaint.session import EditingSession
 from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.widgets.predict_services import PredictServices
 from napari_mamamia.widgets.service_record import Services
 
 SHAPE = (6, 20, 24)
@@ -195,12 +198,23 @@ class World:
         mask = Mask(case.grid, blob_mask(case.grid).astype(bool), made)
         return Prediction(case.case_id, mask, (best, other), seconds=0.1, notes=("a note",))
 
-    def save_prediction(self, prediction, case, target, *, overwrite=False):
+    def kept(self, workspace, name, case_id):
+        if case_id not in self.predictions:
+            return None
+        path = workspace.prediction(name, case_id)
+        made = datetime(2026, 11, 22, 12, 1, tzinfo=UTC)
+        total = int(self.predictions[case_id].sum())
+        return KeptPrediction(name, case_id, f"sha{total}", made, FileState(path, total, 0))
+
+    def keep(self, prediction, case, workspace, replaces=None, *, beside=False):
         yield Progress(0, 1, "Saving")
         if self.save_error:
             raise self.save_error
+        if self.kept(workspace, "kinetic", case.case_id) != replaces and not beside:
+            raise SaveConflictError("there is another prediction: say whether it may be replaced")
         self.predictions[case.case_id] = prediction.mask.array.astype(np.uint8)
         self.calls.append(("save_prediction", case.case_id, int(prediction.mask.array.sum())))
+        return self.kept(workspace, "kinetic 2" if beside else "kinetic", case.case_id)
 
     def is_begun(self, workspace, reader, case_id):
         return (reader, case_id) in self.refined or (reader, case_id) in self.crashed
@@ -284,7 +298,8 @@ class World:
             open_masks=self.open_masks,
             segmenters=lambda: (FakeSegmenter(),),
             predict_case=self.predict_case,
-            save_prediction=self.save_prediction,
+            newer_prediction=lambda case, workspace, shown: done(None),
+            predict=PredictServices(kept=self.kept, keep=self.keep),
             is_begun=self.is_begun,
             open_editing=self.open_editing,
             save_editing=self.save_editing,

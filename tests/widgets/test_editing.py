@@ -317,7 +317,7 @@ def test_another_reader_gets_an_own_mask(qtbot, editing, world):
 
 
 def test_a_case_without_a_workspace_says_where_its_mask_can_go(qtbot, opened):
-    opened.session.files = None
+    opened.session.context = None
     opened.show_page("Refine")
     click(opened, "refine_from_reference")
     qtbot.waitUntil(lambda: opened.editing.live is not None)

@@ -11,6 +11,7 @@ itself is never written to.
 """
 
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -19,7 +20,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.folders import natural_key
 from napari_mamamia.io.phase_files import case_key
 
-__all__ = ["MASK_SUFFIX", "StoredMask", "StoredRole", "Workspace", "file_name"]
+__all__ = ["MASK_SUFFIX", "FileState", "StoredMask", "StoredRole", "Workspace", "file_name"]
 
 MASK_SUFFIX: Final = ".nii.gz"
 StoredRole: TypeAlias = Literal["prediction", "refined"]
@@ -31,6 +32,21 @@ _DEVICES: Final = frozenset(
 )
 _MOST_BYTES: Final = 200
 """File systems allow 255 bytes in a name; the rest is for suffixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was when it was looked at; another state says that it was written since."""
+
+    path: Path
+    size: int
+    written_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileState":
+        """Return the state of a file now; OSError where it is not there."""
+        found = path.stat()
+        return cls(path, found.st_size, found.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +133,15 @@ class Workspace:
             for name in self._names(role)
         )
         return tuple(mask for mask in masks if mask.path.is_file())
+
+    def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
+        """Return the model whose prediction of a case was written last, and that file."""
+        found = []
+        for name in self._names("prediction"):
+            with suppress(OSError):
+                path = self.predictions / name / f"{case_id}{MASK_SUFFIX}"
+                found.append((name, FileState.of(path)))
+        return max(found, key=lambda one: one[1].written_ns, default=None)
 
     def _mask(self, role: StoredRole, name: str, case_id: str) -> Path:
         who = "reader" if role == "refined" else "model"

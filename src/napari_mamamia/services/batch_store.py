@@ -44,7 +44,7 @@ class ResultStore(Generic[R]):
                 f"{path} holds the results of an earlier run: continue it with --resume, or "
                 "replace it with --overwrite"
             )
-        self._lines = CheckedLines(path, keep=existing is Existing.RESUME)
+        self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))
         self._key = work.key
         self._encode = _encoder(work.result_type)
         self._decode = _decoder(work.result_type)

@@ -34,6 +34,11 @@ class OpenDataSet:
         records = {case_key(record.case_id): record for record in rows}
         object.__setattr__(self, "_records", MappingProxyType(records))
 
+    @property
+    def place(self) -> tuple[Path, Path]:
+        """Root and workspace: two that agree in it are one data set, listed again."""
+        return self.data_set.root, self.workspace.root
+
     def record(self, case_id: str) -> CaseRecord | None:
         """Return the clinical row of a case in whatever letter case, None where there is none."""
         return self._records.get(case_key(case_id))

@@ -1,5 +1,6 @@
 """Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ class Existing(StrEnum):
 
     REFUSE = "refuse"
     RESUME = "resume"
+    ADD = "add"
     OVERWRITE = "overwrite"
 
 
@@ -34,6 +36,8 @@ def claim_folder(
     A new or empty folder is always taken. One that holds something is taken with OVERWRITE (files
     of the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
     command and parameters. What a run that was killed left half-written in it is removed first.
+    With ADD it is taken too, and stays the folder of the run that made it: the command refuses each
+    file that exists.
 
     Raises
     ------
@@ -53,11 +57,13 @@ def claim_folder(
     if not is_empty and existing is Existing.REFUSE:
         resumed = "" if command in _WITHOUT_RESUME else _RESUMING
         raise SaveConflictError(
-            f"{folder} is not empty: choose a new folder{resumed} or replace its files with "
-            "--overwrite"
+            f"{folder} is not empty{_told(folder)}: choose a new folder{resumed} or replace its "
+            "files with --overwrite"
         )
     if not is_empty and existing is Existing.RESUME:
         _require_same_run(folder, command, parameters)
+    if existing is Existing.ADD and (folder / RUN_FILE).exists():
+        return
     record = {
         "command": command,
         "parameters": dict(parameters),
@@ -65,6 +71,17 @@ def claim_folder(
         "started": now_utc(),
     }
     write_json(record, folder / RUN_FILE, overwrite=True)
+
+
+def _told(folder: Path) -> str:
+    """Return what made the files of a folder and when, in brackets; "" where nothing tells."""
+    try:
+        found = read_json(folder / RUN_FILE)
+        of = found["parameters"].get("model") or found["parameters"].get("name") or ""
+        began = datetime.fromisoformat(found["started"]).astimezone()
+        return f" ({found['command']}{' by ' if of else ''}{of}, {began:%Y-%m-%d %H:%M})"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 def _require_same_run(

@@ -122,7 +122,8 @@ def predict_data_set(
     a case, its failure names the models of `registry` (None: the user's own) that would fit.
 
     Without `case_ids`, all cases. With RESUME, cases are skipped whose mask is as it was written
-    and whose files, model and settings have not changed since. Where `place` is this process,
+    and whose files, model and settings have not changed since. With ADD, a case that has a mask by
+    then fails, and its mask stays. Where `place` is this process,
     `segmenter` does the work and progress shows its tiles; workers load the model themselves.
 
     Raises
@@ -139,7 +140,7 @@ def predict_data_set(
     wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
     settings = PredictSettings(choice_of(segmenter), out.absolute(), probability, registry)
     claim_folder(out, "predict", _parameters(opened, settings.choice), existing)
-    replace = existing is not Existing.REFUSE
+    replace = existing in (Existing.RESUME, Existing.OVERWRITE)
     cases = [_inputs(opened, files, replace) for files in wanted]
     kept: set[str] = set()
 

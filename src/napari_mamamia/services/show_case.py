@@ -18,7 +18,7 @@ from napari_mamamia.core.provenance import Provenance
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.sources import CaseFiles
-from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.io.workspace import FileState, Workspace
 from napari_mamamia.kinetics.maps import subtraction_job
 from napari_mamamia.scoring.case_score import score_label_maps
 from napari_mamamia.scoring.pair import foreground_volume_mm3
@@ -41,6 +41,7 @@ __all__ = [
     "labels_of",
     "looks_like_mask",
     "middle_voxel",
+    "newer_prediction",
     "open_masks",
     "reference_of",
     "score_shown",
@@ -82,7 +83,8 @@ class OpenMask:
     """One mask of the open case. `name` is the model's, the reader's, or "expert".
 
     `buffer` is uint8 ``(z, y, x)``, 0 and 1, writable. `values` lists the file's distinct labels.
-    `saved` is the version on disk of a reader's own mask.
+    `saved` is the version on disk of a reader's own mask, `file` the state of a prediction's file
+    before it was read.
     """
 
     role: str
@@ -92,6 +94,7 @@ class OpenMask:
     values: tuple[float, ...] = ()
     provenance: Provenance | None = None
     saved: SavedMask | None = None
+    file: FileState | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +146,23 @@ def open_masks(
         except MamamiaError as error:
             problems.append(f"the {role} mask is not shown: {error}")
     return CaseMasks(tuple(masks), tuple(problems))
+
+
+def newer_prediction(
+    case: Case, workspace: Workspace, shown: FileState | None
+) -> Job[OpenMask | None]:
+    """Return a job that reads the newest prediction if it is another file state than `shown`.
+
+    Raises
+    ------
+    MamamiaError
+        If it is damaged or lies on another grid.
+    """
+    yield Progress(0, 1, "Looking for a newer prediction")
+    newest = workspace.newest_prediction(case.case_id)
+    if newest is None or newest[1] == shown:
+        return None
+    return _open_mask("prediction", newest[0], newest[1].path, case, workspace)
 
 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
@@ -220,10 +240,9 @@ def _wanted(
 ) -> list[tuple[str, str, Path]]:
     wanted = [("reference", "expert", files.reference)] if files.reference else []
     stored = workspace.masks_of(files.case_id)
-    predictions = [mask for mask in stored if mask.role == "prediction"]
-    if predictions:
-        newest = max(predictions, key=lambda mask: mask.path.stat().st_mtime)
-        wanted.append(("prediction", newest.name, newest.path))
+    newest = workspace.newest_prediction(files.case_id)
+    if newest is not None:
+        wanted.append(("prediction", newest[0], newest[1].path))
     wanted += [
         ("refined", mask.name, mask.path)
         for mask in stored
@@ -233,11 +252,12 @@ def _wanted(
 
 
 def _open_mask(role: str, name: str, path: Path, case: Case, workspace: Workspace) -> OpenMask:
+    file = FileState.of(path) if role == "prediction" else None
     labels = load_mask(path, case)
     sidecar = sidecar_path(path)
     provenance = read_provenance(sidecar) if role != "reference" and sidecar.exists() else None
     saved = find_refined(workspace, name, case.case_id) if role == "refined" else None
-    return OpenMask(role, name, labels, uint8_mask(labels), labels.values, provenance, saved)
+    return OpenMask(role, name, labels, uint8_mask(labels), labels.values, provenance, saved, file)
 
 
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:

@@ -60,7 +60,7 @@ class Reviewing(QObject):
         session.case_changed.connect(self._follow_case)
         session.masks_changed.connect(self._ask)
         session.mask_edited.connect(self._ask)
-        self._case_id = session.case_id
+        self._case_key = session.case_key
 
     def turn_on(self, role: Role | None = None) -> None:
         """Show where a mask agrees with the reference, and go to the largest error.
@@ -112,8 +112,8 @@ class Reviewing(QObject):
             self.go_to_error((max(self._at, 0 if by < 0 else -1) + by) % len(self._shown.errors))
 
     def _follow_case(self) -> None:
-        if self._session.case_id != self._case_id:
-            self._case_id = self._session.case_id
+        if self._session.case_key != self._case_key:
+            self._case_key = self._session.case_key
             self._shown, self._at, self._jump = None, -1, True
             self._jobs.cancel("agreement")
             self.changed.emit("")

@@ -59,9 +59,7 @@ class BatchFlow(QObject):
         """Score what the page asks for; a run of ours that was cancelled goes on."""
         if self._stopped == wanted and wanted.existing is Existing.REFUSE:
             wanted = replace(wanted, existing=Existing.RESUME)
-        opened = self._session.opened
-        images = opened.data_set.cases if opened is not None else ()
-        run = BatchRun(wanted, self._services, self._run, images)
+        run = BatchRun(wanted, self._services, self._run, self._session.opened)
 
         def done(outcome: Outcome[BatchAnswer]) -> None:
             self._page.set_running(False)

@@ -12,6 +12,7 @@ from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.scoring.results import ModelComparison
 from napari_mamamia.services.case_table import CaseTable
 from napari_mamamia.services.cohort_page import cohort_heads, cohort_tables, comparison_page
+from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.score import Pairs, ScoreSummary
 from napari_mamamia.services.score_report import FIGURES, REPORT
 from napari_mamamia.services.score_settings import ScoreSettings
@@ -62,12 +63,16 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchAnswer:
-    """A run that finished: its models, how they compare, the report where there is one."""
+    """A run that finished: its models, how they compare, the report where there is one.
+
+    `opened` is the data set that was listed when it began: its cases are those of the tables.
+    """
 
     models: tuple[ModelAnswer, ...]
     comparison: ModelComparison | None
     folder: Path
     report: Path | None
+    opened: OpenDataSet | None = None
 
     @property
     def n_failures(self) -> int:
@@ -86,12 +91,12 @@ class BatchRun:
         wanted: BatchRequest,
         services: Services,
         before: "BatchRun | None" = None,
-        images: tuple[CaseFiles, ...] = (),
+        opened: OpenDataSet | None = None,
     ) -> None:
         self._wanted = wanted
         self._services = services
         self._before = before
-        self._images = images
+        self._opened = opened
         self._is_over = threading.Event()
         self.pace = RunPace(())
 
@@ -143,9 +148,8 @@ class BatchRun:
         for own, own_pairs in zip(found, pairs, strict=True):
             models.append((yield from self._prepared(own, own_pairs, comparison, found)))
         report = wanted.out / REPORT
-        return BatchAnswer(
-            tuple(models), comparison, wanted.out, report if report.is_file() else None
-        )
+        found_report = report if report.is_file() else None
+        return BatchAnswer(tuple(models), comparison, wanted.out, found_report, self._opened)
 
     def _prepared(
         self,
@@ -174,6 +178,5 @@ class BatchRun:
             yield Progress(1, 1, "Reading the figures")
         lines = cohort_lines(model)
         settings = self._wanted.settings
-        return ModelAnswer(
-            summary, pairs, cases, settings, lines, page, tuple(figures), self._images
-        )
+        images = () if self._opened is None else self._opened.data_set.cases
+        return ModelAnswer(summary, pairs, cases, settings, lines, page, tuple(figures), images)

@@ -39,7 +39,7 @@ class CasesFlow(QObject):
         page.workspace_chosen.connect(self._change_workspace)
         page.queue_changed.connect(lambda: session.set_queue(page.queue()))
         opening.listed.connect(self._show_rows)
-        session.case_changed.connect(lambda: page.set_current(session.case_id))
+        session.case_changed.connect(lambda: page.set_current(session.listed_id))
         session.row_changed.connect(page.set_row)
         self._show_recent()
 
@@ -49,7 +49,13 @@ class CasesFlow(QObject):
 
     def open_case(self, case_id: str) -> None:
         """Open a case after the present mask is saved."""
-        self._leave(lambda: self._opening.open_case(case_id))
+        opened = self._session.opened
+
+        def still_listed() -> None:
+            if opened is self._session.opened:
+                self._opening.open_case(case_id)
+
+        self._leave(still_listed)
 
     def open_neighbour(self, by: int) -> None:
         """Open the case `by` places on in the list as shown."""
@@ -79,6 +85,7 @@ class CasesFlow(QObject):
         summary = f"{len(rows)} case(s){troubled} · {opened.data_set.kind}"
         self._page.show_data_set(opened.data_set.root, summary, rows)
         self._page.show_workspace(opened.workspace.root)
+        self._page.set_current(self._session.listed_id)
         self._show_recent()
 
     def _show_recent(self) -> None:

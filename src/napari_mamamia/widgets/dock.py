@@ -35,6 +35,7 @@ from napari_mamamia.widgets.kinetics_parts import KineticsParts
 from napari_mamamia.widgets.layer_watch import LayerWatch
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.marks import Marks
+from napari_mamamia.widgets.mask_refresh import MaskRefresh
 from napari_mamamia.widgets.napari_adapter import (
     bare,
     focus_canvas,
@@ -191,7 +192,8 @@ class MamamiaDock(QWidget):
         self.protocols = Protocols(
             self.scene, self.editing, self.painting, self.services, self.notifier
         )
-        self._own(self.opening, self.editing, self.predicting, self.painting)
+        self.refresh = MaskRefresh(self.session, self.scene, *common)
+        self._own(self.opening, self.editing, self.predicting, self.refresh, self.painting)
         self._own(self.growing, self.measure, self.protocols)
         self._own(self.subtracting, self.scoring, self.prompts, self.reviewing)
 
@@ -332,6 +334,7 @@ class MamamiaDock(QWidget):
 
     def _connect(self) -> None:
         self.pages.turned.connect(self._follow_page)
+        self.pages.turned.connect(self.refresh.look)
         self.pages.tabs.tabBarClicked.connect(lambda _: self.header.drop_hint())
         self.keys_panel.closed.connect(self.pages.toggle_keys)
         pages = (self.predict_page, self.refine_page, self.score_page, self.export_page)
@@ -449,6 +452,8 @@ class MamamiaDock(QWidget):
 
         `viewer.close()` takes the layers away first, and then there is no window to keep.
         """
+        if event.type() == QEvent.Type.WindowActivate and watched is self.window():
+            self.refresh.look()
         closing = event.type() == QEvent.Type.Close and watched is self.window()
         if not closing or self.close_down() or self._warned_of_loss:
             return False

@@ -203,7 +203,7 @@ class Editing(QObject):
             saved=opened.saved,
         )
         self.mask.begin(live, tag_for(case, Role.REFINED))
-        self.saving.begin(opened)
+        self.saving.begin(opened, self._session.context)
         self._session.set_mask(mask)
         for note in opened.notes:
             self._notifier.warn(note)

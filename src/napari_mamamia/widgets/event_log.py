@@ -78,7 +78,9 @@ class EventLog(QObject):
         if opened is not None:
             ids = [case.case_id for case in opened.data_set.cases]
             roots = (str(opened.workspace.root), str(opened.data_set.root))
-            self._names = Names({name: f"case {k}" for k, name in enumerate(ids, start=1)}, roots)
+            before = self._names  # work on a data set of before may still go on
+            shown = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
+            self._names = Names({**before.shown, **shown}, (*roots, *before.roots))
             self.note("opened", f"data set of {len(ids)} case(s), {opened.data_set.kind}")
 
     def _on_case(self) -> None:

@@ -93,12 +93,13 @@ class ExportFlow(QObject):
         self._jobs.start("export labels", "Reading the labels", make_job, done, shown=False)
 
     def _save_then_export(self, wanted: ExportRequest) -> None:
-        self._editing.save_if_needed(lambda saved: self._export(wanted) if saved else None)
+        opened = self._session.opened  # whose masks the page names, whatever is listed later
+        if opened is not None:
+            self._editing.save_if_needed(
+                lambda saved: self._export(opened, wanted) if saved else None
+            )
 
-    def _export(self, wanted: ExportRequest) -> None:
-        opened = self._session.opened
-        if opened is None:
-            return
+    def _export(self, opened: OpenDataSet, wanted: ExportRequest) -> None:
         existing = Existing.OVERWRITE if wanted.replace else Existing.REFUSE
         settings = _settings(wanted)
 

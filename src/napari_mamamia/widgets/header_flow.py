@@ -35,12 +35,15 @@ class HeaderFlow(QObject):
         jobs.ended.connect(self._on_ended)
         notifier.said.connect(header.say)
         session.phases_changed.connect(self.show)
+        session.data_set_changed.connect(self.show)
         for changed in (session.case_changed, session.queue_changed, session.masks_changed):
             changed.connect(self.show)
 
     def show(self, _event: object = None) -> None:
         """Show where we are and which masks are visible."""
-        name = self._session.case_id
+        name, context = self._session.case_id, self._session.context
+        if context is not None and not self._session.listed_id:
+            name = f"{name} · {context.opened.data_set.name}"
         if self._session.registered is not None:
             name = f"{name} · registered"
         self._header.set_case(name, self._session.position)

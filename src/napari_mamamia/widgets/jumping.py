@@ -76,8 +76,7 @@ class Jumping(QObject):
         case, role = self._session.case, tag.role
 
         def found(outcome: Outcome[Voxel | None]) -> None:
-            same_case = self._session.case_id == (case.case_id if case else "")
-            if same_case and mask is self._session.mask(role):
+            if case is not None and self._session.shows(case) and mask is self._session.mask(role):
                 self._go(outcome, role)
 
         find = self._services.centre_of_largest_part

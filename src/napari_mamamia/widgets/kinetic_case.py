@@ -6,6 +6,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.services.case_context import CaseKey
 from napari_mamamia.widgets.kinetic_services import KineticServices
 from napari_mamamia.widgets.layers import MASK_ROLES, tag_of
 from napari_mamamia.widgets.scene import Scene
@@ -26,7 +27,7 @@ class KineticCase(QObject):
         self._scene = scene
         self._services = services
         self._case: Case | None = None
-        self._typed: dict[str, tuple[float, ...]] = {}
+        self._typed: dict[CaseKey, tuple[float, ...]] = {}
         session.case_changed.connect(self._follow)
         session.phases_changed.connect(self._switch)
 
@@ -41,10 +42,10 @@ class KineticCase(QObject):
         case = self._case
         if case is None:
             return ""
-        if case.case_id in self._typed:
+        if self._session.case_key in self._typed:
             return "typed in, for this session"
-        opened = self._session.opened
-        record = None if opened is None else opened.record(case.case_id)
+        context = self._session.context
+        record = None if context is None else context.record
         return self._services.times_source(case, self._session.files, record)
 
     def type_times(self, times_s: Sequence[float]) -> str:
@@ -57,9 +58,9 @@ class KineticCase(QObject):
                 self._services.with_times(case, times_s)
             except MamamiaError as error:
                 return str(error)
-            self._typed[case.case_id] = tuple(times_s)
+            self._typed[self._session.case_key] = tuple(times_s)
         else:
-            self._typed.pop(case.case_id, None)
+            self._typed.pop(self._session.case_key, None)
         self._take(case)
         self.changed.emit()
         return ""
@@ -95,5 +96,5 @@ class KineticCase(QObject):
             self.changed.emit()
 
     def _take(self, case: Case) -> None:
-        typed = self._typed.get(case.case_id)
+        typed = self._typed.get(self._session.case_key)
         self._case = self._services.with_times(case, typed) if typed else case

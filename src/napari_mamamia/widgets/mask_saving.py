@@ -9,6 +9,7 @@ from typing import Any, Final
 from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.services.case_context import CaseContext
 from napari_mamamia.services.edit_case import OpenEditing
 from napari_mamamia.services.refine import SavedMask
 from napari_mamamia.widgets.jobs import JobRunner
@@ -59,6 +60,7 @@ class MaskSaving(QObject):
         self._after_save: list[Callable[[bool], None]] = []
         self._track = SaveTrack()
         self.open: OpenEditing | None = None
+        self._context: CaseContext | None = None
         self.autosave = QTimer(self)
         self.autosave.setSingleShot(True)
         self.autosave.setInterval(_AUTOSAVE_AFTER_MS)
@@ -96,9 +98,9 @@ class MaskSaving(QObject):
 
     # ----------------------------------------------------------------- following
 
-    def begin(self, opened: OpenEditing) -> None:
-        """Save this mask from now on."""
-        self.open, self._said = opened, ""
+    def begin(self, opened: OpenEditing, context: CaseContext | None) -> None:
+        """Save this mask from now on; `context` says where its case belongs."""
+        self.open, self._context, self._said = opened, context, ""
         live = opened.session
         is_saved = opened.saved is not None and live.position == 0 and opened.recovered is None
         self._track.begin(live, is_saved=is_saved)
@@ -152,12 +154,12 @@ class MaskSaving(QObject):
         if not isinstance(made, Finished):
             self._not_saved(opened, made)
             return
-        mark = self._track.start_saving(opened.session)
+        mark, context = self._track.start_saving(opened.session), self._context
         self.state_changed.emit()
 
         def saved(outcome: Outcome[SavedMask]) -> None:
             if isinstance(outcome, Finished):
-                self._saved(opened, outcome.result, mark)
+                self._saved(opened, context, outcome.result, mark)
             else:
                 self._not_saved(opened, outcome)
 
@@ -190,22 +192,24 @@ class MaskSaving(QObject):
         mark = self._track.start_saving(opened.session)
         outcome = outcome_of(lambda: run_job(self._services.save_editing(opened)))
         if isinstance(outcome, Finished):
-            self._saved(opened, outcome.result, mark)
+            self._saved(opened, self._context, outcome.result, mark)
         else:
             self._not_saved(opened, outcome)
         return isinstance(outcome, Finished)
 
     # --------------------------------------------------------------------- inner
 
-    def _saved(self, opened: OpenEditing, saved: SavedMask, mark: Mark) -> None:
+    def _saved(
+        self, opened: OpenEditing, context: CaseContext | None, saved: SavedMask, mark: Mark
+    ) -> None:
         mask = self._session.mask(Role.REFINED)
         if self.open is opened and mask is not None:
             mask.saved, self._said = saved, ""
             self._track.saved(mark, opened.session)
             self.state_changed.emit()
-        if self._session.opened is not None and self._session.files is not None:
-            case_id = self._session.files.case_id
-            self._session.set_row(self._services.case_row(self._session.opened, case_id))
+        if context is not None:
+            row = self._services.case_row(context.opened, context.case_id)
+            self._session.set_row(context.opened, row)
         if self.is_dirty and self._after_save:
             self.save()
             return

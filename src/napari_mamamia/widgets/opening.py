@@ -9,12 +9,11 @@ from typing import Any, Final
 from qtpy.QtCore import QElapsedTimer, QObject, Signal
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.preferences import remember_recent, remember_workspace
 from napari_mamamia.io.sources import CaseFiles
-from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services.case_context import CaseContext
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.canvas import CanvasText
@@ -98,7 +97,7 @@ class Opening(QObject):
         """Keep this data set's masks in another folder from now on."""
         opened = self._session.opened
         if opened is not None:
-            self.open_data_set(opened.data_set.root, self._session.case_id or None, folder)
+            self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
 
     def _list(
         self, path: Path, workspace: Path | None
@@ -117,6 +116,7 @@ class Opening(QObject):
     def _show_list(
         self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None
     ) -> None:
+        self._jobs.cancel("open")  # of the data set that was listed before
         self._session.set_data_set(opened)
         self.listed.emit(rows)
         if opened.warnings:
@@ -134,12 +134,11 @@ class Opening(QObject):
         opened = self._session.opened
         if opened is None:
             return
-        files, record = opened.data_set.case(case_id), opened.record(case_id)
-        reader, workspace = self._session.reader, opened.workspace
+        context = CaseContext(opened, case_id, self._session.reader)
 
         def read(outcome: Outcome[CaseRead]) -> None:
             if isinstance(outcome, Finished):
-                self._show(outcome.result, files)
+                self._show(outcome.result, context)
                 return
             if isinstance(outcome, Failed):
                 self._notifier.fail(f"Opening {case_id}", outcome.error)
@@ -149,24 +148,23 @@ class Opening(QObject):
         self._jobs.start(
             "open",
             f"Opening {case_id}",
-            lambda: self._read(files, record, workspace, reader),
+            lambda: self._read(context),
             read,
         )
 
     def show_own_mask(self, then: Callable[[], None] | None = None) -> None:
         """Show the present reader's mask of the open case in place of another reader's."""
-        case, files, opened = self._session.case, self._session.files, self._session.opened
+        case, context = self._session.case, self._session.context
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
         done = then or _nothing
-        if case is None or files is None or opened is None:
+        if case is None or context is None:
             done()
             return
-        workspace, reader = opened.workspace, self._session.reader
 
         def read(outcome: Outcome[CaseMasks]) -> None:
             if isinstance(outcome, Finished):
-                self._show_own(case, outcome.result)
+                self._show_own(case, context, outcome.result)
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Reading your mask", outcome.error)
             if self._session.mask(Role.REFINED) is None:
@@ -175,13 +173,16 @@ class Opening(QObject):
         self._jobs.start(
             "masks",
             "Reading your mask",
-            lambda: self._services.open_masks(case, files, workspace, reader),
+            lambda: self._open_masks(case, context),
             read,
         )
 
-    def _show_own(self, case: Case, masks: CaseMasks) -> None:
+    def _open_masks(self, case: Case, context: CaseContext) -> Job[CaseMasks]:
+        return self._services.open_masks(case, context.files, context.workspace, context.reader)
+
+    def _show_own(self, case: Case, context: CaseContext, masks: CaseMasks) -> None:
         own = [mask for mask in masks.masks if mask.role == Role.REFINED]
-        if own and self._session.case_id == case.case_id:
+        if own and self._session.shows(case) and self._session.reader == context.reader:
             shown = _session_mask(own[0])
             self._scene.show_mask(tag_for(case, shown.role, shown.provenance), shown.buffer)
             self._session.set_mask(shown)
@@ -211,16 +212,10 @@ class Opening(QObject):
             self._scene.view.go_to(place, centre=False)
         self.case_shown.emit()
 
-    def _read(
-        self,
-        files: CaseFiles,
-        record: CaseRecord | None,
-        workspace: Workspace,
-        reader: str | None,
-    ) -> Job[CaseRead]:
-        case = yield from self._services.open_case(files, record)
-        masks = yield from self._services.open_masks(case, files, workspace, reader)
-        yield Progress(1, 1, f"Showing {files.case_id}")
+    def _read(self, context: CaseContext) -> Job[CaseRead]:
+        case = yield from self._services.open_case(context.files, context.record)
+        masks = yield from self._open_masks(case, context)
+        yield Progress(1, 1, f"Showing {context.case_id}")
         shown = next((phase.index for phase in case.phases if phase.loaded), 0)
         limits = self._services.display_range(case.signal[shown])
         place = self._place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
@@ -234,18 +229,23 @@ class Opening(QObject):
                     return place
         return None
 
-    def _show(self, read: CaseRead, files: CaseFiles) -> None:
+    def _show(self, read: CaseRead, context: CaseContext) -> None:
         masks = [_session_mask(mask) for mask in read.masks.masks]
-        self._put_on_screen(read.case, files, masks, read.limits, read.place)
+        is_same_reader = self._session.reader == context.reader
+        if not is_same_reader:
+            masks = [mask for mask in masks if mask.role is not Role.REFINED]
+        self._put_on_screen(read.case, context, masks, read.limits, read.place)
+        if not is_same_reader:
+            self.show_own_mask()
         for problem in (*read.masks.problems, *read.case.warnings):
             self._notifier.warn(problem)
         if not read.case.is_loaded:
-            self._fill(read.case, files)
+            self._fill(read.case, context.files)
 
     def _put_on_screen(
         self,
         case: Case,
-        files: CaseFiles | None,
+        context: CaseContext,
         masks: list[SessionMask],
         limits: tuple[float, float],
         place: tuple[int, int, int] | None,
@@ -254,7 +254,7 @@ class Opening(QObject):
         self._scene.keep_masks({mask.role for mask in masks})
         for mask in masks:
             self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
-        self._session.set_case(case, files, masks)
+        self._session.set_case(case, context, masks)
         self._scene.go_to_phase(next((p.index for p in case.phases if p.loaded), 0))
         z, y, x = case.grid.shape
         self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False)
@@ -273,7 +273,7 @@ class Opening(QObject):
         self._since_redraw.start()
 
         def filled(outcome: Outcome[Case]) -> None:
-            if self._session.case is None or self._session.case.signal is not case.signal:
+            if not self._session.shows(case):
                 return
             if isinstance(outcome, Finished):
                 self._finish_filling(outcome.result, case)
@@ -314,6 +314,7 @@ def _session_mask(mask: OpenMask) -> SessionMask:
         mask.values,
         mask.provenance,
         mask.provenance.started_from if mask.provenance else "",
+        mask.file,
         mask.saved,
     )
 

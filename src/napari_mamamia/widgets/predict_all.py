@@ -69,7 +69,7 @@ class PredictAll(QObject):
                 summary, rows = outcome.result
                 self._page.show_result(_said(summary), (), 0)
                 for row in rows:
-                    self._session.set_row(row)
+                    self._session.set_row(opened, row)
             elif isinstance(outcome, Failed):
                 self._page.show_result(f"failed: {outcome.error}", (), 0)
                 self._notifier.fail("Predicting the data set", outcome.error)
@@ -91,7 +91,7 @@ class PredictAll(QObject):
         if not waiting:
             return PredictSummary((), tuple(sorted(there)), ()), ()
         summary = yield from self._services.predict_data_set(
-            opened, segmenter, out, waiting, Existing.OVERWRITE
+            opened, segmenter, out, waiting, Existing.ADD
         )
         made = {saved.case_id for saved in summary.saved}
         rows = [self._services.case_row(opened, case_id) for case_id in waiting if case_id in made]

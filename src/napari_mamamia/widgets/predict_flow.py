@@ -1,6 +1,7 @@
 """Page Predict at work: model card, inputs, start, stop, prompts, candidates, doubtful places."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from qtpy.QtCore import QObject
@@ -8,17 +9,20 @@ from qtpy.QtCore import QObject
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.segmentation.segmenter import Prompt
+from napari_mamamia.services.case_context import CaseKey
 from napari_mamamia.services.doubt import Doubt, DoubtfulPlace
+from napari_mamamia.services.keep_prediction import KeptPrediction
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.predict_all import PredictAll
 from napari_mamamia.widgets.predict_card import ModelCard
 from napari_mamamia.widgets.predict_estimate import PredictEstimate
 from napari_mamamia.widgets.predict_failure import PredictFailure
+from napari_mamamia.widgets.predict_help import Remedy
 from napari_mamamia.widgets.predict_models import PredictModels
 from napari_mamamia.widgets.predict_page import PredictPage
 from napari_mamamia.widgets.predict_pictures import PredictPictures
-from napari_mamamia.widgets.predicting import Answer, Predicting
+from napari_mamamia.widgets.predicting import Answer, Keeping, OlderFound, Predicting
 from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.recipe_flow import RecipeFlow
 from napari_mamamia.widgets.scene import Scene
@@ -53,7 +57,7 @@ class PredictFlow(QObject):
         self._prompts = prompts
         self._services = services
         self._places: Sequence[DoubtfulPlace] = ()
-        self._shown_case = ""
+        self._shown_case: CaseKey = (None, "")
         self.models = PredictModels(page, jobs, services, notifier)
         self.estimate = PredictEstimate(
             jobs, services, lambda: session.case, lambda: self.models.planned()
@@ -96,6 +100,7 @@ class PredictFlow(QObject):
         prompts.given.connect(self.start)
         predicting.running_changed.connect(lambda on: page.set_running(on))
         predicting.answered.connect(self._show_answer)
+        predicting.older_found.connect(self._ask_of_older)
         predicting.ended.connect(lambda text: page.show_result(text, (), 0))
         predicting.failed.connect(self.failure.tell)
         predicting.doubt_found.connect(self._show_places)
@@ -125,8 +130,8 @@ class PredictFlow(QObject):
         self._page.show_model(self._card(case))
         problem = self._problem(case)
         self._page.show_problem(problem)
-        if case.case_id != self._shown_case:
-            self._shown_case = case.case_id
+        if self._session.case_key != self._shown_case:
+            self._shown_case = self._session.case_key
             self._prompts.set_mode("")
             self._page.show_result("", (), 0)
             self._show_places(None)
@@ -199,6 +204,31 @@ class PredictFlow(QObject):
         self._show_places(answer.doubt)
         if self.models.is_trained:
             self.estimate.look_again()
+
+        if answer.older is not None:
+            keep = partial(self._predicting.keep, answer)
+            self._ask(answer.older, keep, "The new one is shown, but not saved.")
+
+    def _ask_of_older(self, found: OlderFound) -> None:
+        run = partial(self._predicting.start, found.segmenter, found.prompt)
+        self._page.result.setText("")
+        self._ask(found.older, run, "Nothing was run yet.")
+
+    def _ask(self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str) -> None:
+        """Ask what becomes of a prediction that exists; it stays as long as nothing is said."""
+        remedies = (
+            Remedy(
+                "Replace it",
+                "The new prediction takes the place of the one that is there",
+                lambda: go_on(Keeping(older)),
+            ),
+            Remedy(
+                "Keep both",
+                "The one that is there stays; the new one gets the model's name with a number",
+                lambda: go_on(Keeping(beside=True)),
+            ),
+        )
+        self._page.help.show_remedies(remedies, f"There is {older} already. {said}")
 
     def _show_places(self, doubt: Doubt | None) -> None:
         self._places = doubt.places if doubt else ()

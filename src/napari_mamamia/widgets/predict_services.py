@@ -17,6 +17,11 @@ from napari_mamamia.services.input_pictures import (
     model_channels,
     shared_channels,
 )
+from napari_mamamia.services.keep_prediction import (
+    KeptPrediction,
+    keep_prediction,
+    kept_prediction,
+)
 from napari_mamamia.services.model_choice import fused
 from napari_mamamia.services.model_recipes import (
     RecipeSetting,
@@ -44,5 +49,7 @@ class PredictServices:
     other_models: Callable[..., tuple[Offer, ...]] = other_models
     isolation_reason: Callable[[], str] = isolation_reason
     convert: Callable[..., Job[Converted]] = convert_in_isolation
+    kept: Callable[..., KeptPrediction | None] = kept_prediction
+    keep: Callable[..., Job[KeptPrediction]] = keep_prediction
     doubt_kinds: Callable[..., tuple[DoubtKind, ...]] = doubt_kinds
     doubt_of: Callable[..., Job[Doubt]] = doubt_of

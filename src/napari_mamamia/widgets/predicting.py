@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job
-from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.segmenter import Candidate, Prediction, Prompt, Segmenter
+from napari_mamamia.services.case_context import CaseContext
 from napari_mamamia.services.doubt import Doubt, DoubtKind
+from napari_mamamia.services.keep_prediction import KeptPrediction
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.layers import Role, tag_for
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome, Stopped
@@ -20,23 +21,45 @@ from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session, SessionMask
 
-__all__ = ["Answer", "Predicting"]
+__all__ = ["Answer", "Keeping", "OlderFound", "Predicting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What becomes of a prediction that exists: it may go, or the new one is kept `beside` it."""
+
+    replaces: KeptPrediction | None = None
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OlderFound:
+    """A run that waits for word on the prediction that exists."""
+
+    older: KeptPrediction
+    segmenter: Segmenter
+    prompt: Prompt | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """A prediction, its mask for the screen, where to look, and why it is not saved, if so.
 
-    `doubt` is its map of doubt, None where the model gave no probability; `doubt_kinds` are those
-    that can be shown.
+    `case` and `context` are those that the work began with: the window may show others by now.
+    `kept` is its file in the workspace, None where it is not saved; `older` then is the one that
+    lies in its place, if that is why. `doubt` is its map of doubt, None where the model gave no
+    probability; `doubt_kinds` are those that can be shown.
     """
 
-    case_id: str
+    case: Case
+    context: CaseContext | None
     prediction: Prediction
     chosen: int
     buffer: NDArray[np.uint8]
     place: tuple[int, int, int] | None
     not_saved: str = ""
+    kept: KeptPrediction | None = None
+    older: KeptPrediction | None = None
     doubt: Doubt | None = None
     doubt_kinds: tuple[DoubtKind, ...] = ()
 
@@ -51,11 +74,15 @@ _SHOWN: Final = {
 class Predicting(QObject):
     """`answered` carries an `Answer`; `running_changed` whether a prediction runs.
 
+    `older_found` carries an `OlderFound`, in place of an answer: nothing runs until it is said what
+    becomes of the prediction that exists.
+
     `ended` says what became of one without an answer, `failed` then carries its error, and
     `doubt_found` the `Doubt` of another kind that was asked for.
     """
 
     answered = Signal(object)
+    older_found = Signal(object)
     ended = Signal(str)
     failed = Signal(object)
     doubt_found = Signal(object)
@@ -77,16 +104,21 @@ class Predicting(QObject):
         self._notifier = notifier
         self._answer: Answer | None = None
 
-    def start(self, segmenter: Segmenter, prompt: Prompt | None = None) -> None:
-        """Predict the open case; an older prediction that still runs is stopped."""
-        case, workspace = self._session.case, self._session.workspace
+    def start(
+        self, segmenter: Segmenter, prompt: Prompt | None = None, keeping: Keeping | None = None
+    ) -> None:
+        """Predict the open case; an older prediction that still runs is stopped.
+
+        Without `keeping`, a prediction of this model that exists is told of first.
+        """
+        case, context = self._session.case, self._session.context
         if case is None:
             return
 
-        def done(outcome: Outcome[Answer]) -> None:
+        def done(outcome: Outcome[Answer | KeptPrediction]) -> None:
             self.running_changed.emit(False)
             if isinstance(outcome, Finished):
-                self._show(outcome.result)
+                self._take_answer(outcome.result, case, segmenter, prompt)
             elif isinstance(outcome, Failed):
                 self.ended.emit(f"failed: {outcome.error}")
                 self._notifier.fail(f"Predicting {case.case_id}", outcome.error)
@@ -97,45 +129,38 @@ class Predicting(QObject):
         self._jobs.start(
             "predict",
             f"Predicting {case.case_id}",
-            lambda: self._work(case, workspace, segmenter, prompt),
+            lambda: self._work(case, context, segmenter, prompt, keeping),
             done,
         )
         self.running_changed.emit(True)
+
+    def keep(self, answer: Answer, keeping: Keeping) -> None:
+        """Save an answer that was not saved, because another prediction lies in its place."""
+        self._finish_again(answer, answer.prediction, answer.chosen, keeping, "Saving")
 
     def cancel(self) -> None:
         """Stop the prediction that runs."""
         self._jobs.cancel("predict")
 
     def choose(self, candidate: Candidate) -> None:
-        """Make another candidate the prediction, and go there."""
-        answer, case = self._answer, self._session.case
-        if answer is None or case is None or answer.case_id != case.case_id:
-            return
-        workspace = self._session.workspace
-
-        def done(outcome: Outcome[Answer]) -> None:
-            if isinstance(outcome, Finished):
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(f"Showing candidate {candidate.rank}", outcome.error)
-
-        self._jobs.start(
-            "predict",
-            f"Candidate {candidate.rank}",
-            lambda: self._take(case, workspace, answer.prediction, candidate),
-            done,
-            shown=False,
-        )
+        """Make another candidate the prediction, and go there; its own file is written anew."""
+        answer = self._answer
+        if answer is not None and self._session.shows(answer.case):
+            chosen = self._services.choose_candidate(answer.prediction, candidate)
+            title = f"Candidate {candidate.rank}"
+            self._finish_again(answer, chosen, candidate.rank, Keeping(answer.kept), title)
 
     def look_for_doubt(self, kind: DoubtKind) -> None:
         """Show the doubt of the prediction on screen by another measure."""
-        answer, case = self._answer, self._session.case
-        if answer is None or case is None or answer.case_id != case.case_id:
+        answer = self._answer
+        if answer is None or not self._session.shows(answer.case):
             return
 
         def done(outcome: Outcome[Doubt]) -> None:
+            if not self._session.shows(answer.case):
+                return
             if isinstance(outcome, Finished):
-                self._show_doubt(case, answer.prediction, outcome.result)
+                self._show_doubt(answer.case, answer.prediction, outcome.result)
                 self.doubt_found.emit(outcome.result)
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Looking for doubtful places", outcome.error)
@@ -150,55 +175,107 @@ class Predicting(QObject):
     # -------------------------------------------------------- in the worker thread
 
     def _work(
-        self, case: Case, workspace: Workspace | None, segmenter: Segmenter, prompt: Prompt | None
-    ) -> Job[Answer]:
+        self,
+        case: Case,
+        context: CaseContext | None,
+        segmenter: Segmenter,
+        prompt: Prompt | None,
+        keeping: Keeping | None,
+    ) -> Job[Answer | KeptPrediction]:
+        if context is not None and keeping is None:
+            yield Progress(0, 1, "Looking for an earlier prediction")
+            kept = self._services.predict.kept
+            older = kept(context.workspace, segmenter.name, context.case_id)
+            if older is not None:
+                return older
         prediction = yield from self._services.predict_case(case, segmenter, prompt)
-        return (yield from self._finish(case, workspace, prediction, chosen=1))
-
-    def _take(
-        self, case: Case, workspace: Workspace | None, made: Prediction, candidate: Candidate
-    ) -> Job[Answer]:
-        prediction = self._services.choose_candidate(made, candidate)
-        return (yield from self._finish(case, workspace, prediction, candidate.rank))
+        return (yield from self._finish(case, context, prediction, 1, keeping or Keeping()))
 
     def _finish(
-        self, case: Case, workspace: Workspace | None, prediction: Prediction, chosen: int
+        self,
+        case: Case,
+        context: CaseContext | None,
+        prediction: Prediction,
+        chosen: int,
+        keeping: Keeping,
     ) -> Job[Answer]:
-        not_saved = ""
-        if workspace is not None:
+        calls, not_saved, kept, older = self._services.predict, "", None, None
+        if context is not None:
             try:
-                name = prediction.mask.provenance.name if prediction.mask.provenance else ""
-                target = workspace.prediction(name, case.case_id)
-                yield from self._services.save_prediction(prediction, case, target, overwrite=True)
+                kept = yield from calls.keep(
+                    prediction, case, context.workspace, keeping.replaces, beside=keeping.beside
+                )
+            except SaveConflictError as error:
+                not_saved, name = str(error), _made_by(prediction)
+                older = calls.kept(context.workspace, name, context.case_id)
             except MamamiaError as error:
                 not_saved = str(error)
         buffer = prediction.mask.array.astype(np.uint8)
         place = self._services.centre_of_largest_part(buffer, case.grid)
-        kinds = self._services.predict.doubt_kinds(prediction)
+        kinds = calls.doubt_kinds(prediction)
         doubt = None
         if kinds:
-            doubt = yield from self._services.predict.doubt_of(prediction, kinds[0])
-        return Answer(case.case_id, prediction, chosen, buffer, place, not_saved, doubt, kinds)
+            doubt = yield from calls.doubt_of(prediction, kinds[0])
+        return Answer(
+            case, context, prediction, chosen, buffer, place, not_saved, kept, older, doubt, kinds
+        )
 
     # ----------------------------------------------------------- in the GUI thread
 
+    def _finish_again(
+        self, answer: Answer, prediction: Prediction, chosen: int, keeping: Keeping, title: str
+    ) -> None:
+        """Save and show what was made of an answer."""
+
+        def done(outcome: Outcome[Answer]) -> None:
+            if isinstance(outcome, Finished):
+                self._show(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail(title, outcome.error)
+
+        self._jobs.start(
+            "predict",
+            title,
+            lambda: self._finish(answer.case, answer.context, prediction, chosen, keeping),
+            done,
+            shown=False,
+        )
+
+    def _take_answer(
+        self,
+        found: Answer | KeptPrediction,
+        case: Case,
+        segmenter: Segmenter,
+        prompt: Prompt | None,
+    ) -> None:
+        if isinstance(found, Answer):
+            self._show(found)
+        elif self._session.shows(case):
+            self.older_found.emit(OlderFound(found, segmenter, prompt))
+
     def _show(self, answer: Answer) -> None:
-        case = self._session.case
-        if case is None or case.case_id != answer.case_id:
+        """Show an answer if its case is still open; tell of it in any case."""
+        if answer.not_saved:
+            self._notifier.warn_loudly(f"The prediction is not saved: {answer.not_saved}")
+        elif answer.context is not None:
+            opened = answer.context.opened
+            self._session.set_row(opened, self._services.case_row(opened, answer.case.case_id))
+        if not self._session.shows(answer.case):
+            if answer.context is not None:
+                where = answer.context.opened.data_set.name
+                self._notifier.hint(f"Predicted {answer.case.case_id} of {where}, open before.")
             return
         self._answer = answer
         made = answer.prediction.mask.provenance
-        self._scene.show_mask(tag_for(case, Role.PREDICTION, made), answer.buffer)
+        self._scene.show_mask(tag_for(answer.case, Role.PREDICTION, made), answer.buffer)
+        name = answer.kept.name if answer.kept else _made_by(answer.prediction)
+        file = answer.kept.file if answer.kept else None
         self._session.set_mask(
-            SessionMask(Role.PREDICTION, made.name if made else "", answer.buffer, provenance=made)
+            SessionMask(Role.PREDICTION, name, answer.buffer, provenance=made, file=file)
         )
-        self._show_doubt(case, answer.prediction, answer.doubt)
+        self._show_doubt(answer.case, answer.prediction, answer.doubt)
         if answer.place is not None:
             self._scene.view.go_to(answer.place, centre=False)
-        if answer.not_saved:
-            self._notifier.warn_loudly(f"The prediction is shown but not saved: {answer.not_saved}")
-        elif self._session.opened is not None and self._session.files is not None:
-            self._session.set_row(self._services.case_row(self._session.opened, case.case_id))
         self.answered.emit(answer)
 
     def _show_doubt(self, case: Case, prediction: Prediction, doubt: Doubt | None) -> None:
@@ -207,3 +284,8 @@ class Predicting(QObject):
             return
         tag = tag_for(case, Role.DOUBT, prediction.mask.provenance)
         self._scene.overlays.show_doubt(tag, doubt.amount, *_SHOWN[doubt.kind])
+
+
+def _made_by(prediction: Prediction) -> str:
+    made = prediction.mask.provenance
+    return made.name if made else ""

@@ -55,7 +55,7 @@ class ResultsFlow(QObject):
         batch.finished.connect(self._show)
         panel.fold_wanted.connect(bottom.fold)
         panel.cases.model_chosen.connect(self._turn_to)
-        panel.cases.tag_wanted.connect(tagging.tag)
+        panel.cases.tag_wanted.connect(self._tag)
         tagging.changed.connect(self._add_tags)
 
     def open_case(self, case_id: str) -> None:
@@ -84,7 +84,7 @@ class ResultsFlow(QObject):
         self._panel.cases.show_table(self._tables[at], model.title)
         self._panel.cohort.show_page(model.page, has_report=self._answer.report is not None)
         self._panel.cohort.show_figures(model.figures)
-        self._review.show_model(model)
+        self._review.show_model(model, self._answer.opened)
         self._add_tags()
         if model.images and at not in self._looked_at:
             self._look_for_contrast(at, model)
@@ -114,7 +114,8 @@ class ResultsFlow(QObject):
         """Put the tags as they are now into the table on screen."""
         if self._answer is None:
             return
-        answer, at, table, tags = self._answer, self._at, self._tables[self._at], self._tagging.tags
+        answer, at, table = self._answer, self._at, self._tables[self._at]
+        tags = self._tagging.all_of(answer.opened)
         if not tags and table.facet("tag") is None:
             return
 
@@ -129,6 +130,11 @@ class ResultsFlow(QObject):
             done,
             shown=False,
         )
+
+    def _tag(self, case_id: str, tag: str, on: bool) -> None:
+        """Tag a case in the data set that was scored."""
+        opened = None if self._answer is None else self._answer.opened
+        self._tagging.tag(case_id, tag, on, opened)
 
     def _put(self, at: int, table: CaseTable) -> None:
         """Keep the newest state of a table, and show it if it is on screen."""

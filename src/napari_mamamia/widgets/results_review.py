@@ -6,6 +6,7 @@ from types import MappingProxyType
 from qtpy.QtCore import QObject
 
 from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.show_case import CaseMasks, Counting
 from napari_mamamia.widgets.agreement import Reviewing
 from napari_mamamia.widgets.batch_run import ModelAnswer
@@ -52,6 +53,7 @@ class ResultsReview(QObject):
         self._services = services
         self._notifier = notifier
         self._model: ModelAnswer | None = None
+        self._opened: OpenDataSet | None = None
         self._own_ids: Mapping[str, str] = MappingProxyType({})
         self._files: Mapping[str, str] = MappingProxyType({})
         self._is_review = False
@@ -60,29 +62,40 @@ class ResultsReview(QObject):
         opening.case_shown.connect(self._follow)
         reviewing.switched.connect(self._on_switched)
         session.data_set_changed.connect(self._forget_ids)
-        session.case_changed.connect(lambda: table.set_current(session.case_id))
+        session.case_changed.connect(lambda: table.set_current(self._scored_id()))
 
-    def show_model(self, model: ModelAnswer) -> None:
-        """Take the model whose cases the table shows."""
-        self._model = model
+    def show_model(self, model: ModelAnswer, opened: OpenDataSet | None) -> None:
+        """Take the model whose cases the table shows, and the data set that they are of."""
+        self._model, self._opened, self._own_ids = model, opened, {}
         self._files = {}
         if self._is_review:
             self._follow()
 
     def open_case(self, case_id: str) -> None:
         """Open a case of the table, its errors in colour, at the largest one."""
+        if self._opened is not None and not self._session.lists(self._opened):
+            name = self._opened.data_set.name
+            self._notifier.warn(f"{case_id} was scored in the data set {name}: open that first.")
+            return
         own = self._known().get(case_key(case_id))
         if own is None:
             self._notifier.warn(f"{case_id} is not in the open data set: open its folder first.")
             return
         self._is_review = True
         self._set_queue()
-        if own == self._session.case_id:
+        if own == self._session.listed_id:
             self._follow()
         else:
             self._cases.open_case(own)
 
     # -------------------------------------------------------------------- inner
+
+    def _scored_id(self) -> str:
+        """Return the id of the open case if it is of the data set that was scored, else ""."""
+        context, scored = self._session.context, self._opened
+        if scored is not None and (context is None or context.opened.place != scored.place):
+            return ""
+        return self._session.case_id
 
     def _forget_ids(self) -> None:
         self._own_ids, self._is_review = {}, False
@@ -108,7 +121,7 @@ class ResultsReview(QObject):
     def _follow(self) -> None:
         """Show the masks that were scored of the case that was opened."""
         case, model = self._session.case, self._model
-        if not self._is_review or case is None or model is None:
+        if not self._is_review or case is None or model is None or not self._scored_id():
             return
         if not self._files:
             self._files = dict(
@@ -121,7 +134,7 @@ class ResultsReview(QObject):
         counting = Counting(model.settings.profile, model.settings.label)
 
         def read(outcome: Outcome[CaseMasks]) -> None:
-            if isinstance(outcome, Finished) and self._session.case_id == case.case_id:
+            if isinstance(outcome, Finished) and self._session.shows(case):
                 self._show(outcome.result, counting)
             elif isinstance(outcome, Failed):
                 self._notifier.fail(f"Opening {case.case_id} for review", outcome.error)

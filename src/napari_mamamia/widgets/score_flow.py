@@ -2,6 +2,7 @@
 
 from qtpy.QtCore import QObject
 
+from napari_mamamia.services.case_context import CaseKey
 from napari_mamamia.services.show_case import Counting, ShownScores
 from napari_mamamia.widgets.agreement import Reviewing
 from napari_mamamia.widgets.layers import Role
@@ -36,20 +37,20 @@ class ScoreFlow(QObject):
         self._tagging = tagging
         page.label_chosen.connect(self._choose_label)
         page.error_chosen.connect(reviewing.go_to_error)
-        page.tag_wanted.connect(lambda tag, on: tagging.tag(session.case_id, tag, on))
+        page.tag_wanted.connect(self._tag)
         reviewing.listed.connect(page.errors.show_errors)
         reviewing.stepped.connect(page.errors.set_current)
         tagging.changed.connect(self._show_tags)
         scoring.scored.connect(self._show)
         session.case_changed.connect(self._show_case)
-        self._labels_of = ""
+        self._labels_of: CaseKey = (None, "")
         self._show_case()
 
     def _show_case(self) -> None:
         self._page.need("" if self._session.case else "Open a case first.")
         self._show_tags()
-        if self._session.case_id != self._labels_of:
-            self._labels_of = self._session.case_id
+        if self._session.case_key != self._labels_of:
+            self._labels_of = self._session.case_key
             reference = self._session.mask(Role.REFERENCE)
             self._page.show_labels(reference.values if reference else ())
             self._page.show_scores(None, "")
@@ -64,7 +65,8 @@ class ScoreFlow(QObject):
 
     def _show_tags(self) -> None:
         """Show whose tags the open case has."""
-        tags = self._tagging.of(self._session.case_id)
+        context = self._session.context
+        tags = () if context is None else self._tagging.of(context.case_id, context.opened)
         whose: dict[str, list[str]] = {}
         for tag in tags:
             whose.setdefault(tag.reader, []).append(tag.tag)
@@ -74,6 +76,11 @@ class ScoreFlow(QObject):
             if reader != self._session.reader
         ]
         self._page.tags.show_tags([tag.tag for tag in tags], "; ".join(others))
+
+    def _tag(self, tag: str, on: bool) -> None:
+        context = self._session.context
+        opened = None if context is None else context.opened
+        self._tagging.tag(self._session.case_id, tag, on, opened)
 
     def _choose_label(self, value: float | None) -> None:
         reference = self._session.mask(Role.REFERENCE)

@@ -51,12 +51,7 @@ from napari_mamamia.services.grow_mask import grow_from_labels
 from napari_mamamia.services.mask_work import use_mask_tool
 from napari_mamamia.services.model_choice import planned
 from napari_mamamia.services.open_case import load_remaining, open_case
-from napari_mamamia.services.predict import (
-    SavedPrediction,
-    predict_case,
-    save_prediction,
-    segmenters,
-)
+from napari_mamamia.services.predict import predict_case, segmenters
 from napari_mamamia.services.predict_cases import PredictSummary, predict_data_set
 from napari_mamamia.services.refine import SavedMask
 from napari_mamamia.services.refine_numbers import MaskNumbers, measure_mask
@@ -67,10 +62,12 @@ from napari_mamamia.services.score_models import ModelsSummary, score_models
 from napari_mamamia.services.show_case import (
     CaseMasks,
     Difference,
+    OpenMask,
     ShownScores,
     centre_of_largest_part,
     choose_candidate,
     display_range,
+    newer_prediction,
     open_masks,
     score_shown,
     subtract_phases,
@@ -101,6 +98,7 @@ class Services:
     open_masks: Callable[..., Job[CaseMasks]] = open_masks
     display_range: Callable[..., tuple[float, float]] = display_range
     centre_of_largest_part: Callable[..., tuple[int, int, int] | None] = centre_of_largest_part
+    newer_prediction: Callable[..., Job[OpenMask | None]] = newer_prediction
     uint8_mask: Callable[..., Any] = uint8_mask
     subtract_phases: Callable[..., Job[Difference]] = subtract_phases
     project_case: Callable[..., Job[Projection]] = project_case
@@ -118,7 +116,6 @@ class Services:
     facts_of: Callable[..., ModelFacts] = facts_of
     phases_of: Callable[..., int] = phases_of
     estimate_case: Callable[..., Job[Estimate]] = estimate_case
-    save_prediction: Callable[..., Job[SavedPrediction]] = save_prediction
     is_begun: Callable[..., bool] = is_begun
     open_editing: Callable[..., Job[OpenEditing]] = open_editing
     save_editing: Callable[[OpenEditing], Job[SavedMask]] = save_editing

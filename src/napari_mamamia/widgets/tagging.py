@@ -1,12 +1,15 @@
 """A person's own tags of the cases: read with the data set, written at each click."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.service_record import Services
@@ -18,7 +21,7 @@ _LANE: Final = "tags"
 
 
 class Tagging(QObject):
-    """Keeps the tags of the open data set; `changed` says that they are others now.
+    """Keeps the tags of each data set that was listed; `changed` says that they are others now.
 
     `with_reader` is asked to call back once a reader is known: a tag has somebody who set it.
     """
@@ -39,41 +42,45 @@ class Tagging(QObject):
         self._services = services
         self._notifier = notifier
         self._with_reader = with_reader
-        self.tags: tuple[CaseTag, ...] = ()
+        self._tags: dict[tuple[Path, Path], tuple[CaseTag, ...]] = {}
         session.data_set_changed.connect(self.read)
 
-    def of(self, case_id: str) -> tuple[CaseTag, ...]:
-        """Return the tags of a case, whoever set them."""
-        key = case_key(case_id)
-        return tuple(tag for tag in self.tags if case_key(tag.case_id) == key)
+    def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
+        """Return the tags of a data set, whoever set them; they are those read last."""
+        return () if opened is None else self._tags.get(opened.place, ())
 
-    def tag(self, case_id: str, tag: str, on: bool) -> None:
-        """Add a tag of the present reader to a case, or remove it."""
-        self._with_reader(lambda: self._write(case_id, tag, on))
+    def of(self, case_id: str, opened: OpenDataSet) -> tuple[CaseTag, ...]:
+        """Return the tags of a case of a data set, whoever set them."""
+        key = case_key(case_id)
+        return tuple(tag for tag in self.all_of(opened) if case_key(tag.case_id) == key)
+
+    def tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet | None) -> None:
+        """Add a tag of the present reader to a case of a data set, or remove it."""
+        if opened is None:
+            self._notifier.hint("Tags need an open data set: open its folder first.")
+            self.changed.emit()
+            return
+        self._with_reader(lambda: self._write(case_id, tag, on, opened))
 
     def read(self) -> None:
         """Read the tags of the open data set."""
         opened = self._session.opened
         if opened is None:
             return
-        workspace = opened.workspace
         self._jobs.start(
             _LANE,
             "Reading the tags",
-            lambda: job_of(self._services.read_tags, workspace),
-            self._take,
+            lambda: job_of(self._services.read_tags, opened.workspace),
+            partial(self._take, opened),
             shown=False,
         )
 
     # -------------------------------------------------------------------- inner
 
-    def _write(self, case_id: str, tag: str, on: bool) -> None:
-        opened, reader = self._session.opened, self._session.reader
-        if opened is None or reader is None:
-            self._notifier.hint("Tags need an open data set: open its folder first.")
-            self.changed.emit()
-            return
-        others = [one.reader for one in self.of(case_id) if one.tag.casefold() == tag.casefold()]
+    def _write(self, case_id: str, tag: str, on: bool, opened: OpenDataSet) -> None:
+        reader = self._session.reader
+        same = [one for one in self.of(case_id, opened) if one.tag.casefold() == tag.casefold()]
+        others = [one.reader for one in same]
         if not on and reader not in others and others:
             self._notifier.hint(f"The tag {tag} was set by {', '.join(others)}, who can remove it.")
             self.changed.emit()
@@ -85,12 +92,13 @@ class Tagging(QObject):
             return tuple(self._services.read_tags(workspace))
 
         # a lane of its own for each tag: a second click must not stop the first from being written
-        lane = f"{_LANE} {case_id} {tag}"
-        self._jobs.start(lane, "Saving the tag", lambda: job_of(work), self._take, shown=False)
+        lane = f"{_LANE} {opened.place} {case_id} {tag}"
+        done = partial(self._take, opened)
+        self._jobs.start(lane, "Saving the tag", lambda: job_of(work), done, shown=False)
 
-    def _take(self, outcome: Outcome[Iterable[CaseTag]]) -> None:
+    def _take(self, opened: OpenDataSet, outcome: Outcome[Iterable[CaseTag]]) -> None:
         if isinstance(outcome, Finished):
-            self.tags = tuple(outcome.result)
+            self._tags[opened.place] = tuple(outcome.result)
         elif isinstance(outcome, Failed):
             self._notifier.fail("Keeping the tag", outcome.error)
         self.changed.emit()
