@@ -543,7 +543,9 @@ def test_the_tag_of_another_reader_is_not_removed(qtbot, panel, scoring):
     scoring.tags = [CaseTag("A_2", "clip", "Bo", "2026")]
     panel.tagging.read()
     panel.cases_flow.open_case("A_2")
-    qtbot.waitUntil(lambda: panel.session.case_id == "A_2" and bool(panel.tagging.all_of(panel.session.opened)))
+    qtbot.waitUntil(
+        lambda: panel.session.case_id == "A_2" and bool(panel.tagging.all_of(panel.session.opened))
+    )
     panel.show_page("Score")
     assert "clip by Bo" in panel.score_page.tags.whose.text()
     chip = panel.findChild(QWidget, "score_tag_clip")
