@@ -82,6 +82,12 @@ def list_other(qtbot, panel, two):
     qtbot.waitUntil(lambda: panel.session.opened.data_set.root == two[1])
 
 
+def open_other(qtbot, panel, two):
+    panel.open_data_set(two[1], "A_2")
+    qtbot.waitUntil(lambda: panel.session.case_key == (two[1], "A_2"))
+    qtbot.waitUntil(lambda: panel.session.case.is_loaded)
+
+
 def at_rest(qtbot, panel):
     qtbot.waitUntil(lambda: not panel.jobs._newest, timeout=20_000)
 
@@ -128,8 +134,7 @@ def test_a_prediction_that_began_before_goes_to_its_own_data_set_and_is_not_show
     gate.let.clear()
     panel.predict()
     qtbot.waitUntil(lambda: panel.jobs.is_running("predict"))
-    panel.open_data_set(two[1], "A_2")
-    qtbot.waitUntil(lambda: panel.session.listed_id == "A_2" and panel.session.case.is_loaded)
+    open_other(qtbot, panel, two)
     gate.let.set()
     at_rest(qtbot, panel)
     assert "predictions/kinetic/A_2.nii.gz" in contents(two[0])
@@ -216,8 +221,7 @@ def test_typed_times_are_not_taken_for_the_case_of_the_same_id_in_another_data_s
     state = panel.kinetics.case
     assert state.type_times((0.0, 60.0, 120.0, 300.0)) == ""
     assert state.source == "typed in, for this session"
-    panel.open_data_set(two[1], "A_2")
-    qtbot.waitUntil(lambda: panel.session.listed_id == "A_2" and panel.session.case.is_loaded)
+    open_other(qtbot, panel, two)
     assert state.case.times_s == (0.0, 90.0, 180.0, 420.0)
 
 
