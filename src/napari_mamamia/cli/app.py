@@ -1,10 +1,9 @@
 """The command `mamamia` and its commands but those that score."""
 
-import os
 import shlex
-import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -38,6 +37,8 @@ from napari_mamamia.cli.printing import (
     print_scores,
     run,
 )
+from napari_mamamia.core.child_environment import child_environment, leave_out_current_folder
+from napari_mamamia.core.child_process import become, python_command
 from napari_mamamia.core.errors import MamamiaError, MissingExtraError
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.own_paths import sweep_temporary
@@ -56,6 +57,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; errors that the user can mend are one line, not a traceback."""
+    leave_out_current_folder()
     sweep_temporary()
     try:
         app()
@@ -131,11 +133,11 @@ def view(
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
     found = find_data_set(data_set)
-    environment = dict(os.environ, MAMAMIA_DATA_SET=str(found.root.resolve()))
+    asked = {"MAMAMIA_DATA_SET": str(found.root.resolve())}
     if case is not None:
-        environment["MAMAMIA_CASE"] = found.case(case).case_id
-    command = [sys.executable, "-m", "napari", "-w", "napari-mamamia", "Cases"]
-    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
+        asked["MAMAMIA_CASE"] = found.case(case).case_id
+    command = python_command("napari", "-w", "napari-mamamia", "Cases")
+    become(command, child_environment(**asked), Path.home())
 
 
 def _fail(message: str, code: int) -> NoReturn:

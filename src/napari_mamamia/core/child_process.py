@@ -1,20 +1,161 @@
-"""Ending a child process with everything that it started, and whether a process still runs."""
+"""The one place that starts other processes, and ends them with everything that they started.
+
+Every child starts in a fixed folder, with a cleared environment (`child_environment`) and, but for
+the window, in a session of its own. Python children get ``-P``: the current folder is no place for
+modules. Not ``-I``, which also leaves out packages in the user's own folder (``pip install
+--user``) and in ``PYTHONPATH`` (what clusters load modules by); those the user chose.
+"""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import Final, NoReturn
 
-__all__ = ["end_group", "process_lives"]
+from napari_mamamia.core.child_environment import child_environment
 
+__all__ = [
+    "Answer",
+    "Errors",
+    "Process",
+    "answer_of",
+    "become",
+    "end_group",
+    "process_lives",
+    "python_command",
+    "start",
+    "wait_for",
+]
+
+Process = subprocess.Popen[bytes]
+"""A child process."""
+
+_FOLDER: Final = Path(sys.executable).anchor or os.sep
+"""Where children start: always there, and other users cannot put a file into it."""
 _DRAIN_S: Final = 2.0
 
 
-def end_group(process: "subprocess.Popen[bytes]", readers: Sequence[Thread] = ()) -> None:
+class Errors(Enum):
+    """Where a child's error stream goes."""
+
+    KEPT = subprocess.PIPE
+    """To a pipe that the caller reads."""
+    SHOWN = None
+    """To this process's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a short program said and its exit code; `problem` says why there is none, else ""."""
+
+    code: int
+    said: str = ""
+    errors: str = ""
+    problem: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ran and ended without an error."""
+        return not self.problem and self.code == 0
+
+
+def python_command(module: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command that runs a module in this Python, wherever one stands."""
+    return (sys.executable, "-P", "-m", module, *arguments)
+
+
+def start(
+    command: Sequence[str],
+    *,
+    errors: Errors = Errors.KEPT,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    kept_files: Sequence[int] = (),
+) -> Process:
+    """Start a program that is spoken to through pipes; end it with `end_group`.
+
+    Parameters
+    ----------
+    command
+        The program's absolute path, and what it gets.
+    environment
+        All of its variables; None takes `child_environment`.
+    folder
+        Where it starts; None takes the root of the files, whatever folder this process is in.
+    kept_files
+        Open files that it gets too.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+    return subprocess.Popen(
+        _absolute(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors.value,
+        env=child_environment() if environment is None else environment,
+        cwd=folder or _FOLDER,
+        start_new_session=True,
+        pass_fds=kept_files,
+    )
+
+
+def answer_of(command: Sequence[str], seconds: float) -> Answer:
+    """Return what a short program says; it is ended with all it started after `seconds`."""
+    try:
+        process = start(command)
+    except OSError as error:
+        return Answer(-1, problem=str(error.strerror or error))
+    try:
+        said, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return Answer(-1, problem=f"no answer within {seconds:g} s")
+    finally:
+        end_group(process)
+    texts = (stream.decode("utf-8", errors="replace") for stream in (said, errors))
+    return Answer(process.returncode, *texts)
+
+
+def become(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> NoReturn:
+    """Run a program in this one's place, under its number where the system can; never returns.
+
+    So a signal, the terminal's end or a kill reach it, and its exit code is this one's.
+    """
+    program = _absolute(command)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    if sys.platform == "win32":
+        done = subprocess.run(program, env=environment, cwd=folder, check=False)
+        raise SystemExit(done.returncode)
+    os.chdir(folder)
+    os.execve(program[0], program, environment)
+
+
+def wait_for(process: Process, seconds: float) -> bool:
+    """Wait until a process has ended, at most so long; return whether it has."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _absolute(command: Sequence[str]) -> list[str]:
+    """Return the command; a program without a path would be looked for by the system's rules."""
+    if not Path(command[0]).is_absolute():
+        raise ValueError(f"expected the absolute path of a program, got {command[0]}")
+    return list(command)
+
+
+def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:
     """End a process and those it started, wait until it is gone, and close its streams.
 
     The process must have been started in a session of its own (``start_new_session``); on Windows

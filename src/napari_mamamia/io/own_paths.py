@@ -12,7 +12,6 @@ import os
 import secrets
 import shutil
 import stat
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.owner import owner_named, this_process
 
@@ -44,6 +44,7 @@ _LEASE_S: Final = 7 * 24 * 3600.0
 _DEPTH: Final = 4
 """Folders of one of ours below its root: ``nnunet/DatasetNNN/imagesTr`` of an export, and one."""
 _PRIVATE: Final = stat.S_IRWXU
+_REMOVE_S: Final = 60.0
 
 
 def new_path_in(folder: Path) -> Path:
@@ -173,7 +174,7 @@ def remove_tree(folder: Path) -> None:
                 place.chmod(_PRIVATE)
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
-        subprocess.run(["/bin/rm", "-rf", str(folder)], capture_output=True, check=False)
+        answer_of(("/bin/rm", "-rf", "--", str(folder.absolute())), _REMOVE_S)
     except OSError:
         return
 

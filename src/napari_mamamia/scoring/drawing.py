@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib import style
 from matplotlib.figure import Figure
 
 from napari_mamamia.core.progress import Job, Progress
@@ -37,9 +38,13 @@ Draw = Callable[[Drawing], Job[Drawn]]
 
 
 def draw_now(drawing: Drawing) -> Drawn:
-    """Return the figure, drawn in this process."""
-    figure = drawing.make(*drawing.arguments)
-    return Drawn(png_of(figure), svg_of(figure) if drawing.has_svg else "")
+    """Return the figure, drawn in this process; a file ``matplotlibrc`` changes nothing of it.
+
+    Matplotlib takes that file from the current folder, and it can ask for LaTeX to be run.
+    """
+    with style.context("default"):
+        figure = drawing.make(*drawing.arguments)
+        return Drawn(png_of(figure), svg_of(figure) if drawing.has_svg else "")
 
 
 def draw_here(drawing: Drawing) -> Job[Drawn]:

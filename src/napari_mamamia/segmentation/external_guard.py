@@ -1,17 +1,17 @@
 """Waiting for a room's process to end, or for the first limit that it goes over."""
 
 import os
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.child_process import Process, wait_for
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits
 from napari_mamamia.segmentation.external_outputs import MASKS
-from napari_mamamia.segmentation.external_watch import can_watch, tree_use
+from napari_mamamia.segmentation.external_watch import TreeUse, can_watch, tree_use
 
 __all__ = ["guarded"]
 
@@ -23,7 +23,7 @@ _MB: Final = 10**6
 
 
 def guarded(
-    process: "subprocess.Popen[bytes]",
+    process: Process,
     isolation: Isolation,
     limits: RunLimits,
     output: Path,
@@ -50,12 +50,9 @@ def guarded(
         if watched:
             use = tree_use(process.pid)
             peak = max(peak, use.resident_bytes)
-            if use.processes > limits.processes:
-                return Ending.PROCESSES, peak
-            if use.resident_bytes > limits.memory_bytes:
-                return Ending.MEMORY, peak
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_POLL_S if now - started > _START_S else _START_POLL_S)
+            if (over := _over(use, limits)) is not None:
+                return over, peak
+        if wait_for(process, _pause(now - started)):
             return None, peak or None
         if now >= next_look:
             next_look = now + _FOLDER_POLL_S
@@ -64,6 +61,16 @@ def guarded(
         if now - started > limits.seconds:
             return Ending.TIME, peak or None
         yield _progress(now - started, limits.seconds, peak, output, n_masks)
+
+
+def _over(use: TreeUse, limits: RunLimits) -> Ending | None:
+    if use.processes > limits.processes:
+        return Ending.PROCESSES
+    return Ending.MEMORY if use.resident_bytes > limits.memory_bytes else None
+
+
+def _pause(seconds: float) -> float:
+    return _POLL_S if seconds > _START_S else _START_POLL_S
 
 
 def _progress(seconds: float, limit: float, peak: int, output: Path, n_masks: int) -> Progress:

@@ -4,14 +4,14 @@ A room has no network, sees the files it was given read-only, and can write to o
 """
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+
+from napari_mamamia.core.child_environment import find_program
+from napari_mamamia.core.child_process import answer_of
 
 __all__ = [
     "CHALLENGE_IMAGE",
@@ -180,7 +180,7 @@ def _graphics_cards() -> Iterator[str]:
 
 
 def _try_bubblewrap() -> Isolation | str:
-    program = shutil.which("bwrap")
+    program = find_program("bwrap")
     if program is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"
     room = ("--proc", "/proc", "--dev", "/dev", "--size", "65536", "--tmpfs", "/tmp")
@@ -197,7 +197,7 @@ def _try_bubblewrap() -> Isolation | str:
 
 
 def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
-    program = shutil.which(kind.value)
+    program = find_program(kind.value)
     if program is None:
         return f"{kind.value} is not installed"
     if (problem := _output([program, "info"])) is not None:
@@ -214,24 +214,10 @@ def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
 
 def _output(command: Sequence[str], *, wanted: bool = False) -> str | None:
     """Return None if a command succeeds, else why not in one line; if `wanted`, what it prints."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TRY_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return None if wanted else f"no answer within {_TRY_SECONDS:g} s"
-    except OSError as error:
-        return None if wanted else str(error.strerror)
+    answer = answer_of(command, _TRY_SECONDS)
     if wanted:
-        return done.stdout.strip()
-    if done.returncode == 0:
+        return None if answer.problem else answer.said.strip()
+    if answer.is_good:
         return None
-    with suppress(StopIteration):
-        return next(line for line in reversed(done.stderr.splitlines()) if line.strip())[:200]
-    return f"exit code {done.returncode}"
+    lines = [line for line in answer.errors.splitlines() if line.strip()]
+    return answer.problem or (lines[-1][:200] if lines else f"exit code {answer.code}")

@@ -3,13 +3,14 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.child_environment import find_program
+from napari_mamamia.core.child_process import Answer, answer_of
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation import external_runner
 from napari_mamamia.segmentation.external import INGESTED, Submission, Task
@@ -75,20 +76,14 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
     ModelError
         If it does not answer, or one of its folders is the user's home or holds it.
     """
-    program = str(python or sys.executable)
+    program = _program_of(python)
+    answer = answer_of((program, "-I", "-c", _ASK), _ASK_SECONDS)
     try:
-        answer = subprocess.run(
-            [program, "-I", "-c", _ASK],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_ASK_SECONDS,
-            check=True,
-        )
-        executable, prefix, base = json.loads(answer.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        executable, prefix, base = json.loads(answer.said)
+    except ValueError as error:
         raise ModelError(
-            f"{program} should be a Python that starts, but it does not ({error}): give the "
-            "python of the environment that the submission needs"
+            f"{program} should be a Python that starts, but it does not "
+            f"({_why_none(answer)}): give the python of the environment that the submission needs"
         ) from error
     links = Path(executable).resolve().parent.parent  # what a virtual environment's python leads to
     folders = tuple(
@@ -104,6 +99,20 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
                 "be shown to a submission: make a virtual environment for it (python -m venv)"
             )
     return Interpreter(executable, folders)
+
+
+def _program_of(python: Path | None) -> str:
+    """Return the absolute path of a Python; a bare name is looked for as programs are."""
+    if python is None:
+        return sys.executable
+    if python.name == str(python) and (found := find_program(python.name)):
+        return found
+    return os.path.abspath(python)  # noqa: PTH100 - a link's own place tells the environment
+
+
+def _why_none(answer: Answer) -> str:
+    lines = [line for line in answer.errors.splitlines() if line.strip()]
+    return answer.problem or (lines[-1][:200] if lines else f"exit code {answer.code}")
 
 
 def environment(home: str) -> dict[str, str]:

@@ -4,9 +4,7 @@ A submission and the opening of a refused checkpoint are both run by `run_in_roo
 """
 
 import json
-import os
 import secrets
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +13,8 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Final
 
-from napari_mamamia.core.child_process import end_group
+from napari_mamamia.core.child_environment import child_environment
+from napari_mamamia.core.child_process import Process, answer_of, end_group, start, wait_for
 from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.external import Submission, Task
 from napari_mamamia.segmentation.external_guard import guarded
@@ -47,6 +46,7 @@ __all__ = ["run_in_room", "run_submission_once"]
 
 _POLL_S: Final = 0.1
 _END_S: Final = 3.0
+_KILL_S: Final = 10.0
 
 
 def run_submission_once(
@@ -124,7 +124,7 @@ def _ordered(order: str, limits: RunLimits) -> str:
 class _Room:
     """The room's process, its input, and the threads that read what comes out of it."""
 
-    process: "subprocess.Popen[bytes]"
+    process: Process
     input: IO[bytes]
     printed: LogPipe
     events: EventPipe
@@ -138,15 +138,9 @@ def _started(
     name = f"mamamia-{secrets.token_hex(6)}"
     own_environment = environment("/tmp" if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
-        own_environment = dict(os.environ)  # the client's; the container gets none of it
-    process = subprocess.Popen(
-        _command(layout, isolation, limits, name),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=own_environment,
-        cwd=work,
-        start_new_session=True,
+        own_environment = child_environment()  # the client's; the container gets none of it
+    process = start(
+        _command(layout, isolation, limits, name), environment=own_environment, folder=work
     )
     readers: list[Thread] = []
     try:
@@ -177,18 +171,15 @@ def _command(layout: Layout, isolation: Isolation, limits: RunLimits, name: str)
     return container_command(isolation, room, layout.command, name)
 
 
-def _end(
-    process: "subprocess.Popen[bytes]", readers: Sequence[Thread], isolation: Isolation, name: str
-) -> None:
+def _end(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:
     """End the process and all it started, and wait until it is gone."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()  # the runner ends its own when this ends
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
-        _quietly([isolation.program, "kill", name])
+        answer_of((isolation.program, "kill", name), _KILL_S)
     elif isolation.kind is IsolationKind.NONE:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
+        wait_for(process, _END_S)
         if can_watch():
             end_tree(process.pid)
     below = tree_of(process.pid) if can_watch() else ()
@@ -196,10 +187,3 @@ def _end(
     end = time.monotonic() + _END_S
     while any(is_alive(pid) for pid in below) and time.monotonic() < end:
         time.sleep(_POLL_S / 10)
-
-
-def _quietly(command: Sequence[str]) -> None:
-    with suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-        )

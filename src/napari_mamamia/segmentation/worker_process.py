@@ -1,9 +1,6 @@
 """The model's process as a thing: started when needed, spoken to in lines, ended for certain."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -11,7 +8,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final
 
-from napari_mamamia.core.child_process import end_group
+from napari_mamamia.core.child_process import Process, end_group, python_command, start
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import PACE_S, Job, Progress
 from napari_mamamia.io.own_paths import sweep_temporary
@@ -42,7 +39,7 @@ class WorkerProcess:
 
     def __init__(self, idle_s: float) -> None:
         self._idle_s = idle_s
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._events: SimpleQueue[Message | None] = SimpleQueue()
         self._said: deque[str] = deque(maxlen=20)
         self.peak: int | None = None
@@ -59,17 +56,9 @@ class WorkerProcess:
             return
         self.close()
         sweep_temporary()
-        paths = os.pathsep.join(entry for entry in sys.path if entry)
         self._events, self.peak = SimpleQueue(), None
         self._said.clear()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, str(self._idle_s)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(os.environ, PYTHONPATH=paths),
-            start_new_session=True,
-        )
+        self._process = start(python_command(_MODULE, str(self._idle_s)))
         for target, stream, sink in (
             (_pass_on, self._process.stdout, self._events),
             (_keep, self._process.stderr, self._said),

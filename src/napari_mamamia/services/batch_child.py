@@ -1,13 +1,12 @@
 """A process for one case at a time, which can be killed when a case takes too long.
 
-Run as ``python -m napari_mamamia.services.batch_child`` it is that process: it reads pickled
-requests from its input, answers on its output, and ends when its parent does. Not a
+Run as a program of its own it is that process: it reads pickled requests from its input, answers
+on its output, and ends when its parent does. Not a
 `multiprocessing` process, because a dask worker may not have any.
 """
 
 import os
 import pickle
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +16,13 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TypeVar
 
-from napari_mamamia.core.child_process import end_group
+from napari_mamamia.core.child_process import (
+    Errors,
+    Process,
+    end_group,
+    python_command,
+    start,
+)
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
 
@@ -43,7 +48,7 @@ class Child:
     """A killable process, started at its first use and used again for the next case."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._answers: SimpleQueue[Any] = SimpleQueue()
         self._is_closed = False
 
@@ -91,17 +96,8 @@ class Child:
     def _start(self) -> Generator[None, None, None]:
         if self._is_closed:
             raise _Ended("it was stopped")
-        paths = os.pathsep.join(entry for entry in sys.path if entry)
-        environment = dict(os.environ, PYTHONPATH=paths)
-        environment.pop("MALLOC_TRIM_THRESHOLD_", None)  # see batch_connection
         self._answers = SimpleQueue()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
+        self._process = start(python_command(_MODULE), errors=Errors.SHOWN)
         reader = threading.Thread(
             target=_pass_on, args=(self._process.stdout, self._answers), daemon=True
         )

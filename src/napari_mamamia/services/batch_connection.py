@@ -30,9 +30,11 @@ _WORKER_ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONSAFEPATH": "1",
 }
-"""What dask sets in a worker, without MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every
-large array anew, and the page faults double the time that scoring takes (benchmarks/batch.py)."""
+"""What dask sets in a worker, which finds no modules in the current folder. Without
+MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every large array anew, and the page faults
+double the time that scoring takes (benchmarks/batch.py)."""
 
 
 @contextmanager

@@ -79,7 +79,9 @@ def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False
             "allow overwriting"
         )
     with closing(Child()) as child:
-        yield from _beside(child, _convert, _Table(csv, path), bool, f"Writing {path.name}")
+        yield from _beside(
+            child, _convert, _Table(csv.absolute(), path.absolute()), bool, f"Writing {path.name}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.child_environment import find_program
+from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.own_paths import temporary_places
 from napari_mamamia.segmentation.device import choose_device
@@ -100,7 +101,7 @@ def _memory() -> tuple[int, int] | None:
 
 def graphics() -> Iterator[Finding]:
     """Yield the cards that the driver knows and the devices that torch sees."""
-    program = shutil.which("nvidia-smi")
+    program = find_program("nvidia-smi")
     if program is None:
         yield Finding("graphics card", "no NVIDIA driver found: the processor is used", State.NOTE)
     else:
@@ -124,17 +125,10 @@ def graphics() -> Iterator[Finding]:
 
 def _cards(program: str) -> str:
     query = "--query-gpu=name,driver_version,memory.total,memory.free"
-    try:
-        done = subprocess.run(
-            [program, query, "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=_ASK_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+    answer = answer_of((program, query, "--format=csv,noheader"), _ASK_SECONDS)
+    if not answer.is_good:
         return "the NVIDIA driver is installed but does not answer"
-    return "; ".join(f"name, driver, memory, free: {line}" for line in done.stdout.splitlines())
+    return "; ".join(f"name, driver, memory, free: {line}" for line in answer.said.splitlines())
 
 
 def extras() -> Iterator[Finding]:

@@ -174,7 +174,7 @@ def _converted(
             opening = taken_out(file, stage.isolation, work, stage.limits)
             before = f"Opening {said} in the closed room: "
             source = yield from part(opening, 0, _STEPS // 2, _STEPS, before)
-        order = _Order(str(source), str(file), str(new), *texts, stage.configuration)
+        order = _Order(str(source), str(file), str(_absolute(new)), *texts, stage.configuration)
         done = yield from _beside(order, child, f"Writing {new.parent.name}/{new.name}")
     name = f"{stage.name}/{new.parent.name}/{new.name}"
     return ConvertedFile(name, done.source_sha256, done.tensors, new.stat().st_size)

@@ -138,7 +138,9 @@ def predict_data_set(
     if place is None or not place.scheduler:
         require_ready(segmenter)
     wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
-    settings = PredictSettings(choice_of(segmenter), out.absolute(), probability, registry)
+    settings = PredictSettings(
+        choice_of(segmenter), out.absolute(), probability, registry and registry.absolute()
+    )
     claim_folder(out, "predict", _parameters(opened, settings.choice), existing)
     replace = existing in (Existing.RESUME, Existing.OVERWRITE)
     cases = [_inputs(opened, files, replace) for files in wanted]

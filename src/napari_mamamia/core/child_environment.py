@@ -1,0 +1,117 @@
+"""What a child process gets of this one's surroundings, and where programs are looked for.
+
+The current folder is whatever folder a user happens to stand in, often one that somebody else
+filled. Nothing in it is a program, a module or a setting of ours.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+__all__ = ["child_environment", "find_program", "leave_out_current_folder", "module_folders"]
+
+_PASSED_ON: Final = re.compile(
+    r"""
+    HOME | USER | LOGNAME | SHELL | TZ | LANG | LANGUAGE | LC_\w+ | TERM | COLORTERM | NO_COLOR
+    | TMPDIR | TEMP | TMP | VIRTUAL_ENV | CONDA_PREFIX
+    | PYTHONUTF8 | PYTHONHASHSEED | PYTHONFAULTHANDLER
+    # displays, windows and what draws
+    | DISPLAY | WAYLAND_DISPLAY | XAUTHORITY | DBUS_SESSION_BUS_ADDRESS | XMODIFIERS | GTK_IM_MODULE
+    | (XDG | QT | NAPARI | MAMAMIA | LIBGL | MESA | GALLIUM | EGL | VK | __GLX | __NV | __EGL)_\w+
+    # numeric libraries and their devices
+    | (OMP | MKL | KMP | OPENBLAS | NUMEXPR | VECLIB | ITK_GLOBAL)_\w+
+    | (CUDA | NVIDIA | HIP | ROCR | PYTORCH)_\w+
+    # the network, a container's client
+    | SSL_CERT_FILE | SSL_CERT_DIR | REQUESTS_CA_BUNDLE
+    | (HTTPS? | NO)_PROXY | (https? | no)_proxy
+    | (DOCKER | CONTAINERS?)_\w+
+    # what Windows and macOS need
+    | SYSTEMROOT | SYSTEMDRIVE | WINDIR | COMSPEC | PATHEXT | (LOCAL)?APPDATA | PROGRAMDATA
+    | PROGRAMFILES | USERPROFILE | HOMEDRIVE | HOMEPATH | USERNAME | NUMBER_OF_PROCESSORS
+    | PROCESSOR_ARCHITECTURE | __CF_USER_TEXT_ENCODING
+    """,
+    re.VERBOSE,
+)
+"""Not there: what names a program or module to load, like LD_PRELOAD, PYTHONSTARTUP, MPLBACKEND."""
+
+_FOLDER_LISTS: Final = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+)
+_SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/opt", "/nix", "/snap")
+_PACKAGE_PARENT: Final = str(Path(__file__).parent.parent.parent)
+
+
+def child_environment(**more: str) -> dict[str, str]:
+    """Return the variables for a child process: an allow-list of this one's own, and `more`.
+
+    A Python finds the modules that this one finds, and none in its current folder; Pythons that
+    it starts itself don't either (``PYTHONSAFEPATH``).
+    """
+    passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+    for name in _FOLDER_LISTS:
+        if folders := _listed(name):
+            passed[name] = os.pathsep.join(folders)
+    passed["PYTHONPATH"] = os.pathsep.join(module_folders())
+    passed["PYTHONSAFEPATH"] = "1"
+    return {**passed, **more}
+
+
+def module_folders() -> tuple[str, ...]:
+    """Return where this Python looks for modules, without the current folder.
+
+    It stays if this software or Python itself lies there.
+    """
+    return _safe(sys.path, (_PACKAGE_PARENT, sys.prefix, sys.base_prefix))
+
+
+def find_program(name: str) -> str | None:
+    """Return the absolute path of a program, None if there is none; never the current folder's.
+
+    Empty and relative entries of ``PATH`` mean the current folder and are left out.
+    """
+    endings = os.environ.get("PATHEXT", ".EXE").split(os.pathsep) if os.name == "nt" else ("",)
+    for folder in _listed("PATH") or os.defpath.split(os.pathsep):
+        for ending in endings:
+            path = Path(folder, f"{name}{ending}")
+            if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
+                return str(path)
+    return None
+
+
+def leave_out_current_folder() -> None:
+    """Stop this process, and libraries that start others by themselves, from using that folder.
+
+    Called first in a program's own process: modules and programs are not looked for there any more.
+    """
+    sys.path[:] = module_folders()
+    for name in _FOLDER_LISTS:
+        if name in os.environ:
+            os.environ[name] = os.pathsep.join(_listed(name))
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
+def _listed(name: str) -> tuple[str, ...]:
+    """Return the folders of a list in the environment; the current one only if the system's own."""
+    entries = os.environ.get(name, "").split(os.pathsep)
+    return _safe(entries, (*_SYSTEM_FOLDERS, sys.prefix, sys.base_prefix))
+
+
+def _safe(entries: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the absolute paths; that of the current folder only if it is below a known one."""
+    try:
+        current = Path.cwd().resolve()
+    except OSError:  # it was removed
+        current = Path()
+    found = []
+    for entry in dict.fromkeys(entries):
+        path = Path(entry)
+        is_known = any(path.is_relative_to(folder) for folder in known)
+        if path.is_absolute() and (is_known or path.resolve() != current):
+            found.append(entry)
+    return tuple(found)

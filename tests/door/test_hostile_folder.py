@@ -1,0 +1,217 @@
+"""Every command, started where somebody else's files lie: none of them is run."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from program import Program, Screen
+
+from napari_mamamia.cli import app
+from napari_mamamia.core.edits import Brush
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services.edit_case import open_editing
+from napari_mamamia.services.open_case import load_case
+from napari_mamamia.smartpaint.features import measure_features
+
+pytestmark = pytest.mark.door
+
+TESTS = Path(__file__).parents[1]
+
+MODULES = """
+    sitecustomize usercustomize json typing re random logging socket struct ctypes tempfile string
+    subprocess multiprocessing threading dataclasses encodings platform pickle uuid warnings
+    numpy pandas scipy matplotlib nibabel nrrd pydicom openpyxl skimage SimpleITK typer click rich
+    torch monai onnxruntime openvino safetensors dask distributed tornado yaml cloudpickle
+    napari napari_mamamia qtpy PyQt6 PySide6 vispy npe2 superqt IPython trap_backend model conftest
+""".split()  # noqa: SIM905 - as a list it is 60 lines
+PROGRAMS = """
+    bwrap docker podman git nvidia-smi rm sh uname gcc cc ld objdump ldconfig lscpu fc-list latex
+    dvipng python python3 napari mamamia
+""".split()  # noqa: SIM905
+SETTINGS = {
+    "matplotlibrc": "text.usetex: True\nbackend: module://trap_backend\n",
+    "trap.pth": "import napari_mamamia\n",
+    "qt.conf": "[Paths]\nPlugins = .\n",
+    "dask.yaml": "distributed:\n  worker:\n    preload: ['trap_backend']\n",
+    "ipython_config.py": "import napari_mamamia\n",
+    "pyproject.toml": "[tool.napari]\n",
+    ".env": "PYTHONPATH=.\n",
+    "trap-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: trap\nVersion: 1.0\n",
+    "trap-1.0.dist-info/entry_points.txt": "[napari.manifest]\ntrap = trap_backend:napari.yaml\n",
+    "platforms/libqxcb.so": "no library",
+}
+
+
+def set_traps(folder, sprung):
+    """Fill a folder with what programs look for; whatever of it runs adds a line to `sprung`."""
+    for name in MODULES:
+        text = f"import os\nwith open({str(sprung)!r}, 'a') as file:\n"
+        text += f"    file.write('module {name} in process %d\\n' % os.getpid())\n"
+        (folder / f"{name}.py").write_text(text)
+    for name in PROGRAMS:
+        (folder / name).write_text(f'#!/bin/dash\necho "program {name} $*" >> {sprung}\n')
+        (folder / name).chmod(0o755)
+    for name, text in SETTINGS.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def made_model(folder):
+    """Write a small nnU-Net model, as tests of segmentation do."""
+    found = importlib.util.spec_from_file_location(
+        "made_models_here", TESTS / "segmentation" / "conftest.py"
+    )
+    made = importlib.util.module_from_spec(found)
+    sys.modules["made_models_here"] = made
+    found.loader.exec_module(made)
+    return made.write_model(folder, made.Spec())
+
+
+def made_journal(data_set, folder):
+    case = run_job(load_case(find_data_set(data_set).case("A_2")))
+    editing = run_job(
+        open_editing(case, Workspace(folder), "Ana", None, run_job(measure_features(case)))
+    )
+    editing.session.press((4, 17, 23), Brush(radius_mm=5.0))
+    editing.session.release()
+    editing.close()
+    return editing.journal.path
+
+
+@pytest.fixture
+def hostile(small_data_set, tmp_path):
+    """Return a data set's folder full of traps, and the file that says which of them ran."""
+    folder, sprung = tmp_path / "shared drive", tmp_path / "sprung.txt"
+    small_data_set.rename(folder)
+    made_model(folder / "results")
+    shutil.copyfile(made_journal(folder, tmp_path / "w"), folder / "A_2.journal")
+    (folder / "submission").mkdir()
+    (folder / "submission" / "model.py").write_text("class Model:\n    pass\n")
+    rows = ("A_1,0,0.2", "A_2,1,0.9", "B_1,0,0.1")
+    (folder / "predictions.csv").write_text("\n".join(("patient_id,pcr,score", *rows)))
+    (folder / "truth.csv").write_text("patient_id,pcr\nA_1,0\nA_2,1\nB_1,1\n")
+    set_traps(folder, sprung)
+    return folder, sprung
+
+
+MODEL = "results/Dataset900_Made/nnUNetTrainer__nnUNetPlans__3d_fullres"
+NOBODY = "http://127.0.0.1:9/dicom-web"
+PAIR = "--reference segmentations/expert --prediction masks"
+QUICK = "--bootstrap 0"
+
+# in this order: some need what an earlier one wrote; relative paths start in the folder
+SWEEP = (
+    ("cases", ".", 0),
+    ("predict", ". --model kinetic --out masks --time-limit 60", 0),
+    ("predict", f". --model {MODEL} --case A_1 --out masks2", 0),
+    ("score", f"{PAIR} --out scores --time-limit 60 --images . {QUICK}", 0),
+    ("score-table", f"scores/case_scores.csv --out scores2 {QUICK}", 0),
+    ("score-pcr", f"predictions.csv --clinical truth.csv --out scores3 {QUICK}", 0),
+    ("replay", "A_2.journal --case . --out replayed.nii.gz", 0),
+    ("run-submission", "submission . --out run --case A_1", 3),
+    ("import", "images --out imported", 1),
+    ("export", ". --masks masks --out bundle", 0),
+    ("verify", "bundle", 0),
+    ("kinetics", ". --masks masks --out curves --case A_1", 0),
+    ("register", ". --out ../moved --case A_1", 0),
+    ("models add", f"{MODEL} --name m --registry reg", 0),
+    ("models list", "--registry reg", 0),
+    ("models show", "m --registry reg", 0),
+    ("models verify", "m --registry reg", 0),
+    ("models convert", "m --registry reg --out converted", 0),
+    ("pacs list", NOBODY, 1),
+    ("pacs fetch", f"{NOBODY} 1.2.3 --out fetched", 1),
+    ("pacs send", f"{NOBODY} images/A_1/A_1_0000.nii.gz", 1),
+    ("demo", "--out masks", 1),
+)
+ELSEWHERE = {"view", "check-computer"}  # tests of their own below
+
+
+def commands_of(command, before=""):
+    """Yield the names of all commands of the program."""
+    for name, inner in command.commands.items():
+        if hasattr(inner, "commands"):
+            yield from commands_of(inner, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def hostile_environment(folder):
+    """Return variables with the current folder in each list of folders, as careless profiles do."""
+    path = os.environ["PATH"]
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join((".", "", str(folder), path, "")),
+        "LD_LIBRARY_PATH": os.pathsep.join(("", ".")),
+        "MPLBACKEND": "module://trap_backend",
+    }
+
+
+def run_there(scripts, folder, words):
+    return subprocess.run(
+        [str(scripts / "mamamia"), *words],
+        cwd=folder,
+        env=hostile_environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def test_every_command_has_its_line_in_the_sweep():
+    listed = {name for name, _, _ in SWEEP} | ELSEWHERE
+    assert set(commands_of(typer.main.get_command(app))) == listed
+
+
+def test_no_command_runs_a_file_of_the_folder_that_it_is_started_in(scripts, hostile):
+    folder, sprung = hostile
+    for name, words, code in SWEEP:
+        done = run_there(scripts, folder, [*name.split(), *words.split()])
+        said = f"mamamia {name}: {done.stdout[-1000:]}{done.stderr[-2000:]}"
+        assert not sprung.exists(), f"{sprung.read_text()}\n{said}"
+        assert done.returncode == code, said
+
+
+@pytest.mark.night
+def test_workers_of_a_cluster_run_no_file_of_the_folder(scripts, hostile):
+    folder, sprung = hostile
+    words = "score --reference segmentations/expert --prediction segmentations/expert --workers 1"
+    done = run_there(scripts, folder, [*words.split(), *["--time-limit", "60", "--out", "scores"]])
+    assert not sprung.exists(), sprung.read_text()
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.night
+def test_check_computer_runs_no_program_of_the_folder(scripts, hostile):
+    folder, sprung = hostile
+    done = run_there(scripts, folder, ["check-computer"])
+    assert not sprung.exists(), sprung.read_text()
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_window_runs_no_file_of_the_folder(scripts, hostile):
+    folder, sprung = hostile
+    with Screen() as screen:
+        words = [str(scripts / "mamamia"), "view", ".", "--case", "A_1"]
+        with Program(words, screen, folder, **hostile_environment(folder)) as program:
+            program.wait_for_text("A_1")
+            where = Path(f"/proc/{program.process.pid}/cwd").readlink()
+    assert not sprung.exists(), sprung.read_text()
+    assert where == Path.home()
+
+
+def test_the_traps_catch_a_command_that_looks_in_its_folder(scripts, hostile):
+    folder, sprung = hostile
+    subprocess.run([str(scripts / "python"), "-c", "import numpy"], cwd=folder, check=False)
+    subprocess.run(["bwrap", "--version"], cwd=folder, env=hostile_environment(folder), check=False)
+    text = sprung.read_text()
+    assert "module numpy" in text
+    assert "program bwrap --version" in text
