@@ -144,4 +144,4 @@ def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None
             "; ".join(row.files.problems) or row.status,
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    print(f"Workspace: {opened.workspace.root}")
+    print(f"Workspace: {opened.workspace.root} ({opened.workspace_why})")

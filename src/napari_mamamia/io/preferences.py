@@ -20,11 +20,15 @@ from napari_mamamia.io.sources import LayoutKind
 
 __all__ = [
     "Preferences",
+    "absolute",
+    "documents_folder",
     "load_preferences",
+    "outermost",
     "preferences_path",
     "remember_recent",
     "remember_workspace",
     "save_preferences",
+    "workspace_beside",
     "workspace_for",
 ]
 
@@ -109,7 +113,7 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
     CaseError
         If the workspace would lie in the data set, which is never written to.
     """
-    data_set, workspace = _absolute(data_set), _absolute(workspace)
+    data_set, workspace = absolute(data_set), absolute(workspace)
     if workspace == data_set or data_set in workspace.parents:
         raise CaseError(
             f"expected a workspace outside the data set {data_set}, got {workspace}: "
@@ -121,7 +125,7 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
 
 def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
     """Return preferences with `data_set` as the latest of at most ten."""
-    data_set = _absolute(data_set)
+    data_set = absolute(data_set)
     others = (path for path in preferences.recent if path != data_set)
     return replace(preferences, recent=(data_set, *others)[:_MOST_RECENT])
 
@@ -134,20 +138,33 @@ def workspace_for(data_set: Path, preferences: Preferences) -> Path:
     where the code tells apart data sets of one name. A file or folder inside a data set shares
     that data set's workspace place.
     """
-    data_set = _absolute(data_set)
+    data_set = absolute(data_set)
     chosen = dict(preferences.workspaces).get(data_set)
     if chosen is not None:
         return chosen
-    whole = _outermost(data_set)
-    name = file_stem(data_set.name) or data_set.name or "data"
-    beside = whole.parent / f"{name}-workspace"
+    beside = workspace_beside(data_set)
     if can_write_in(beside if beside.is_dir() else beside.parent):
         return beside
     code = hashlib.sha256(os.fsencode(data_set)).hexdigest()[:6]
-    return Path(platformdirs.user_documents_dir()) / _APP / f"{name}-{code}-workspace"
+    return documents_folder() / f"{_stem(data_set)}-{code}-workspace"
 
 
-def _outermost(path: Path) -> Path:
+def workspace_beside(data_set: Path) -> Path:
+    """Return ``<name>-workspace`` beside a data set, whether or not it is there."""
+    data_set = absolute(data_set)
+    return outermost(data_set).parent / f"{_stem(data_set)}-workspace"
+
+
+def documents_folder() -> Path:
+    """Return our folder in the user's documents, whether or not it is there."""
+    return Path(platformdirs.user_documents_dir()) / _APP
+
+
+def _stem(data_set: Path) -> str:
+    return file_stem(data_set.name) or data_set.name or "data"
+
+
+def outermost(path: Path) -> Path:
     """Return the data set that `path` lies in, or `path` itself."""
     for parent in list(path.parents)[:4]:
         kind = _KIND_OF.get(path.relative_to(parent).parts[0])
@@ -156,7 +173,8 @@ def _outermost(path: Path) -> Path:
     return path
 
 
-def _absolute(path: Path) -> Path:
+def absolute(path: Path) -> Path:
+    """Return a path from the root, as preferences know it."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
 
 

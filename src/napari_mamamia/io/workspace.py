@@ -5,6 +5,7 @@
     predictions/<model>/<case>.nii.gz     with <case>.json, its provenance
     refined/<reader>/<case>.nii.gz        with <case>.json
     scores/  exports/
+    mamamia_workspace.json                whose workspace it is
 
 The folder of a model or reader is its name as it stands, so that people find it. The data set
 itself is never written to.
@@ -12,13 +13,14 @@ itself is never written to.
 
 import unicodedata
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.folders import natural_key
 from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.workspace_mark import WorkspaceMark
 
 __all__ = ["MASK_SUFFIX", "FileState", "StoredMask", "StoredRole", "Workspace", "file_name"]
 
@@ -62,6 +64,8 @@ class StoredMask:
 class Workspace:
     """Paths in one workspace. Making one touches nothing; folders appear with the first saving.
 
+    `mark` is what is noted of the data set that it serves.
+
     Examples
     --------
     >>> workspace = Workspace(Path("trial-workspace"))
@@ -70,6 +74,12 @@ class Workspace:
     """
 
     root: Path
+    mark: WorkspaceMark | None = field(default=None, compare=False, repr=False)
+
+    def note_data_set(self) -> None:
+        """Note in the folder, once it is there, whose workspace it is; nothing fails by it."""
+        if self.mark is not None:
+            self.mark.write(self.root)
 
     @property
     def scores(self) -> Path:

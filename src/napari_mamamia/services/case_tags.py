@@ -50,6 +50,7 @@ def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool
         now_utc(),
     )
     append_tag(workspace.root / TAGS_NAME, made, on=on)
+    workspace.note_data_set()
     return made
 
 

@@ -12,21 +12,27 @@ from napari_mamamia.io.clinical import read_clinical
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.preferences import load_preferences, workspace_for
+from napari_mamamia.io.preferences import absolute, load_preferences
 from napari_mamamia.io.sources import CaseFiles, DataSet
 from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.io.workspace_mark import WorkspaceMark, prints_of
+from napari_mamamia.io.workspace_place import WorkspacePlace, find_workspace, require_own
 
 __all__ = ["CaseRow", "OpenDataSet", "case_row", "case_rows", "open_data_set"]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDataSet:
-    """A data set with what belongs to it; `warnings` are plain sentences for the user."""
+    """A data set with what belongs to it; `warnings` are plain sentences for the user.
+
+    `workspace_why` says in a few words why the workspace is that folder.
+    """
 
     data_set: DataSet
     workspace: Workspace
     cohort: Cohort | None = None
     warnings: tuple[str, ...] = ()
+    workspace_why: str = ""
     _records: Mapping[str, CaseRecord] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,11 +88,13 @@ def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDat
     """Return a job that lists the data set at `path` and reads its clinical table.
 
     A clinical table that cannot be read is a warning, not a failure. Without `workspace_root` the
-    remembered workspace is used, or the default one (see `io.preferences.workspace_for`). What
-    programs that were killed left half-written in it is removed.
+    workspace is found as `io.workspace_place` says. What programs that were killed left
+    half-written in it is removed.
 
     Raises
     ------
+    CaseError
+        If `workspace_root` is the workspace of another data set with the same case ids.
     FormatError
         If no known layout is found at `path`.
     """
@@ -94,11 +102,14 @@ def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDat
     data_set = find_data_set(path)
     yield Progress(1, 2, "Reading the clinical table")
     cohort, warnings = _read_cohort(data_set.clinical)
-    root = workspace_root or workspace_for(data_set.root, load_preferences())
+    place = _place_of(data_set, workspace_root)
     sweep_temporary()
-    sweep_below(root)
+    sweep_below(place.root)
+    mark = WorkspaceMark(absolute(data_set.root), prints_of(data_set))
+    workspace = Workspace(place.root, mark)
+    workspace.note_data_set()
     yield Progress(2, 2, f"{len(data_set.cases)} cases")
-    return OpenDataSet(data_set, Workspace(root), cohort, warnings)
+    return OpenDataSet(data_set, workspace, cohort, (*place.warnings, *warnings), place.why)
 
 
 def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
@@ -126,6 +137,13 @@ def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
         tuple(mask.name for mask in masks if mask.role == "prediction"),
         tuple(mask.name for mask in masks if mask.role == "refined"),
     )
+
+
+def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
+    if wanted is None:
+        return find_workspace(data_set, load_preferences())
+    require_own(wanted, data_set)
+    return WorkspacePlace(wanted, "chosen now")
 
 
 def _read_cohort(path: Path | None) -> tuple[Cohort | None, tuple[str, ...]]:

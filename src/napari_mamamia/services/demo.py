@@ -5,7 +5,6 @@ from pathlib import Path
 
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure, CaseScore
-from napari_mamamia.io.preferences import load_preferences, remember_workspace, save_preferences
 from napari_mamamia.phantom import write_data_set
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_masks
@@ -37,8 +36,9 @@ def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummar
     """Return a job that makes ``out/dataset``, ``out/workspace`` and ``out/export``.
 
     Twelve phantom cases with known truth are predicted by the kinetic segmenter, scored against
-    that truth and exported; the workspace is remembered as that of the data set. With RESUME, a
-    data set and predictions that are there are kept, and so are the masks that a reader refined.
+    that truth and exported; the workspace notes whose it is, so that all can be moved. With
+    RESUME, a data set and predictions that are there are kept, and so are the masks that a reader
+    refined.
 
     Raises
     ------
@@ -50,8 +50,7 @@ def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummar
     data_set, workspace, export = out / "dataset", out / "workspace", out / "export"
     if not (data_set / "train_test_splits.csv").exists():
         yield from write_data_set(data_set, n_cases=_CASES, seed=_SEED)
-    save_preferences(remember_workspace(load_preferences(), data_set, workspace))
-    opened = yield from open_data_set(data_set)
+    opened = yield from open_data_set(data_set, workspace)
     predictions = opened.workspace.predictions / _MODEL
     predicted = yield from predict_data_set(
         opened, segmenter_named(_MODEL), predictions, existing=_again(predictions, existing)

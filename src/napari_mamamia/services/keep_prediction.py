@@ -79,6 +79,7 @@ def keep_prediction(
     _require_same(workspace, name, case.case_id, replaces)
     target = workspace.prediction(name, case.case_id)
     yield from save_prediction(prediction, case, target, overwrite=replaces is not None)
+    workspace.note_data_set()
     kept = kept_prediction(workspace, name, case.case_id)
     if kept is None:
         raise SaveConflictError(

@@ -160,6 +160,7 @@ def predict_data_set(
         here=lambda inputs: _predict(inputs, settings, segmenter),
         still_holds=is_there,
     )
+    opened.workspace.note_data_set()
     return PredictSummary(
         tuple(_saved(row, out) for row in batch.results if row.case_id not in kept),
         tuple(row.case_id for row in batch.results if row.case_id in kept),

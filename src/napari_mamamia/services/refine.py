@@ -83,6 +83,7 @@ def save_refined(
     )
     write_volume(values, case.grid, target, overwrite=replaces is not None)
     write_provenance(provenance, sidecar_path(target), overwrite=True)
+    workspace.note_data_set()
     yield Progress(1, 1, "Saved")
     return SavedMask(target, sha256_of(target))
 

@@ -8,9 +8,11 @@ from typing import Any
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.io.preferences import load_preferences, workspace_for
+from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.preferences import load_preferences
 from napari_mamamia.io.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.io.workspace_place import find_workspace
 from napari_mamamia.services.case_tags import joined_tags, tags_of
 from napari_mamamia.services.score_settings import ScoreSettings
 
@@ -51,7 +53,7 @@ def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, t
     """
     root = settings.workspace
     if root is None and settings.images is not None:
-        root = workspace_for(settings.images, load_preferences())
+        root = find_workspace(find_data_set(settings.images), load_preferences()).root
     return tags_of(Workspace(root), case_ids) if root is not None else {}
 
 

@@ -84,7 +84,7 @@ class CasesFlow(QObject):
         troubled = f", {problems} with a problem" if problems else ""
         summary = f"{len(rows)} case(s){troubled} · {opened.data_set.kind}"
         self._page.show_data_set(opened.data_set.root, summary, rows)
-        self._page.show_workspace(opened.workspace.root)
+        self._page.show_workspace(opened.workspace.root, opened.workspace_why)
         self._page.set_current(self._session.listed_id)
         self._show_recent()
 

@@ -117,11 +117,14 @@ class CasesPage(QWidget):
         self._set_open(True)
         self.note.setText(summary)
 
-    def show_workspace(self, folder: Path) -> None:
+    def show_workspace(self, folder: Path, why: str = "") -> None:
         """Show where this data set's masks are kept."""
         self._workspace = folder
         self.workspace.setText(f"Your masks: …/{folder.name}")
-        self.workspace.setToolTip(f"Predictions, edited masks and exports are kept in {folder}")
+        said = f" ({why})" if why else ""
+        self.workspace.setToolTip(
+            f"Predictions, edited masks and exports are kept in {folder}{said}"
+        )
 
     def set_row(self, changed: CaseRow) -> None:
         """Show the new state of a case."""

@@ -1,0 +1,223 @@
+"""A workspace is found again wherever it and its data set went; who wins is said."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io import workspace_place
+from napari_mamamia.io.preferences import Preferences, remember_workspace
+from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.io.workspace_mark import (
+    MARK_NAME,
+    Relation,
+    WorkspaceMark,
+    prints_of,
+    relation_to,
+)
+from napari_mamamia.io.workspace_place import find_workspace, require_own
+
+IDS = tuple(f"A_{number}" for number in range(12))
+
+
+@pytest.fixture(autouse=True)
+def documents(tmp_path, monkeypatch):
+    folder = tmp_path / "documents" / "napari-mamamia"
+    monkeypatch.setattr(workspace_place, "documents_folder", lambda: folder)
+    return folder
+
+
+def images(root: Path, exam="first", ids=IDS) -> DataSet:
+    """Write the files of a data set that has one file for each case, and return it."""
+    for case_id in ids:
+        path = root / f"{case_id}.nii.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(f"{exam} exam of {case_id}".encode() * 9000)
+    return data_set_at(root)
+
+
+def data_set_at(root: Path) -> DataSet:
+    cases = tuple(
+        CaseFiles(path.name.removesuffix(".nii.gz"), (PhaseSource((path,)),))
+        for path in sorted(root.glob("*.nii.gz"))
+    )
+    return DataSet(root, LayoutKind.MAMA_MIA, cases)
+
+
+def worked_on(data_set: DataSet, folder: Path) -> Path:
+    """Make a workspace with a mask, as saving does."""
+    (folder / "predictions" / "kinetic").mkdir(parents=True)
+    (folder / "predictions" / "kinetic" / "A_1.nii.gz").write_bytes(b"mask")
+    Workspace(folder, WorkspaceMark(data_set.root, prints_of(data_set))).note_data_set()
+    return folder
+
+
+@pytest.fixture
+def trial(tmp_path):
+    """A data set and its workspace beside it, neither of which has the name of the other."""
+    data_set = images(tmp_path / "trial" / "dataset")
+    worked_on(data_set, tmp_path / "trial" / "workspace")
+    return tmp_path / "trial"
+
+
+def found(root: Path, preferences=None):
+    return find_workspace(data_set_at(root), preferences or Preferences())
+
+
+def test_a_workspace_beside_the_data_set_is_found_by_its_note(trial):
+    place = found(trial / "dataset")
+    assert place.root == trial / "workspace"
+    assert place.why == "beside the data set"
+    assert place.warnings == ()
+
+
+def test_both_moved_together_are_together_again(trial):
+    moved = trial.rename(trial.with_name("other account"))
+    assert found(moved / "dataset").root == moved / "workspace"
+
+
+@pytest.mark.parametrize("renamed", ["dataset", "workspace"])
+def test_a_renamed_folder_is_found_by_the_cases(trial, renamed):
+    (trial / renamed).rename(trial / "new name")
+    names = {"dataset": "dataset", "workspace": "workspace", renamed: "new name"}
+    assert found(trial / names["dataset"]).root == trial / names["workspace"]
+
+
+def test_a_copy_goes_on_with_its_own_workspace_also_where_the_first_is_remembered(trial):
+    copy = trial.with_name("copy")
+    shutil.copytree(trial, copy)
+    known = remember_workspace(Preferences(), trial / "dataset", trial / "workspace")
+    assert found(copy / "dataset", known).root == copy / "workspace"
+    assert found(trial / "dataset", known).root == trial / "workspace"
+
+
+def test_a_data_set_that_grew_or_lost_cases_keeps_its_workspace(trial):
+    images(trial / "dataset", ids=tuple(f"B_{number}" for number in range(200)))
+    (trial / "dataset" / "A_0.nii.gz").unlink()
+    assert found(trial / "dataset").root == trial / "workspace"
+
+
+def test_another_exam_with_the_same_ids_in_its_place_does_not_get_its_masks(trial):
+    shutil.rmtree(trial / "dataset")
+    images(trial / "dataset", "second")
+    place = found(trial / "dataset")
+    assert place.root == trial / "dataset-workspace"
+
+
+def test_another_exam_of_the_same_name_gets_a_new_workspace_with_a_word(tmp_path):
+    worked_on(images(tmp_path / "trial"), tmp_path / "trial-workspace")
+    images(tmp_path / "trial", "second")
+    place = found(tmp_path / "trial")
+    assert place.root == tmp_path / "trial-workspace-2"
+    assert "made for another data set with the same case ids" in place.warnings[0]
+
+
+def test_a_remembered_workspace_of_another_exam_is_not_used(trial):
+    followup = images(trial / "follow-up", "second").root
+    known = remember_workspace(Preferences(), followup, trial / "workspace")
+    place = found(followup, known)
+    assert place.root == trial / "follow-up-workspace"
+    assert "another data set" in place.warnings[0]
+
+
+def test_what_was_chosen_on_this_account_wins_and_the_other_is_named(trial, tmp_path):
+    chosen = worked_on(data_set_at(trial / "dataset"), tmp_path / "mine")
+    known = remember_workspace(Preferences(), trial / "dataset", chosen)
+    place = found(trial / "dataset", known)
+    assert (place.root, place.why) == (chosen, "chosen on this account")
+    assert place.warnings == (
+        f"the folder {trial / 'workspace'} also holds masks of this data set, which are not shown",
+    )
+
+
+def test_a_chosen_folder_that_is_gone_gives_way_to_the_one_beside_with_a_word(trial, tmp_path):
+    known = remember_workspace(Preferences(), trial / "dataset", tmp_path / "gone")
+    place = found(trial / "dataset", known)
+    assert place.root == trial / "workspace"
+    assert "is not there any more" in place.warnings[0]
+
+
+def test_a_chosen_folder_that_is_not_made_yet_is_used(tmp_path):
+    root = images(tmp_path / "dataset").root
+    known = remember_workspace(Preferences(), root, tmp_path / "mine")
+    assert found(root, known).root == tmp_path / "mine"
+
+
+def test_of_two_workspaces_the_one_that_points_here_wins_and_the_other_is_named(trial):
+    copied = trial / "a copy from elsewhere"
+    shutil.copytree(trial / "workspace", copied)
+    note = json.loads((copied / MARK_NAME).read_text())
+    note["data_sets"][0]["path"] = "../elsewhere"
+    (copied / MARK_NAME).write_text(json.dumps(note))
+    place = found(trial / "dataset")
+    assert place.root == trial / "workspace"
+    assert str(copied) in place.warnings[0]
+
+
+def test_a_data_set_that_was_moved_alone_keeps_the_workspace_that_was_chosen(trial, tmp_path):
+    known = remember_workspace(Preferences(), trial / "dataset", trial / "workspace")
+    moved = (trial / "dataset").rename(tmp_path / "moved")
+    place = found(moved, known)
+    assert place.root == trial / "workspace"
+    assert "earlier place" in place.why
+
+
+def test_a_workspace_that_cannot_be_written_to_is_opened_for_looking(trial, monkeypatch):
+    monkeypatch.setattr(workspace_place, "can_write_in", lambda _folder: False)
+    place = found(trial / "dataset")
+    assert place.root == trial / "workspace"
+    assert "cannot be written to" in place.warnings[0]
+
+
+def test_work_begun_in_the_documents_goes_on_there_also_from_another_path(
+    trial, documents, monkeypatch
+):
+    own = worked_on(data_set_at(trial / "dataset"), documents / "dataset-0a1b2c-workspace")
+    monkeypatch.setattr(workspace_place, "can_write_in", lambda folder: folder == own)
+    moved = trial.rename(trial.with_name("mounted elsewhere"))
+    place = found(moved / "dataset")
+    assert (place.root, place.why) == (own, "in your documents")
+    assert str(moved / "workspace") in place.warnings[0]
+
+
+def test_a_workspace_from_before_the_notes_is_taken_by_its_name(tmp_path):
+    root = images(tmp_path / "trial").root
+    (tmp_path / "trial-workspace").mkdir()
+    assert found(root).root == tmp_path / "trial-workspace"
+
+
+def test_a_note_is_written_only_into_a_folder_that_is_there(tmp_path):
+    data_set = images(tmp_path / "trial")
+    workspace = Workspace(tmp_path / "w", WorkspaceMark(data_set.root, prints_of(data_set)))
+    workspace.note_data_set()
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_workspace_that_serves_two_data_sets_with_other_ids_names_both(tmp_path):
+    first, second = images(tmp_path / "a"), images(tmp_path / "b", ids=("C_1", "C_2"))
+    folder = worked_on(first, tmp_path / "both")
+    Workspace(folder, WorkspaceMark(second.root, prints_of(second))).note_data_set()
+    assert relation_to(folder, first) is relation_to(folder, second) is Relation.SAME
+
+
+def test_the_workspace_of_another_exam_with_the_same_ids_cannot_be_chosen(trial):
+    followup = images(trial / "follow-up", "second")
+    with pytest.raises(CaseError, match="another data set with the same case ids"):
+        require_own(trial / "workspace", followup)
+    require_own(trial / "workspace", data_set_at(trial / "dataset"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"data_sets": 3}', '{"data_sets": [{"path": 1, "cases": {}}]}', "[" * 9000],
+)
+def test_a_damaged_note_says_nothing(trial, text):
+    (trial / "workspace" / MARK_NAME).write_text(text)
+    assert relation_to(trial / "workspace", data_set_at(trial / "dataset")) is Relation.UNKNOWN
+
+
+def test_a_note_holds_no_path_of_this_computer(trial, tmp_path):
+    assert str(tmp_path) not in (trial / "workspace" / MARK_NAME).read_text()
