@@ -9,7 +9,7 @@ DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
 CLEAN_ENV := env -u QT_QPA_PLATFORM
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test night check lint types contracts bench pictures clean
+.PHONY: help demo test night fuzz check lint types contracts bench pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -23,6 +23,9 @@ test: $(VENV)/test.done ## run every test, the real window under Xvfb included
 
 night: $(VENV)/test.done ## run what is too long for each commit: all screens, fonts and themes, long parity
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25 --timeout=1800 -m night
+
+fuzz: $(VENV)/test.done ## every reader on damaged files: make fuzz SEED=n MINUTES=m; what is found is kept
+	$(CLEAN_ENV) $(BIN)/python tests/fuzz/run.py --check --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
 
 check: lint types contracts test ## linters, types, import contracts and tests
 

@@ -11,7 +11,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, run_job
 from napari_mamamia.io.checksums import sha256_job
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import explained, reads
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.tables import write_json
 
@@ -184,14 +184,8 @@ def read_manifest(root: Path) -> Manifest:
             f"expected {MANIFEST_NAME} in {root}, but it is missing: this is no bundle, or the "
             "export did not finish; export again"
         )
-    try:
-        content = read_json(path)
-        return _manifest(content)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise FormatError(
-            f"expected the manifest of an export in {path}, but it cannot be read ({error!r}): "
-            "get the bundle again, or export again"
-        ) from error
+    with explained(path, "the manifest of an export", "get the bundle again, or export again"):
+        return _manifest(read_json(path))
 
 
 def _manifest(content: dict[str, Any]) -> Manifest:
@@ -234,4 +228,6 @@ def _file(content: dict[str, Any]) -> BundleFile:
 def _place(content: dict[str, Any]) -> Place:
     z, y, x = (int(n) for n in content["shape"])
     rows = tuple(tuple(float(v) for v in row) for row in content["affine"])
-    return Place((z, y, x), rows, str(content["orientation"]))
+    place = Place((z, y, x), rows, str(content["orientation"]))
+    place.grid()  # refuses what is no place
+    return place

@@ -12,6 +12,7 @@ from napari_mamamia.io.dicom_elements import (
     PHILIPS_TAGS,
     needed,
     numbers,
+    open_bounded,
     open_dicom,
     require_room,
     scaling_of,
@@ -78,7 +79,7 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
         If pydicom is not installed.
     """
     try:
-        with path.open("rb", buffering=1 << 14) as stream:
+        with open_bounded(path, 1 << 14) as stream:
             content: Any = read_quickly(stream)
             if content is not None:
                 at = content.at

@@ -2,15 +2,17 @@
 
 import os
 import zipfile
-import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.dicom_zip import is_zip
+from napari_mamamia.io.foreign import explained
+from napari_mamamia.io.zip_files import open_zip
 
 __all__ = ["dicom_source", "may_be_dicom"]
 
@@ -24,14 +26,6 @@ _FILES_IN_ALL: Final = 64
 _FILES_OF_ZIP: Final = 8
 """How far the look goes: folders listed, entries of each, files opened of each, in all, and of an
 archive. Our own choices; a study lies one file below the top, or four folders deep."""
-_UNREADABLE: Final = (
-    OSError,
-    ValueError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def dicom_source(paths: Sequence[Path]) -> Path | None:
@@ -105,13 +99,13 @@ def _one_is_dicom(paths: Iterable[Path]) -> bool:
 
 def _zip_holds_dicom(path: Path) -> bool:
     try:
-        with zipfile.ZipFile(path) as opened:
+        with explained(path, "a zip", "make it again"), open_zip(path) as opened:
             names = [info for info in opened.infolist() if not info.is_dir()]
             if any(info.filename.rpartition("/")[2] == _INDEX for info in names):
                 return True
             likely = (info for info in names if may_be_dicom(info.filename.rpartition("/")[2]))
             return any(_is_dicom_member(opened, info) for info in islice(likely, _FILES_OF_ZIP))
-    except _UNREADABLE:
+    except FormatError:
         return False
 
 

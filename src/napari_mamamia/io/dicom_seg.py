@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.dicom_elements import open_bounded
 from napari_mamamia.io.dicom_seg_codes import load_highdicom
 from napari_mamamia.io.foreign import reads
 
@@ -101,7 +102,8 @@ def read_segmentation(path: Path) -> Segmentation:
         If highdicom is not installed.
     """
     hd = load_highdicom()
-    found = hd.seg.segread(path)
+    with open_bounded(path) as stream:
+        found = hd.seg.segread(stream)
     fractional = found.SegmentationType == "FRACTIONAL"
     volume = found.get_volume(combine_segments=False, rescale_fractional=True)
     values: NDArray[Any] = volume.array

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.io.dicom_elements import open_dicom
 from napari_mamamia.io.dicom_mosaic import is_mosaic
 from napari_mamamia.io.foreign import explained, reads
 from napari_mamamia.io.sources import PhaseSource
@@ -116,10 +117,8 @@ def _share_groups(image: Any) -> None:
 
 def _source_image(path: Path) -> Any:
     """Return a file's header, with empty patient elements where it has none."""
-    from pydicom import dcmread
-
     with referring_to(path):
-        image = dcmread(path, stop_before_pixels=True)
+        image = open_dicom(path, path, stop_before_pixels=True)
     for name in ("FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID"):
         if not image.get(name):
             raise FormatError(

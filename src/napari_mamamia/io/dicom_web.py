@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError, PacsError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.dicom_elements import open_dicom
+from napari_mamamia.io.foreign import explained, reads
 from napari_mamamia.io.own_paths import sweep_below
 from napari_mamamia.io.save import saving
 
@@ -76,6 +76,7 @@ def find_studies_on(url: str, *, patient_id: str = "", date: str = "") -> tuple[
     return tuple(sorted((_study(entry) for entry in found), key=lambda s: (s.date, s.study_uid)))
 
 
+@reads("a study of a PACS", "check the address", PacsError)
 def fetch_study(url: str, study_uid: str, folder: Path) -> Job[FetchedStudy]:
     """Return a job that fetches a study, image by image, each whole or not at all.
 
@@ -172,13 +173,9 @@ def _client(url: str) -> Any:
 @contextmanager
 def _reachable(url: str, state: str = "nothing was changed") -> Iterator[None]:
     """Turn what goes wrong on the way into one error that says what is done so far."""
-    try:
+    remedy = f"{state}; check address, network and rights, then run it again to go on"
+    with explained(url, "an answer from the PACS", remedy, PacsError):
         yield
-    except DAMAGED as error:  # requests' own errors are OSErrors
-        raise PacsError(
-            f"expected an answer from the PACS at {url}, but {error}: {state}; check address, "
-            "network and rights, then run it again to go on"
-        ) from error
 
 
 def _require_stored(answer: Any) -> None:

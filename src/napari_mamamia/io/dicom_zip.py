@@ -2,13 +2,15 @@
 
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import BinaryIO, Final
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.zip_files import open_zip
 
 __all__ = ["is_zip", "unpack"]
 
@@ -25,10 +27,11 @@ def is_zip(path: Path) -> bool:
     """Whether a path is a zip archive, by its contents; never raises."""
     try:
         return path.is_file() and zipfile.is_zipfile(path)
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
+@reads("a whole zip archive", "copy or export it again")
 def unpack(archive: Path, folder: Path) -> Job[None]:
     """Return a job that unpacks an archive into an empty folder.
 
@@ -43,23 +46,14 @@ def unpack(archive: Path, folder: Path) -> Job[None]:
     SaveError
         If the system refuses to write.
     """
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            members = [info for info in opened.infolist() if not info.is_dir()]
-            _require_harmless(archive, members)
-            for index, info in enumerate(members):
-                text = f"Unpacking {archive.name}"
+    with open_zip(archive) as opened:
+        members = [info for info in opened.infolist() if not info.is_dir()]
+        _require_harmless(archive, members)
+        for index, info in enumerate(members):
+            text = f"Unpacking {archive.name}"
+            yield Progress(index, len(members), text)
+            for _ in paced(_copied(opened, info, folder, archive)):
                 yield Progress(index, len(members), text)
-                for _ in paced(_copied(opened, info, folder, archive)):
-                    yield Progress(index, len(members), text)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise FormatError(
-            f"expected a whole zip archive at {archive}, but {error}: copy or export it again"
-        ) from error
-    except OSError as error:
-        raise SaveError(
-            f"expected to unpack {archive}, but {error.strerror or error}: free some space"
-        ) from error
 
 
 def _copied(
@@ -67,15 +61,33 @@ def _copied(
 ) -> Iterator[int]:
     """Write one member, and yield after each block; never more bytes than its header says."""
     target = folder.joinpath(*_parts(info))
-    target.parent.mkdir(parents=True, exist_ok=True)
     written = 0
-    with opened.open(info) as source, target.open("xb") as stream:
+    with opened.open(info) as source, _made(target, archive) as stream:
         while block := source.read(_BLOCK):
             written += len(block)
             if written > info.file_size:
                 raise _hostile(archive, f"{info.filename} is longer than its header says")
-            stream.write(block)
+            with _writing(archive):
+                stream.write(block)
+                stream.flush()
             yield written
+
+
+def _made(target: Path, archive: Path) -> BinaryIO:
+    with _writing(archive):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.open("xb")
+
+
+@contextmanager
+def _writing(archive: Path) -> Iterator[None]:
+    """Tell what the system says while writing apart from what it says while reading."""
+    try:
+        yield
+    except OSError as error:
+        raise SaveError(
+            f"expected to unpack {archive}, but {error.strerror or error}: free some space"
+        ) from error
 
 
 def _require_harmless(archive: Path, members: list[zipfile.ZipInfo]) -> None:

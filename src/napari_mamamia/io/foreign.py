@@ -95,4 +95,4 @@ def _first(args: tuple[Any, ...], named: dict[str, Any]) -> object:
     given = args[0] if args else next(iter(named.values()), "")
     files = getattr(given, "files", given)
     first = files[0] if isinstance(files, list | tuple) and files else given
-    return getattr(first, "file", first)
+    return getattr(first, "file", getattr(first, "path", first))

@@ -16,6 +16,7 @@ from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import Step
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.io.checked_lines import CheckedLines, scan_checked_lines
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.journal_records import JournalRecord, Opened, decoded, encoded
 from napari_mamamia.io.workspace import MASK_SUFFIX
 
@@ -93,6 +94,7 @@ class JournalContents:
     damage: Damage | None = None
 
 
+@reads("a journal", "choose the file that lies beside the mask")
 def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
     """Yield the records of a journal in order; a `Damage` comes last, if there is one.
 
@@ -119,6 +121,7 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
         yield PlacedRecord(at, start, record)
 
 
+@reads("a journal", "choose the file that lies beside the mask")
 def read_journal(path: Path) -> JournalContents:
     """Return all records of a journal, differences included; raises as `scan_journal`."""
     records: list[PlacedRecord] = []

@@ -36,6 +36,8 @@ __all__ = ["FORMAT_VERSION", "JournalRecord", "Opened", "Saved", "decoded", "enc
 FORMAT_VERSION: Final = 1
 
 _LEVEL: Final = 1
+_MOST_VOXELS: Final = 1 << 31
+"""Our own limit: breast exams have 5 to 200 million."""
 _NOT_FINITE: Final = "float"
 
 
@@ -159,6 +161,8 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
             f"{entry['software']}: replay it with that version"
         )
     z, y, x = (int(n) for n in entry["shape"])
+    if z * y * x > _MOST_VOXELS:
+        raise ValueError(f"its volume of {z} x {y} x {x} voxels is larger than any exam")
     affine = np.array(entry["affine"], dtype=np.float64).reshape(4, 4)
     grid = Grid((z, y, x), affine, _bytes(entry["header"]) or None)
     base = entry["base"]

@@ -34,6 +34,7 @@ from napari_mamamia.io.case_listing import (
 )
 from napari_mamamia.io.dicom import find_phases, looks_like_dicom
 from napari_mamamia.io.folders import list_names, natural_key
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key, file_stem, parse_phase_name
 from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind
 
@@ -63,6 +64,7 @@ def recognise(path: Path) -> LayoutKind | None:
         return None
 
 
+@reads("a data set", "check the folder that the message names")
 def find_data_set(path: Path) -> DataSet:
     """Return the cases of a folder or file, in natural order of their ids.
 

@@ -4,9 +4,10 @@ A workbook is a zip of XML: 330 kB can hold 300 MB of text, and one cell in the 
 for 16,384. Without limits such a file takes gigabytes (3.7 GB measured).
 """
 
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final
+
+from napari_mamamia.io.zip_files import open_zip
 
 __all__ = ["Room", "most_cells"]
 
@@ -33,7 +34,7 @@ def most_cells(stream: BinaryIO) -> int:
     zipfile.BadZipFile
         If it is no whole zip.
     """
-    with zipfile.ZipFile(stream) as archive:
+    with open_zip(stream) as archive:
         total = 0
         for part in archive.infolist():
             total += part.file_size

@@ -9,6 +9,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.segmentation.device import (
     require_monai,
     require_onnx,
@@ -72,6 +73,7 @@ def require_installed(card: ModelCard, settings: EngineSettings) -> None:
         require_monai()
 
 
+@reads("a model that can be run", "copy it again from where it came from", ModelError)
 def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
     """Return a job that loads a model of any kind that can be run; its weights are read as data.
 

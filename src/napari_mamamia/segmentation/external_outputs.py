@@ -17,6 +17,7 @@ import numpy as np
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import MamamiaError, ModelError
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.volumes import read_header, read_labels
 from napari_mamamia.segmentation.external import printable, require_plain_file
 
@@ -38,6 +39,7 @@ class CheckedMask:
     notes: tuple[str, ...] = ()
 
 
+@reads("the mask of a submission", "look at it", ModelError)
 def take_mask(output: Path, case_id: str, grid: Grid) -> CheckedMask:
     """Return the mask that a submission wrote for a case, on the case's own grid.
 

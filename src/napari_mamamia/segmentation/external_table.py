@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.segmentation.external import printable, require_plain_file
 
 __all__ = ["TABLE", "Response", "constant_note", "take_responses"]
@@ -29,6 +30,7 @@ class Response:
     score: float
 
 
+@reads("the table of a submission", "look at it", ModelError)
 def take_responses(
     output: Path, case_ids: Iterable[str]
 ) -> tuple[tuple[Response, ...], tuple[str, ...]]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.nnunet_files import ModelFiles
 
 __all__ = ["NETWORK_KINDS", "ModelKind", "kind_of", "network_names"]
@@ -101,9 +102,9 @@ def _packed_kind(path: Path) -> ModelKind:
     if not zipfile.is_zipfile(path):
         return ModelKind.UNKNOWN
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             inside = [PurePosixPath(name) for name in archive.namelist()]
-    except (zipfile.BadZipFile, OSError):
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return ModelKind.UNKNOWN
     if any(n.name in ("archive_format", "serialized_exported_program.json") for n in inside):
         return ModelKind.EXPORTED

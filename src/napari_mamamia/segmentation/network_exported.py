@@ -17,7 +17,9 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.json_text import parsed_json
+from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.network_arguments import TYPES, filled, keep, names_in
 from napari_mamamia.segmentation.nnunet_files import require_stored
 
@@ -79,6 +81,7 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         return values[self._output]
 
 
+@reads("a whole file of torch.export", "copy it again from where it came from", ModelError)
 def read_exported(path: Path) -> ExportedNetwork:
     """Return the network of a ``.pt2`` file; nothing of the file is executed.
 
@@ -89,7 +92,7 @@ def read_exported(path: Path) -> ExportedNetwork:
         no operator of ATen.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             require_stored(archive, path)
             return _network(archive, path)
     except (

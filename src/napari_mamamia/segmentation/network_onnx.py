@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import reads
 
 __all__ = ["OnnxFacts", "Shape", "read_onnx"]
 
@@ -38,6 +39,7 @@ class OnnxFacts:
     external: tuple[str, ...]
 
 
+@reads("a whole ONNX model", "copy it again from where it came from", ModelError)
 def read_onnx(path: Path) -> OnnxFacts:
     """Return what an ONNX file says of itself.
 

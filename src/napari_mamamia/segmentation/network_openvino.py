@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet_openvino import compiled_forward, core_with_cache
 from napari_mamamia.segmentation.nnunet_tiles import Forward
@@ -16,6 +17,7 @@ from napari_mamamia.segmentation.nnunet_tiles import Forward
 __all__ = ["opened_file", "translated"]
 
 
+@reads("a network that OpenVINO reads", "copy it again from where it came from", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:
     """Return an IR (``.xml``) or ONNX file as a function of tiles of `shape`.
 

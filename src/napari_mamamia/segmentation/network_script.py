@@ -18,6 +18,8 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.nnunet_files import require_stored
 
 __all__ = ["read_script"]
@@ -37,6 +39,7 @@ _OLD_FORM: Final = "model.json"
 _COPY: Final = "copy it again from where the model came from"
 
 
+@reads("a whole TorchScript file", "copy it again from where it came from", ModelError)
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
     """Return the network of a TorchScript file, its text looked at first.
 
@@ -76,7 +79,7 @@ def _refused(path: Path) -> list[str]:
 
 def _texts(path: Path) -> Iterator[str]:
     """Yield the records that hold code, or name compiled classes, as torch's reader finds them."""
-    with zipfile.ZipFile(path) as archive:
+    with open_zip(path) as archive:
         require_stored(archive, path)
     reader = torch._C.PyTorchFileReader(str(path))
     for name in reader.get_all_records():

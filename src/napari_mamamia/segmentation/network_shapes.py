@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.json_text import parsed_json
+from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.network_onnx import Shape, read_onnx
 from napari_mamamia.segmentation.network_spec import NetworkSpec, network_from
@@ -22,6 +24,7 @@ _METADATA_KEY: Final = "mamamia_network"
 _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
 
 
+@reads("a readable network", "copy it again from where it came from", ModelError)
 def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     """Return the shapes that a network takes and gives, () where its file does not say them.
 
@@ -46,6 +49,7 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     return (), ()
 
 
+@reads("a readable network", "copy it again from where it came from", ModelError)
 def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
     """Return what a safetensors file's own header says of its network, None where it is silent.
 
@@ -83,7 +87,7 @@ def _extents(text: str) -> Shape:
 def _exported_shape(path: Path) -> Shape:
     """Return the extents of the one input of a torch.export file, read from its JSON."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             require_stored(archive, path)
             name = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
             module = parsed_json(archive.read(name).decode("utf-8"))["graph_module"]

@@ -22,6 +22,8 @@ import numpy as np
 import torch
 
 from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet_safetensors import Checkpoint, read_safetensors
 
@@ -70,6 +72,7 @@ def checkpoint_file(fold: Path, name: str) -> Path:
     return converted if converted.is_file() and not path.is_file() else path
 
 
+@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
 def load_checkpoint(path: Path) -> Checkpoint:
     """Return a checkpoint; its weights stay on the disk until they are used.
 
@@ -107,6 +110,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     )
 
 
+@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
 def unsafe_globals(path: Path) -> tuple[str, ...]:
     """Return the names that a checkpoint would call beyond the allowed ones; runs none of them."""
     with torch.serialization.safe_globals(_ALLOWED):
@@ -119,7 +123,7 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
 def require_plain_zip(path: Path) -> None:
     """Raise `ModelError` if a checkpoint would unpack to much more than it is."""
     if zipfile.is_zipfile(path):
-        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)
 
 

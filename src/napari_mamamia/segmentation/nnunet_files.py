@@ -15,7 +15,9 @@ from platformdirs import user_cache_path
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.foreign import explained, reads
 from napari_mamamia.io.own_paths import own_folder, place_folder
+from napari_mamamia.io.zip_files import open_zip
 
 __all__ = ["ModelFiles", "model_cache", "open_files", "require_own", "require_stored", "unpack"]
 
@@ -68,7 +70,7 @@ class ModelFiles:
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open one file for reading bytes."""
         if self.is_zip:
-            with zipfile.ZipFile(self.path) as archive, archive.open(name) as stream:
+            with open_zip(self.path) as archive, archive.open(name) as stream:
                 yield stream
         else:
             with self._place(name).open("rb") as stream:
@@ -89,6 +91,7 @@ class ModelFiles:
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
+@reads("a readable model", "copy it again from where it came from", ModelError)
 def open_files(path: Path) -> ModelFiles:
     """Return the files at `path`: of a folder (at most six levels), of a zip, or the file itself.
 
@@ -120,6 +123,7 @@ def model_cache() -> Path:
     return Path(chosen) if chosen else Path(user_cache_path("napari-mamamia", appauthor=False))
 
 
+@reads("a whole zip of a model", "copy it again from where it came from", ModelError)
 def unpack(path: Path, into: Path) -> Job[Path]:
     """Return a job that unpacks a zip to a folder under `into` named after its SHA-256.
 
@@ -201,13 +205,8 @@ def require_own(file: Path) -> None:
 
 @contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise ModelError(
-            f"{path} should be a whole zip of a model, but {error}: copy it again"
-        ) from error
-    with archive:
+    expected = "a whole zip of a model"
+    with explained(path, expected, "copy it again", ModelError), open_zip(path) as archive:
         yield archive
 
 

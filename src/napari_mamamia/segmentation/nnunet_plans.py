@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import explained
 from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.segmentation.nnunet_labels import Labels, read_labels
 
@@ -160,17 +161,9 @@ def read_plans(plans_text: str, dataset_text: str, configuration: str, where: st
     """
     plans = parsed(plans_text, f"{where}: plans.json")
     dataset = parsed(dataset_text, f"{where}: dataset.json")
-    try:
+    expected = f"{configuration} as nnU-Net v2 describes it"
+    with explained(f"{where}: plans.json", expected, _RESTORE, ModelError):
         return _plans(plans, dataset, configuration, where)
-    except (
-        KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(
-            f"{where}: plans.json should describe {configuration} as nnU-Net v2 does, but "
-            f"{type(error).__name__}: {error}. {_RESTORE.capitalize()}"
-        ) from error
 
 
 def _plans(

@@ -5,7 +5,6 @@ appear, the trainer, the configuration, the mirroring axes, and the SHA-256 of t
 made from. Source of the format: huggingface/safetensors, README.md, "Format".
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from napari_mamamia.core.errors import ModelError, SaveError
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.io.save import saving
 from napari_mamamia.segmentation.external import printable
 from napari_mamamia.segmentation.nnunet_unpickle import FORMAT, distinct, header
@@ -42,6 +43,7 @@ class Checkpoint:
     mirror_axes: tuple[int, ...]
 
 
+@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
 def read_safetensors(path: Path) -> Checkpoint:
     """Return a checkpoint from a safetensors file; nothing can run while it is read.
 
@@ -146,6 +148,6 @@ def _axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
 
 def _parsed(texts: Mapping[str, str], key: str, path: Path) -> Any:
     try:
-        return json.loads(texts.get(key, "null"))
+        return parsed_json(texts.get(key, "null"))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: {key} of its header cannot be read: {_COPY}") from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.foreign import explained, reads
 from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.engine_settings import EngineSettings
@@ -249,6 +250,7 @@ def preset(name: str) -> Recipe:
     return known[name]
 
 
+@reads("a readable recipe", "correct it, or remove it", ModelError)
 def read_recipe(path: Path) -> Recipe:
     """Return the recipe of a ``mamamia_model.json``, or raise `ModelError`."""
     try:
@@ -266,7 +268,7 @@ def recipe_from(text: str, where: str) -> Recipe:
     ModelError
         If it is no recipe, of a later version, or holds an unknown key or value.
     """
-    try:
+    with explained(where, "a recipe", _REPAIR, ModelError):
         found = parsed_json(text)
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise ModelError(f'{where} should have "format": "{_FORMAT}": {_REPAIR}')
@@ -276,10 +278,6 @@ def recipe_from(text: str, where: str) -> Recipe:
                 "napari-mamamia, or correct the recipe"
             )
         return _recipe(found)
-    except (
-        ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
-        raise ModelError(f"{where} should be a recipe, but {error}: {_REPAIR}") from error
 
 
 def recipe_text(recipe: Recipe) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.segmentation.bundle_card import describe_bundle
 from napari_mamamia.segmentation.model_card import (
     RECIPE_NAME,
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 
+@reads("a readable model", "copy it again from where it came from", ModelError)
 def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = True) -> ModelCard:
     """Return what the model at `path` is.
 

@@ -11,6 +11,7 @@ from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.journal import Damage, PlacedRecord, scan_journal
 from napari_mamamia.io.journal_records import Opened
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
@@ -63,6 +64,7 @@ class _Repeated:
     different: list[str] = field(default_factory=list)
 
 
+@reads("a journal whose mask can be made again", "choose the one beside the mask")
 def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Replay]:
     """Return a job that makes the mask of a journal's last record again and writes it to `out`.
 

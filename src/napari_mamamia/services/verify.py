@@ -11,6 +11,7 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.bundle import BundleFile, Manifest, bundle_names, read_manifest
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.dicom_seg import read_segmentation
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.sources import DataSet
 from napari_mamamia.io.volumes import read_header, read_labels, read_phase_header
@@ -36,6 +37,7 @@ class Verification:
         return not self.problems
 
 
+@reads("a bundle", "get the bundle again")
 def verify_bundle(root: Path, images: Path | None = None) -> Job[Verification]:
     """Return a job that checks a bundle against its ``manifest.json``.
 

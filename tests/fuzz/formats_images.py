@@ -1,0 +1,352 @@
+"""Volumes, DICOM in its forms, what a PACS answers: small valid examples and their readers."""
+
+import json
+import zipfile
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from harness import Format
+from made import from_tests
+
+SHAPE = (3, 6, 5)
+
+
+def _grid():
+    from napari_mamamia.core.grid import Grid
+
+    return Grid(SHAPE, np.diag([-0.7, 0.7, 2.0, 1.0]))
+
+
+def _volume(name: str, four_d: bool = False, float_mask: bool = False):
+    def make(folder: Path) -> Path:
+        from napari_mamamia.io.volumes import write_volume
+
+        values = np.arange(2 * np.prod(SHAPE), dtype=np.int16).reshape(2, *SHAPE)
+        array = (
+            values
+            if four_d
+            else (values[0] % 7 == 0).astype(np.float32 if float_mask else np.uint8)
+        )
+        write_volume(array, _grid(), folder / name)
+        return folder / name
+
+    return make
+
+
+def _read_volume(path: Path) -> object:
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.io.sources import PhaseSource
+    from napari_mamamia.io.volumes import read_phase_header, read_phase_into, read_volume
+
+    read_volume(path)
+    source = PhaseSource((path,))
+    header = read_phase_header(source)
+    return run_job(read_phase_into(source, header, np.empty(header.grid.shape, header.dtype)))
+
+
+def _read_mask(path: Path) -> object:
+    from napari_mamamia.io.volumes import read_labels, read_labels_dense
+
+    read_labels(path)
+    return read_labels_dense(path)[1].sum()
+
+
+def _submission_mask(folder: Path) -> Path:
+    _volume("X.nii.gz")(_made(folder / "pred_segmentations"))
+    return folder
+
+
+def _take_mask(folder: Path) -> object:
+    from napari_mamamia.segmentation.external_outputs import take_mask
+
+    return take_mask(folder, "X", _grid())
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+_VOLUME = (
+    "io.volumes.read_header",
+    "io.volumes.read_phase_header",
+    "io.volumes.read_phase_into",
+    "io.volumes.read_series_into",
+    "io.volumes.read_volume",
+)
+_LABELS = ("io.volumes.read_labels", "io.volumes.read_labels_dense")
+
+
+def _header_only(module: str, function: str):
+    def read(path: Path) -> object:
+        from importlib import import_module
+
+        return getattr(import_module(f"napari_mamamia.io.{module}"), function)(path)
+
+    return read
+
+
+VOLUMES = (
+    Format("nifti-4d-gz", _volume("x.nii.gz", four_d=True), _read_volume, _VOLUME, share=2),
+    Format("nifti-4d", _volume("x.nii", four_d=True), _read_volume, _VOLUME),
+    Format("nifti-mask", _volume("x.nii.gz"), _read_mask, _LABELS),
+    Format("nifti-soft-mask", _volume("x.nii", float_mask=True), _read_mask, _LABELS),
+    Format(
+        "nifti-header",
+        _volume("x.nii"),
+        _header_only("nifti", "read_nifti_header"),
+        ("io.nifti.read_nifti_header",),
+    ),
+    Format("nrrd", _volume("x.nrrd"), _read_volume, _VOLUME),
+    Format("nrrd-mask", _volume("x.nrrd"), _read_mask, _LABELS),
+    Format(
+        "nrrd-header",
+        _volume("x.nrrd"),
+        _header_only("nrrd", "read_nrrd_header"),
+        ("io.nrrd.read_nrrd_header",),
+    ),
+    Format(
+        "submission-mask",
+        _submission_mask,
+        _take_mask,
+        ("segmentation.external_outputs.take_mask",),
+    ),
+)
+
+
+def _classic(folder: Path, **elements) -> Path:
+    phantoms = from_tests("dicom_phantoms")
+    told = {
+        "PatientName": "Test^Phantom",
+        "PatientID": "T1",
+        "SeriesDescription": "dyn",
+        "EchoTime": 1.5,
+        "FrameOfReferenceUID": "2.25.6",
+    }
+    phantoms.write_exam(_made(folder), 2, **{**told, **elements}, shape=(3, 16, 20))
+    return folder
+
+
+def _two_studies(folder: Path) -> Path:
+    _classic(folder / "a")
+    _classic(folder / "b", StudyInstanceUID="2.25.2", SeriesInstanceUID="2.25.300")
+    (folder / "DICOMDIR").write_bytes((folder / "a" / "IM_0_001.dcm").read_bytes())
+    return folder
+
+
+def _enhanced(folder: Path) -> Path:
+    phantoms = from_tests("dicom_phantoms")
+    volumes = np.stack([phantoms.dce_values(k, (3, 16, 20)) for k in range(2)])
+    phantoms.write_enhanced(folder / "e.dcm", volumes, ["20200101100000", "20200101100130"])
+    return folder
+
+
+def _compressed(folder: Path) -> Path:
+    import pydicom
+
+    _classic(folder)
+    for path in folder.glob("*.dcm"):
+        image = pydicom.dcmread(path)
+        image.compress(pydicom.uid.RLELossless)
+        image.save_as(path, enforce_file_format=True)
+    return folder
+
+
+def _mosaic(folder: Path) -> Path:
+    from_tests("io/test_dicom_mosaic").write_exam(folder, 2, 4)
+    return folder
+
+
+def _zipped(folder: Path) -> Path:
+    source = folder.with_name("zip-source")
+    _two_studies(source)
+    with zipfile.ZipFile(folder / "study.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(source.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(source).as_posix())
+            path.is_file() and path.unlink()
+    return folder / "study.zip"
+
+
+def _study_below(folder: Path) -> object:
+    """Find the folder of a study as the export of a case that was imported does."""
+    from napari_mamamia.io.dicom_facts import remapped_uid, user_secret
+    from napari_mamamia.io.dicom_study import _studies_below, imported_study
+
+    _studies_below.cache_clear()
+    return imported_study(folder, remapped_uid("2.25.1", user_secret()))
+
+
+def _zip_of_images(folder: Path) -> Path:
+    source = _classic(folder / "made")
+    with zipfile.ZipFile(folder / "study.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(source.iterdir()):
+            archive.write(path, path.name)
+            path.unlink()
+    return folder / "study.zip"
+
+
+def _look_at_zip(path: Path) -> object:
+    from napari_mamamia.io.dicom_probe import dicom_source
+
+    return dicom_source([path])
+
+
+def _read_exam(folder: Path) -> object:
+    """What the window does: the phases of a folder, their headers, all voxels."""
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.io.dicom import find_phases, looks_like_dicom
+    from napari_mamamia.io.volumes import read_phase_header, read_phase_into
+
+    looks_like_dicom(folder, sorted(path.name for path in folder.iterdir()))
+    for source in find_phases(folder).phases:
+        header = read_phase_header(source)
+        run_job(read_phase_into(source, header, np.empty(header.grid.shape, header.dtype)))
+    return None
+
+
+def _import(source: Path) -> object:
+    """What `mamamia import` does, without writing phases."""
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.io.dicom_facts import Dates, read_facts
+    from napari_mamamia.io.dicom_pixels import fill_planes
+    from napari_mamamia.io.dicom_probe import dicom_source
+    from napari_mamamia.services.import_finding import look_into
+
+    dicom_source([source])
+    found = run_job(look_into(source))
+    for study in found:
+        if study.exam is not None and source.is_dir():
+            stack = study.exam.stacks[0]
+            read_facts(stack[0].file, ("2.25.1",), b"secret", Dates.SHIFT)
+            run_job(fill_planes(stack, np.empty(study.exam.grid.shape, stack[0].stored)))
+    return found
+
+
+def _read_seg_source(folder: Path) -> object:
+    from napari_mamamia.io.dicom_seg_sources import source_images
+    from napari_mamamia.io.sources import PhaseSource
+
+    return source_images(PhaseSource(tuple(sorted(folder.glob("*.dcm")))))
+
+
+def _seg(folder: Path) -> Path:
+    tests = from_tests("io/test_dicom_seg")
+    from napari_mamamia.io.dicom_seg_writer import write_segmentation
+    from napari_mamamia.io.layout import find_data_set
+    from napari_mamamia.io.volumes import read_phase_header
+
+    series = folder.with_name("seg-series")
+    if not series.exists():
+        tests.write_series(series)
+    source = find_data_set(series).cases[0].phases[0]
+    grid = read_phase_header(source).grid
+    labels = np.zeros(grid.shape, np.uint8)
+    labels[1:3, 2:5, 2:5] = 1
+    write_segmentation(
+        labels, ((1, "tumour"),), grid, source, grid, tests.BY_MODEL, folder / "seg.dcm"
+    )
+    return folder / "seg.dcm"
+
+
+def _read_seg(path: Path) -> object:
+    from napari_mamamia.io.dicom_seg import read_segmentation
+
+    found = read_segmentation(path)
+    return found.is_overlapping
+
+
+_DICOM = (
+    "io.dicom.find_phases",
+    "io.dicom.read_dicom_header",
+    "io.dicom.read_dicom_into",
+    "io.dicom_headers.read_slices",
+    "io.dicom_files.read_studies",
+    "io.dicom_pixels.fill_planes",
+)
+_IMPORT = (
+    "io.dicom_facts.read_facts",
+    "io.dicom_headers.read_slices",
+    "io.dicom_files.read_studies",
+)
+
+
+def _web(folder: Path) -> Path:
+    def entry(**more):
+        return {
+            "0020000D": {"vr": "UI", "Value": ["2.25.1"]},
+            "00080020": {"vr": "DA", "Value": ["20200101"]},
+            "0020000E": {"vr": "UI", "Value": ["2.25.2"]},
+            "00080018": {"vr": "UI", "Value": ["2.25.3"]},
+            "00081030": {"vr": "LO", "Value": ["MR"]},
+            "00080061": {"vr": "CS", "Value": ["MR"]},
+            "00201208": {"vr": "IS", "Value": [4]},
+            **more,
+        }
+
+    (folder / "studies.json").write_text(json.dumps([entry(), entry()]))
+    source = _classic(folder / "made", SOPInstanceUID="2.25.3")
+    image = sorted(source.glob("*.dcm"))[0].read_bytes()
+    for path in source.glob("*"):
+        path.unlink()
+    head = b"--cut\r\nContent-Type: application/dicom\r\n\r\n"
+    (folder / "image.multipart").write_bytes(head + image + b"\r\n--cut--\r\n")
+    return folder / "studies.json"
+
+
+_LIST = "application/dicom+json"
+_PARTS = 'multipart/related; type="application/dicom"; boundary=cut'
+
+
+def _ask_pacs(path: Path) -> object:
+    """Answer every request with the file, as a PACS that is broken or hostile would."""
+    import requests
+    from dicomweb_client.api import DICOMwebClient
+
+    from napari_mamamia.io import dicom_web
+
+    class Answers(requests.adapters.BaseAdapter):
+        def send(self, request, **_):
+            answer = requests.Response()
+            is_image = "/instances/" in request.url
+            file, kind = (path.with_name("image.multipart"), _PARTS) if is_image else (path, _LIST)
+            answer.status_code, answer._content, answer.request = 200, file.read_bytes(), request
+            answer.headers["Content-Type"] = kind
+            answer.url = request.url
+            return answer
+
+        def close(self):
+            pass
+
+    session = requests.Session()
+    session.mount("http://", Answers())
+    client = DICOMwebClient("http://pacs/dicom-web", session=session)
+    with patch.object(dicom_web, "_client", lambda url: client):
+        dicom_web.find_studies_on("http://pacs/dicom-web")
+        return list(dicom_web.fetch_study("http://pacs/dicom-web", "2.25.1", path.parent / "to"))
+
+
+DICOM = (
+    Format("dicom-classic", _classic, _read_exam, _DICOM, share=2),
+    Format("dicom-enhanced", _enhanced, _read_exam, _DICOM, share=2),
+    Format("dicom-mosaic", _mosaic, _read_exam, _DICOM),
+    Format("dicom-rle", _compressed, _read_exam, _DICOM),
+    Format(
+        "dicom-import", _two_studies, _import, (*_IMPORT, "io.dicom_facts.names_a_person"), share=2
+    ),
+    Format("dicom-zip", _zipped, _import, ("io.dicom_zip.unpack",)),
+    Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),
+    Format("dicom-study", _two_studies, _study_below, ("io.dicom_study.imported_study",)),
+    Format("dicom-seg", _seg, _read_seg, ("io.dicom_seg.read_segmentation",), share=0.7),
+    Format(
+        "dicom-seg-source",
+        _classic,
+        _read_seg_source,
+        ("io.dicom_seg_sources.source_images",),
+        share=0.5,
+    ),
+    Format(
+        "dicom-web", _web, _ask_pacs, ("io.dicom_web.find_studies_on", "io.dicom_web.fetch_study")
+    ),
+)

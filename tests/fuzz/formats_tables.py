@@ -1,0 +1,417 @@
+"""Tables, JSON of every kind, journals, tags, manifests, whole data sets: examples and readers."""
+
+import json
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+from harness import Format
+from made import from_tests
+
+CLINICAL = (
+    (
+        "patient_id",
+        "dataset",
+        "age",
+        "menopause",
+        "breast_density",
+        "tumor_subtype",
+        "pcr",
+        "acquisition_times",
+        "site",
+    ),
+    ("DUKE_001", "DUKE", 51, "pre", "b", "luminal", 0, "[0, 90, 180]", "x"),
+    ("DUKE_002", "DUKE", 63.5, "post", "c", "her2", 1, "[0, 95]", 7),
+)
+SCORES = (("case_id", "dsc", "norm_hd"), ("A", 0.8, 0.1), ("B", "", 0.25), ("C", 0.5, ""))
+RESPONSES = (("patient_id", "pcr", "score"), ("A", 0, 0.2), ("B", 1, 0.9))
+
+
+def _sheet(rows, name: str):
+    def make(folder: Path) -> Path:
+        from napari_mamamia.io.spreadsheets import write_sheet
+
+        write_sheet(rows, folder / name, name="data")
+        return folder / name
+
+    return make
+
+
+def _texts(name: str, content: object):
+    def make(folder: Path) -> Path:
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / name).write_text(text)
+        return folder / name
+
+    return make
+
+
+def _calls(module: str, *functions: str):
+    """Return what reads a path with each of the functions of a module."""
+
+    def read(path: Path) -> object:
+        from importlib import import_module
+
+        found = None
+        for function in functions:
+            found = getattr(import_module(f"napari_mamamia.{module}"), function)(path)
+        return found
+
+    return read
+
+
+def _case_scores(folder: Path) -> Path:
+    from napari_mamamia.core.records import CaseScore, ScoreStatus
+    from napari_mamamia.io.tables import write_case_scores
+
+    numbers = {f.name: 0.5 for f in fields(CaseScore) if f.type in (float, "float")}
+    texts = {f.name: "" for f in fields(CaseScore) if f.type in (str, "str")}
+    row = CaseScore(**{**numbers, **texts, "case_id": "A", "status": ScoreStatus.OK})
+    write_case_scores([row, replace(row, case_id="B")], folder / "s.csv")
+    return folder / "s.csv"
+
+
+_CLINICAL = (
+    "io.clinical.read_clinical",
+    "io.clinical.clinical_job",
+    "io.spreadsheets.paced_sheets",
+)
+_SCORES = ("io.score_files.read_score_table", "io.score_files.score_table_job")
+_RESPONSES = ("io.score_files.read_response_table", "io.score_files.response_table_job")
+
+TABLES = (
+    Format(
+        "clinical-xlsx",
+        _sheet(CLINICAL, "c.xlsx"),
+        _calls("io.clinical", "read_clinical"),
+        _CLINICAL,
+        share=2,
+    ),
+    Format(
+        "clinical-csv", _sheet(CLINICAL, "c.csv"), _calls("io.clinical", "read_clinical"), _CLINICAL
+    ),
+    Format(
+        "scores-xlsx",
+        _sheet(SCORES, "s.xlsx"),
+        _calls("io.score_files", "read_score_table"),
+        _SCORES,
+    ),
+    Format(
+        "scores-csv", _sheet(SCORES, "s.csv"), _calls("io.score_files", "read_score_table"), _SCORES
+    ),
+    Format(
+        "responses-csv",
+        _sheet(RESPONSES, "r.csv"),
+        _calls("io.score_files", "read_response_table"),
+        _RESPONSES,
+    ),
+    Format(
+        "responses-xlsx",
+        _sheet(RESPONSES, "r.xlsx"),
+        _calls("io.score_files", "read_response_table"),
+        _RESPONSES,
+    ),
+    Format(
+        "case-scores",
+        _case_scores,
+        _calls("io.tables", "read_case_scores"),
+        ("io.tables.read_case_scores",),
+    ),
+)
+
+
+PATIENT = {
+    "patient_id": "DUKE_001",
+    "primary_lesion": {
+        "pcr": 0,
+        "breast_coordinates": {f"{a}_{e}": v for a in "xyz" for e, v in (("min", 0), ("max", 2))},
+    },
+    "imaging_data": {
+        "acquisition_times": [0, 90.5],
+        "field_strength": 1.5,
+        "dataset": "DUKE",
+        "bilateral": True,
+    },
+    "import": {"study_uid_remapped": "2.25.7"},
+}
+PROTOCOL = {
+    "name": "Study 1",
+    "phase": 1,
+    "brush": {"tool": "smartpaint", "radius_mm": 8, "features": "all"},
+    "structures": [{"value": 1, "name": "tumour"}],
+    "checklist": ["Is the rim inside?"],
+    "time_limit_s": 600,
+}
+RULES = {
+    "rules": [
+        {"source": 1, "target": 1, "name": "tumour"},
+        {"source": 2.0, "target": 0, "masks": "Ana"},
+    ]
+}
+TIMES = [{"case_id": "A", "times_s": [0, 82.15]}, {"case_id": "B", "times_s": "[0, 60]"}]
+
+
+def _move_info(path: Path) -> object:
+    from napari_mamamia.core.grid import Grid
+    from napari_mamamia.core.reorientation import reorientation_to
+    from napari_mamamia.io.moved_info import write_moved_info
+
+    turn = reorientation_to(Grid((4, 5, 6), np.diag([-1.0, 1.0, 1.0, 1.0])), "RAS")
+    return write_moved_info(path, turn, path.with_name("moved.json"))
+
+
+def _challenge_facts(path: Path) -> object:
+    from napari_mamamia.io.challenge_info import challenge_facts
+
+    return challenge_facts(path, "X")
+
+
+def _provenance(folder: Path) -> Path:
+    from napari_mamamia.core.provenance import InputFile, Maker, Provenance
+    from napari_mamamia.io.provenance import write_provenance
+
+    made = Provenance(
+        "A",
+        Maker.MODEL,
+        "kinetic",
+        (InputFile("A_0000.nii.gz", "ab" * 32),),
+        parameters=(("margin", float("inf")), ("n", 3)),
+        seconds=1.5,
+    )
+    write_provenance(made, folder / "A.json")
+    return folder / "A.json"
+
+
+def _preferences(folder: Path) -> Path:
+    content = {
+        "reader": "Ana",
+        "workspaces": [{"data_set": "/d", "workspace": "/w"}],
+        "recent": ["/d"],
+        "keys": {"undo": "U"},
+        "view": {"slab": "3"},
+    }
+    return _texts("preferences.json", content)(folder)
+
+
+def _read_preferences(path: Path) -> object:
+    from napari_mamamia.io.preferences import load_preferences
+
+    os.environ["MAMAMIA_CONFIG_DIR"] = str(path.parent)
+    found = load_preferences()
+    from napari_mamamia.io.preferences import workspace_for
+
+    return workspace_for(path.parent / "data", found)
+
+
+def _recipe(folder: Path) -> Path:
+    from napari_mamamia.segmentation.recipe import Recipe, recipe_text
+
+    text = json.loads(recipe_text(Recipe("x")))
+    text["network"] = {
+        "channels": ["pre"],
+        "labels": {"tumour": 1},
+        "output": "logits",
+        "patch": [8, 8, 8],
+        "architecture": {
+            "network_class_name": "a.B",
+            "arch_kwargs": {"n": 1},
+            "_kw_requires_import": [],
+        },
+    }
+    return _texts("mamamia_model.json", text)(folder)
+
+
+JSONS = (
+    Format(
+        "patient-info",
+        _texts("p.json", PATIENT),
+        _calls("io.patient_info", "read_patient_info"),
+        ("io.patient_info.read_patient_info",),
+    ),
+    Format(
+        "times",
+        _texts("times.json", TIMES),
+        _calls("io.patient_info", "read_times_file"),
+        ("io.patient_info.read_times_file",),
+    ),
+    Format(
+        "moved-info", _texts("p.json", PATIENT), _move_info, ("io.moved_info.write_moved_info",)
+    ),
+    Format(
+        "challenge-info",
+        _texts("p.json", PATIENT),
+        _challenge_facts,
+        ("io.challenge_info.challenge_facts",),
+    ),
+    Format(
+        "protocol",
+        _texts("p.json", PROTOCOL),
+        _calls("io.protocol", "read_protocol"),
+        ("io.protocol.read_protocol",),
+    ),
+    Format(
+        "label-map",
+        _texts("l.json", RULES),
+        _calls("io.label_map", "read_label_rules"),
+        ("io.label_map.read_label_rules",),
+    ),
+    Format(
+        "provenance",
+        _provenance,
+        _calls("io.provenance", "read_provenance"),
+        ("io.provenance.read_provenance",),
+    ),
+    Format("preferences", _preferences, _read_preferences, ("io.preferences.load_preferences",)),
+    Format(
+        "recipe",
+        _recipe,
+        _calls("segmentation.recipe", "read_recipe"),
+        ("segmentation.recipe.read_recipe",),
+    ),
+)
+
+
+def _journal(folder: Path) -> Path:
+    tests = from_tests("io/test_journal")
+    path = folder / "A.journal"
+    from napari_mamamia.core.edits import Turn
+    from napari_mamamia.io.journal_records import Saved
+
+    tests.written(
+        path, tests.opened(), tests.step(1), Turn.UNDO, Turn.REDO, tests.step(2), Saved("ab", 3)
+    )
+    return path
+
+
+def _read_journal(path: Path) -> object:
+    """Read the journal and make its mask again, as `mamamia replay` does."""
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.io.journal import read_journal
+    from napari_mamamia.services.replay import replay_journal
+
+    read_journal(path)
+    return run_job(replay_journal(path, path.with_name("again.nii.gz")))
+
+
+def _tags(folder: Path) -> Path:
+    from napari_mamamia.core.records import CaseTag
+    from napari_mamamia.io.case_tags import append_tag
+
+    for name, on in (("odd", True), ("sure", True), ("odd", False)):
+        append_tag(
+            folder / "case_tags.jsonl",
+            CaseTag("A", name, "Ana", "2026-01-01T00:00:00+00:00"),
+            on=on,
+        )
+    return folder / "case_tags.jsonl"
+
+
+def _bundle(folder: Path) -> Path:
+    from napari_mamamia.core.grid import Grid
+    from napari_mamamia.io.bundle import CaseEntry, Manifest, describe_file, write_manifest
+    from napari_mamamia.io.volumes import write_volume
+
+    grid = Grid((3, 6, 5), np.diag([-0.7, 0.7, 2.0, 1.0]))
+    mask = np.zeros(grid.shape, np.uint8)
+    mask[1, 2:4, 1:3] = 1
+    (folder / "masks").mkdir()
+    write_volume(mask, grid, folder / "masks" / "A.nii.gz")
+    file = describe_file(
+        folder, folder / "masks" / "A.nii.gz", "mask", case_id="A", masks="expert", grid=grid
+    )
+    case = CaseEntry("A", 4.0, "good", (file,))
+    made = Manifest(
+        "s 1", "2026", "d", "ras", ("nifti",), ("expert",), ((1, "tumour"),), (case,), (), ("note",)
+    )
+    write_manifest(made, folder)
+    return folder
+
+
+def _verify(folder: Path) -> object:
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.services.verify import verify_bundle
+
+    return run_job(verify_bundle(folder))
+
+
+def _data_set(folder: Path) -> Path:
+    from napari_mamamia.core.grid import Grid
+    from napari_mamamia.io.volumes import write_volume
+
+    grid = Grid((3, 6, 5), np.diag([-0.7, 0.7, 2.0, 1.0]))
+    for k in range(2):
+        place = folder / "images" / "A" / f"A_000{k}.nii.gz"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_volume(np.full(grid.shape, 10 * k, np.int16), grid, place)
+    for name in ("segmentations/expert", "patient_info_files"):
+        (folder / name).mkdir(parents=True)
+    write_volume(
+        np.ones(grid.shape, np.uint8), grid, folder / "segmentations" / "expert" / "A.nii.gz"
+    )
+    _texts("a.json", PATIENT)(folder / "patient_info_files")
+    _texts("times.json", TIMES)(folder)
+    _texts("train_test_splits.csv", "train_split,test_split\nA,B\n")(folder)
+    _sheet(CLINICAL, "clinical_and_imaging_info.csv")(folder)
+    return folder
+
+
+def _open(folder: Path) -> object:
+    """What opening a data set in the window reads: listing, clinical table, the case."""
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.services.data_set import open_data_set
+    from napari_mamamia.services.open_case import load_case
+
+    opened = run_job(open_data_set(folder, folder.with_name("fuzz-workspace")))
+    for case in opened.data_set.cases:
+        run_job(load_case(case))
+    return opened
+
+
+def _run_file(folder: Path) -> Path:
+    _texts("run.json", {"command": "score", "parameters": {"profile": "clinical", "n": 3}})(folder)
+    return folder
+
+
+def _resume(folder: Path) -> object:
+    from napari_mamamia.services.output_folder import Existing, claim_folder
+
+    return claim_folder(folder, "score", (("profile", "clinical"), ("n", 3)), Existing.RESUME)
+
+
+def _imported(folder: Path) -> Path:
+    _texts("A.json", PATIENT)(_below(folder / "patient_info_files"))
+    return folder
+
+
+def _below(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _import_again(folder: Path) -> object:
+    from napari_mamamia.io.imported_case import write_info
+
+    return write_info(folder, "A", {"patient_id": "A"})
+
+
+_JOURNAL = ("io.journal.read_journal", "io.journal.scan_journal", "services.replay.replay_journal")
+
+RECORDS = (
+    Format("run-json", _run_file, _resume, ("services.output_folder.claim_folder",)),
+    Format("imported-info", _imported, _import_again, ("io.imported_case.write_info",)),
+    Format("journal", _journal, _read_journal, _JOURNAL, share=2),
+    Format(
+        "case-tags", _tags, _calls("io.case_tags", "read_tag_file"), ("io.case_tags.read_tag_file",)
+    ),
+    Format(
+        "manifest",
+        _bundle,
+        _verify,
+        ("io.bundle.read_manifest", "services.verify.verify_bundle"),
+        share=2,
+    ),
+    Format(
+        "data-set", _data_set, _open, ("io.layout.find_data_set", "services.open_case.load_case")
+    ),
+)

@@ -1,0 +1,124 @@
+"""Which functions of the source open a file, and which of them no format has to reach."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOMS = ("io", "segmentation", "scoring", "services")
+SOURCE = Path(__file__).parents[2] / "src" / "napari_mamamia"
+
+_CALLS = {
+    "read_text",
+    "read_bytes",
+    "read_json",
+    "parsed_json",
+    "open_zip",
+    "ZipFile",
+    "is_zipfile",
+    "dcmread",
+    "open_dicom",
+    "open_bounded",
+    "load_workbook",
+    "safe_open",
+    "loads",
+    "load",
+    "mmap",
+    "segread",
+    "read_model",
+    "safe_load",
+    "PyTorchFileReader",
+    "reader",
+    "DictReader",
+    "genops",
+    "read_csv",
+    "read_excel",
+    "read_parquet",
+    "fromfile",
+    "imread",
+}
+
+OWN = {
+    "io.checked_lines.CheckedLines.__init__": "opened to write; line ends are looked for",
+    "io.checksums._blocks": "bytes for a checksum, whatever they are",
+    "io.checksums.sha256_of": "bytes for a checksum, whatever they are",
+    "io.dicom_facts._known_secret": "32 bytes that this software wrote, in the user's own folder",
+    "io.dicom_facts._make_secret": "written",
+    "io.export_layouts.write_zip": "bytes that were just written, into a zip that is written",
+    "io.one_writer._opened": "a lock, never read",
+    "io.save._force_folder_to_disk": "nothing is read",
+    "io.save._force_to_disk": "nothing is read",
+    "io.voxel_writer._checksum_of": "bytes for a checksum of what was just written",
+    "io.workbook_writer.write_workbook": "written",
+    "io.dicom_web.store_files": "open_dicom as everywhere; needs a PACS that takes objects",
+    "segmentation.external_watch._parents": "/proc",
+    "segmentation.external_watch.is_alive": "/proc",
+    "segmentation.external_watch.tree_use": "/proc",
+    "segmentation.external_runner._children": "/proc",
+    "segmentation.external_runner.main": "inside the closed room: the order of its own parent",
+    "segmentation.external_runner.RestrictedDataset.read_json_file": "inside the closed room",
+    "segmentation.external_pipes.EventPipe._note": "the pipe of a closed room",
+    "segmentation.external_room._order": "text that was made a line before",
+    "segmentation.external_room.find_interpreter": "what the user's interpreter says of itself",
+    "segmentation.external_run._ordered": "text that was made a line before",
+    "services.batch_child.Child.ask": "the pipe of its own child",
+    "services.convert_stage._copied": "text that `read_plans` takes apart",
+    "segmentation.memory.free_memory_bytes": "/proc",
+    "segmentation.registry._write": "text that was made a line before",
+    "segmentation.recipe._recipe": "text of the default recipe",
+    "segmentation.nnunet_unpickle.main": "inside the closed room; its result is read with care",
+    "segmentation.nnunet_openvino._translated": "a network that was just made",
+    "segmentation.worker._listen": "the pipe of its own parent",
+    "segmentation.worker_process._pass_on": "the pipe of its own child",
+    "services.batch_child._listen": "the pipe of its own parent",
+    "services.batch_child._pass_on": "the pipe of its own child",
+    "services.batch_child._answer_to": "the pipe of its own parent",
+    "services.computer_facts._processor": "/proc",
+    "services.export_tables.copy_tables": "bytes that are copied as they are",
+    "services.cohort_page.saved_figures": "bytes of a picture that Qt shows",
+}
+"""What opens something that no stranger gave, or takes bytes as they are: why."""
+
+
+def opening_functions() -> dict[str, str]:
+    """Return the names of functions that open something, and what they call."""
+    found = {}
+    for room in ROOMS:
+        for path in sorted((SOURCE / room).rglob("*.py")):
+            module = path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", ".")
+            for name, node in _functions(ast.parse(path.read_text("utf-8")), ""):
+                calls = sorted({_opens(call) for call in _own_calls(node)} - {""})
+                if calls:
+                    found[f"{module}.{name}"] = ", ".join(calls)
+    return found
+
+
+def _functions(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.AST]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield from _functions(child, f"{inside}{child.name}.")
+        elif isinstance(child, ast.FunctionDef):
+            yield f"{inside}{child.name}", child
+            yield from _functions(child, f"{inside}{child.name}.<locals>.")
+        else:
+            yield from _functions(child, inside)
+
+
+def _own_calls(function: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls of a function, not those of functions in it."""
+    waiting = list(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+def _opens(call: ast.Call) -> str:
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name != "open":
+        return name if name in _CALLS else ""
+    texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    mode = next((text for text in texts if set(text) <= set("rwxab+t")), "r")
+    return "open" if "r" in mode or mode in ("b", "t") else ""
