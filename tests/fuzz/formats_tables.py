@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -368,14 +369,25 @@ def _open(folder: Path) -> object:
     return opened
 
 
+_RUN = {
+    "command": "score",
+    "parameters": {"profile": "clinical", "n": 3},
+    "software": "s",
+    "started": "2026-01-01T00:00:00+00:00",
+}
+
+
 def _run_file(folder: Path) -> Path:
-    _texts("run.json", {"command": "score", "parameters": {"profile": "clinical", "n": 3}})(folder)
+    _texts("run.json", _RUN)(folder)
     return folder
 
 
 def _resume(folder: Path) -> object:
+    from napari_mamamia.core.errors import SaveConflictError
     from napari_mamamia.services.output_folder import Existing, claim_folder
 
+    with suppress(SaveConflictError):  # it tells who made the files
+        claim_folder(folder, "score", (), Existing.REFUSE)
     return claim_folder(folder, "score", (("profile", "clinical"), ("n", 3)), Existing.RESUME)
 
 

@@ -80,7 +80,7 @@ def _told(folder: Path) -> str:
         of = found["parameters"].get("model") or found["parameters"].get("name") or ""
         began = datetime.fromisoformat(found["started"]).astimezone()
         return f" ({found['command']}{' by ' if of else ''}{of}, {began:%Y-%m-%d %H:%M})"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return ""
 
 
