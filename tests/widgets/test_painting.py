@@ -267,7 +267,7 @@ def test_a_tool_without_an_own_mask_says_what_to_do(opened):
 def test_painting_in_a_3_d_view_says_what_to_do(refining, mouse, viewer):
     viewer.dims.ndisplay = 3
     mouse.stroke((2, 8, 8))
-    assert "3-D view" in refining.header.message.text()
+    assert "3-D view" in refining.header.refusal.text()
     assert mask_of(refining).sum() == 0
 
 

@@ -251,7 +251,7 @@ def test_growing_is_one_step_from_the_outlined_slices(qtbot, opened, world):
     assert live.steps[2].name == "grow (2 outlines)"
     # 4 x 4 x 6 grown; of the outlines' 2 x 4 x 4 voxels, columns 8 and 9 lie outside of it
     assert live.labels.sum() == 96 + 2 * 4 * 2
-    assert "a note" in opened.header.message.text()
+    assert "a note" in opened.refine_page.tools.grow_note.text()
 
 
 def begin(qtbot, dock):

@@ -145,8 +145,8 @@ def _about_cut(
     share = _share_at_limit(mask, start)
     if share > _AT_LIMIT:
         notes += (
-            f"{share:.0%} of the region lies beside its limit: set a larger radius, or outline "
-            "another slice, if the lesion goes on",
+            f"{share:.0%} of the region lies beside its limit: if the lesion goes on, outline "
+            "another slice and grow again",
         )
     return notes
 

@@ -4,20 +4,25 @@ from collections.abc import Callable
 from math import sqrt
 from typing import Any, Final
 
-from qtpy.QtCore import QPoint, Qt
+from qtpy.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QLabel, QWidget
 
-from napari_mamamia.core.edits import Action, Extent
-from napari_mamamia.widgets.colours import MARK_COLOURS
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.core.edits import Action, Extent, Tool
+from napari_mamamia.widgets.colours import MARK_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.napari_adapter import canvas_widget, layer_scrolling
 from napari_mamamia.widgets.refine_state import PaintTool, RefineState
 from napari_mamamia.widgets.scene import Scene
 
-__all__ = ["BrushCursor", "cursor_text", "section_radius_mm", "slices_reached"]
+__all__ = ["BrushCursor", "cursor_text", "section_radius_mm", "sign_colour", "slices_reached"]
 
 _BESIDE: Final = QPoint(14, 14)
 _NO_CURSOR: Final = "standard"
+_MODIFIER_KEYS: Final = {
+    Qt.Key.Key_Shift: ("Shift", Qt.KeyboardModifier.ShiftModifier),
+    Qt.Key.Key_Control: ("Control", Qt.KeyboardModifier.ControlModifier),
+    Qt.Key.Key_Alt: ("Alt", Qt.KeyboardModifier.AltModifier),
+}
 
 
 def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
@@ -29,6 +34,15 @@ def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
     (4.0, 0.0)
     """
     return sqrt(max(radius_mm**2 - distance_mm**2, 0.0))
+
+
+def sign_colour(state: RefineState, instead: str = "") -> str:
+    """Return the colour of what a press would do: adding, erasing, smoothing, or nothing."""
+    if instead:
+        return WARNING_COLOURS["dark"]
+    if state.brush.tool is Tool.SMOOTH and state.is_painting:
+        return MARK_COLOURS["line"]
+    return MARK_COLOURS[str(state.brush.action)]
 
 
 def slices_reached(radius_mm: float, spacing_mm: float) -> int:
@@ -45,28 +59,47 @@ def slices_reached(radius_mm: float, spacing_mm: float) -> int:
     return count
 
 
-def cursor_text(state: RefineState, *, sphere: bool = False, slices: int | None = None) -> str:
+def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
     """Return what stands beside the circle, such as "+ 3-D"; with `slices` how deep it reaches.
+
+    The brush of `state` is the one that a press paints with, its buttons and keys counted.
 
     Examples
     --------
-    >>> cursor_text(RefineState(PaintTool.SMARTPAINT), sphere=True)
+    >>> from napari_mamamia.core.edits import Brush
+    >>> cursor_text(RefineState(PaintTool.SPHERE, Brush(tool=Tool.SPHERE)))
     '+ 3-D sphere'
-    >>> cursor_text(RefineState(PaintTool.SMARTPAINT), slices=2)
-    '+ 3-D ±2 slices'
+    >>> cursor_text(RefineState(PaintTool.SMARTPAINT, Brush().inverted()), slices=2)
+    '− 3-D ±2 slices'
     """
-    if state.tool is PaintTool.OUTLINE:
-        return "outline"
-    if not state.is_painting:
+    brush = state.brush
+    sign = "−" if brush.action is Action.ERASE else "+"
+    if state.tool is PaintTool.NONE:
         return ""
-    sign = "−" if state.brush.action is Action.ERASE else "+"
-    if state.tool is PaintTool.SMOOTH:
+    if state.tool is PaintTool.OUTLINE:
+        return f"{sign} outline"
+    if brush.tool is Tool.SMOOTH:
         sign = "~"
-    deep = "3-D" if state.brush.extent is Extent.VOLUME else "2-D"
-    plain = " sphere" if sphere or state.tool is PaintTool.SPHERE else ""
-    if slices is not None and state.brush.extent is Extent.VOLUME:
+    deep = "3-D" if brush.extent is Extent.VOLUME else "2-D"
+    plain = " sphere" if brush.tool is Tool.SPHERE else ""
+    if slices is not None and brush.extent is Extent.VOLUME:
         plain += f" ±{slices} slice{'s' * (slices != 1)}"
     return f"{sign} {deep}{plain}"
+
+
+class HeldKeys(QObject):
+    """Says which of Shift, Ctrl and Alt are down, also while the mouse stands still."""
+
+    changed = Signal(object)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Look at the keys of a canvas; every event goes on to it."""
+        if isinstance(event, QKeyEvent) and event.key() in _MODIFIER_KEYS:
+            name, _ = _MODIFIER_KEYS[Qt.Key(event.key())]
+            held = {n for n, m in _MODIFIER_KEYS.values() if event.modifiers() & m}
+            is_down = event.type() == QEvent.Type.KeyPress
+            self.changed.emit(held | {name} if is_down else held - {name})
+        return False
 
 
 class BrushCursor:
@@ -80,27 +113,31 @@ class BrushCursor:
         self._layer: Any | None = None
         self._text: QLabel | None = None
         self._scrolling: list[Any] = []
-        self._slices: int | None = None
+        self._is_over = False
+        self.held = HeldKeys()
         self.canvas_of_view: Callable[[Any], QWidget | None] = canvas_widget
 
-    def show(self, layer: Any, state: RefineState, radius_mm: float) -> None:
-        """Show the cursor of `state` over the image while `layer` is the chosen one.
+    def show(self, layer: Any, state: RefineState, radius_mm: float, instead: str = "") -> None:
+        """Show what a press would do over the image while `layer` is the chosen one.
 
-        `radius_mm` is that of what the brush paints. Moving the image by a drag is switched off.
+        `radius_mm` is that of what the brush paints. Where a press paints nothing, `instead` is
+        said. Moving the image by a drag is switched off.
         """
         self._layer = layer
         layer.mouse_pan = False
         self._take_alt_wheel()
-        if state.is_painting:
+        if instead:
+            layer.cursor = "forbidden"
+        elif state.is_painting:
             layer.cursor_size = 2 * radius_mm
             layer.cursor = "circle"
         else:
             layer.cursor = "cross"
         grid, axis = self._scene.grid, self._scene.view.upright_axis
-        self._slices = None
+        slices = None
         if grid is not None and axis is not None:
-            self._slices = slices_reached(radius_mm, grid.spacing_mm[axis])
-        self.say(state)
+            slices = slices_reached(radius_mm, grid.spacing_mm[axis])
+        self._say(instead or cursor_text(state, slices=slices), sign_colour(state, instead))
 
     def hide(self) -> None:
         """Give napari its cursor and its drag back."""
@@ -120,34 +157,33 @@ class BrushCursor:
             callbacks.remove(function)
             self._scrolling.append(function)
 
-    def say(self, state: RefineState, *, sphere: bool = False) -> None:
-        """Write beside the circle what a press would do: add or erase, 3-D or 2-D."""
+    def _say(self, text: str, colour: str) -> None:
         label = self._label()
         if label is None:
             return
-        text = cursor_text(state, sphere=sphere, slices=self._slices)
         if label.text() != text:
-            kind = "erase" if state.brush.action is Action.ERASE else "line"
             label.setStyleSheet(
-                f"background: rgba(0, 0, 0, 150); color: {MARK_COLOURS[kind]}; padding: 1px 3px;"
+                f"background: rgba(0, 0, 0, 225); color: {colour}; padding: 1px 3px;"
             )
             label.setText(text)
             label.adjustSize()
-        label.setVisible(bool(text) and self._layer is not None)
+        label.setVisible(bool(text) and self._is_over)
 
     def move(self, pixel: Any, viewer: Any | None = None) -> None:
         """Let the text follow the mouse; `pixel` is (x, y) on the canvas of `viewer`."""
+        self._is_over = True
         if self._text is not None and self._layer is not None:
             canvas = self.canvas_of_view(viewer or self._scene.viewer)
             if canvas is not None and self._text.parent() is not canvas:
                 self._text.setParent(canvas)
-                self._text.setVisible(bool(self._text.text()))
+                canvas.installEventFilter(self.held)
             room = self._text.parentWidget()
             x, y = int(pixel[0]) + _BESIDE.x(), int(pixel[1]) + _BESIDE.y()
             if room is not None:
                 x = min(x, max(room.width() - self._text.width(), 0))
                 y = min(y, max(room.height() - self._text.height(), 0))
             self._text.move(QPoint(x, y))
+            self._text.setVisible(bool(self._text.text()))
 
     def come_home(self) -> None:
         """Leave a view that goes: the text belongs to the main one again."""
@@ -155,6 +191,13 @@ class BrushCursor:
         if self._text is not None and home is not None:
             self._text.setParent(home)
             self._text.hide()
+
+    def leave(self, viewer: Any) -> None:
+        """Take the text away where the mouse leaves a view; it comes back with its next move."""
+        if not viewer.mouse_over_canvas:
+            self._is_over = False
+            if self._text is not None:
+                self._text.hide()
 
     def _label(self) -> QLabel | None:
         canvas = canvas_widget(self._scene.viewer)
@@ -164,10 +207,5 @@ class BrushCursor:
             self._text.setToolTip("What a press would do")
             self._text.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             self._text.hide()
+            canvas.installEventFilter(self.held)
         return self._text
-
-
-def chosen(scene: Scene) -> Any | None:
-    """Return the reader's mask layer where it is the chosen one, else None."""
-    layer = scene.layer(Role.REFINED)
-    return layer if layer is not None and layer is scene.viewer.layers.selection.active else None

@@ -7,6 +7,7 @@ from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.layers import LayerTag, Role, find_layer, tag_of
+from napari_mamamia.widgets.napari_adapter import square_off_brush
 from napari_mamamia.widgets.scene import Scene
 
 __all__ = [
@@ -168,10 +169,11 @@ class CanvasText:
         self._loaded: frozenset[int] | None = None
         self._full = 1.0 if viewer is None else _SMALL
         viewer = self._viewer
+        square_off_brush(viewer)
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
             viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(position=position)
         at_plane = "top_right" if names_phase else "top_left"
-        for name, corner in (("phase", "top_left"), ("plane", at_plane)):
+        for name, corner in (("phase", "top_left"), ("plane", at_plane), ("tool", "bottom_left")):
             viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)
@@ -232,7 +234,8 @@ class CanvasText:
         share = min(max(width / (_ROOMY_PIXELS * self._full), _LEAST_SHARE), 1.0) * self._full
         overlays = self._viewer.canvas.overlays
         sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
-        sizes |= dict.fromkeys((_PREFIX + "phase", _PREFIX + "plane", "scale_bar"), _TEXT_SIZE)
+        texts = (_PREFIX + "phase", _PREFIX + "plane", _PREFIX + "tool", "scale_bar")
+        sizes |= dict.fromkeys(texts, _TEXT_SIZE)
         for name, size in sizes.items():
             overlays[name].font_size = size * share
 

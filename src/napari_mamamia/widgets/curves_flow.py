@@ -11,6 +11,7 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
 from napari_mamamia.kinetics.timing import known_times
+from napari_mamamia.widgets.aim import Aim
 from napari_mamamia.widgets.bottom import BottomDock
 from napari_mamamia.widgets.curves_tab import CurvesTab
 from napari_mamamia.widgets.jobs import JobRunner
@@ -37,6 +38,7 @@ class CurvesFlow(QObject):
         bottom: BottomDock,
         state: KineticCase,
         scene: Scene,
+        aim: Aim,
         jobs: JobRunner,
         services: KineticServices,
         notifier: Notifier,
@@ -46,6 +48,8 @@ class CurvesFlow(QObject):
         self._bottom = bottom
         self._state = state
         self._scene = scene
+        self._aim = aim
+        aim.changed.connect(self._leave_hidden)
         self._jobs = jobs
         self._services = services
         self._notifier = notifier
@@ -81,7 +85,10 @@ class CurvesFlow(QObject):
         """Keep the curve of the "mask" shown or of the "cursor"."""
         line = self._mask if what == "mask" else self._cursor
         if line is None:
+            problem = self._aim.problem_in(self._scene.viewer)
             missing = "show a mask first" if what == "mask" else "point at the image first"
+            if what != "mask" and problem:
+                missing = problem[:1].lower() + problem[1:]
             self._notifier.hint(f"Nothing to pin: {missing}")
             return
         colour = PIN_COLOURS[self._made % len(PIN_COLOURS)]
@@ -139,6 +146,9 @@ class CurvesFlow(QObject):
         case = self._state.case
         if case is None or self._position is None or len(case.phases) < 2:
             return
+        if self._aim.problem_in(self._scene.viewer):
+            self._leave_hidden()
+            return
         voxel = self._scene.view.voxel_at(self._position)
         axis = self._scene.view.upright_axis
         if voxel is None or axis is None:
@@ -152,6 +162,12 @@ class CurvesFlow(QObject):
             name=self._noted(f"{name} at {z}, {y}, {x}"),
         )
         self._draw()
+
+    def _leave_hidden(self) -> None:
+        """Drop the pointer's curve where the pointer hits another place than what is seen."""
+        if self._cursor is not None and self._aim.problem_in(self._scene.viewer):
+            self._cursor, self._position = None, None
+            self._draw()
 
     def _measure_mask(self) -> None:
         case, mask = self._state.case, self._state.shown_mask()

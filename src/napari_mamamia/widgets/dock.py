@@ -36,6 +36,7 @@ from napari_mamamia.widgets.layer_watch import LayerWatch
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.mask_refresh import MaskRefresh
+from napari_mamamia.widgets.mouse_tools import MouseTools
 from napari_mamamia.widgets.napari_adapter import (
     bare,
     focus_canvas,
@@ -46,19 +47,16 @@ from napari_mamamia.widgets.napari_adapter import (
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.opening import Opening
 from napari_mamamia.widgets.page_tabs import PAGES, PageTabs
-from napari_mamamia.widgets.painting import Painting
 from napari_mamamia.widgets.planes import Planes
 from napari_mamamia.widgets.predict_flow import PredictFlow
 from napari_mamamia.widgets.predict_page import PredictPage
 from napari_mamamia.widgets.predicting import Predicting
 from napari_mamamia.widgets.projecting import Projecting
-from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.protocols import Protocols
 from napari_mamamia.widgets.readers import Readers
 from napari_mamamia.widgets.refine_flow import RefineFlow
 from napari_mamamia.widgets.refine_measure import RefineMeasure
 from napari_mamamia.widgets.refine_page import RefinePage
-from napari_mamamia.widgets.refine_state import PaintTool
 from napari_mamamia.widgets.results_flow import ResultsFlow
 from napari_mamamia.widgets.results_panel import ResultsPanel
 from napari_mamamia.widgets.results_review import ResultsReview
@@ -170,32 +168,38 @@ class MamamiaDock(QWidget):
         self.subtracting = Subtracting(self.session, self.scene, self.canvas_text, *common)
         self.scoring = Scoring(self.session, *common)
         self.reviewing = Reviewing(self.session, self.scene, *common)
-        self.prompts = PromptTool(self.scene)
         self.events = EventLog(self.session, self.jobs, self.notifier)
         self._own(self.events)
         self.marks = Marks(self.scene)
-        self.painting = Painting(self.scene, self.editing, self.marks, self.notifier)
         self.planes = Planes(self.session, self.scene, self.canvas_text, self.notifier)
-        self.planes.links.is_free = lambda: self.painting.state.tool is PaintTool.NONE
-        self.planes.links.tools += [self.window_level.attach, self.painting.attach]
-        self.planes.farewells.append(self.painting.cursor.come_home)
-        self.painting.cursor.canvas_of_view = self.planes.canvas
+        self._make_tools()
         self.projecting = Projecting(
             self.session, self.scene, self.planes, self.subtracting, self.canvas_text, *common
         )
         self.contrasting = Contrasting(self.scene, *common)
         self._own(self.planes, self.projecting, self.contrasting)
         self.growing = Growing(self.scene, self.editing, self.painting, *common)
-        self.grow_box = PromptTool(self.scene)
-        self._own(self.grow_box)
         self.measure = RefineMeasure(self.session, self.editing, self.marks, *common)
         self.protocols = Protocols(
             self.scene, self.editing, self.painting, self.services, self.notifier
         )
         self.refresh = MaskRefresh(self.session, self.scene, *common)
-        self._own(self.opening, self.editing, self.predicting, self.refresh, self.painting)
+        self._own(self.opening, self.editing, self.predicting, self.refresh)
         self._own(self.growing, self.measure, self.protocols)
-        self._own(self.subtracting, self.scoring, self.prompts, self.reviewing)
+        self._own(self.subtracting, self.scoring, self.reviewing)
+
+    def _make_tools(self) -> None:
+        views = self.planes.views
+        at_work = (self.session, self.scene, self.editing, self.marks)
+        self.tools = MouseTools(*at_work, views, self.jobs, self.notifier)
+        self.painting, self.hand = self.tools.painting, self.tools.hand
+        self.prompts, self.grow_box = self.tools.prompts, self.tools.grow_box
+        links = self.planes.links
+        links.is_free = lambda: self.hand.tool is None
+        links.tools += [self.window_level.attach, self.tools.attach]
+        self.planes.farewells.append(self.painting.cursor.come_home)
+        self.painting.cursor.canvas_of_view = self.planes.canvas
+        self._own(self.tools)
 
     def _make_pages(self) -> None:
         self.header = Header()
@@ -246,7 +250,7 @@ class MamamiaDock(QWidget):
         self._make_jumps()
 
     def _make_refine(self) -> None:
-        tools = (self.painting, self.growing, self.grow_box, self.measure, self.marks)
+        tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
         self.refine_flow = RefineFlow(
             self.refine_page,
             self.header,
@@ -257,6 +261,7 @@ class MamamiaDock(QWidget):
             self.protocols,
             self.readers,
             self.keys.keys,
+            self.notifier,
             lambda: self.cases_flow.open_neighbour(1),
         )
         self.undo_memory = UndoMemory(self.refine_page.history, self.editing, self.services)
@@ -302,7 +307,7 @@ class MamamiaDock(QWidget):
     def _make_kinetics(self) -> None:
         page, seen, calls = self.kinetics_page, (self.session, self.scene), self.services.kinetics
         self.kinetics = KineticsParts(
-            page, self.results, self.bottom, *seen, self.jobs, calls, self.notifier
+            page, self.results, self.bottom, *seen, self.tools, self.jobs, calls, self.notifier
         )
         self._own(self.kinetics)
         self.session.phases_changed.connect(self.canvas_text.update)
@@ -335,6 +340,9 @@ class MamamiaDock(QWidget):
     def _connect(self) -> None:
         self.pages.turned.connect(self._follow_page)
         self.pages.turned.connect(self.refresh.look)
+        self.hand.page_wanted.connect(self.show_page)
+        self.tools.signs.problem_changed.connect(self.header.set_refusal)
+        self.projecting.changed.connect(self.tools.aim.look)
         self.pages.tabs.tabBarClicked.connect(lambda _: self.header.drop_hint())
         self.keys_panel.closed.connect(self.pages.toggle_keys)
         pages = (self.predict_page, self.refine_page, self.score_page, self.export_page)
@@ -415,6 +423,7 @@ class MamamiaDock(QWidget):
         self.bottom.show()
 
     def _follow_page(self, page: str) -> None:
+        self.hand.turn(page)
         self.scoring.want(page == "Score")
         self.kinetics.flow.want(page == "Kinetics")
 

@@ -71,7 +71,7 @@ class FtvLive(QObject):
     def draw(self, what: str) -> None:
         """Wait for a "box" or a box to "omit" on the image; "" for nothing."""
         self._drawing = what
-        self._prompts.set_mode("box" if what else "")
+        self._prompts.set_mode(what)
         self.drawing_changed.emit(what)
 
     def around_mask(self) -> None:

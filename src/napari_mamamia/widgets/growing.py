@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.progress import Job
 from napari_mamamia.services.grow_mask import (
     GROW_STEP,
@@ -60,11 +61,21 @@ class Growing(QObject):
         self._services = services
         self._notifier = notifier
         self._before: GrownBefore | None = None
+        self._noted: tuple[Edit, str] | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether a tool is at work."""
         return self._jobs.is_running(_LANE)
+
+    @property
+    def note(self) -> str:
+        """What to know of the step that the mask stands at, where that was growing; else ""."""
+        live = self._editing.live
+        if live is None or self._noted is None or not live.position:
+            return ""
+        step, text = self._noted
+        return text if live.steps[live.position - 1] is step else ""
 
     def seed_text(self) -> str:
         """Return what growing would start from, in plain words."""
@@ -83,6 +94,10 @@ class Growing(QObject):
         if live is None or live.images is None:
             return
         images, place = live.images, self._painting.place
+        problem = self._painting.problem_in(self._scene.viewer)
+        if problem and not outlined_slices(live.steps, live.position):
+            self._notifier.hint(problem)
+            return
         planes = seed_planes(live.steps, live.position, self._shown_plane())
         seeds = seeds_of(live.labels, live.label, planes)
         if seeds:
@@ -192,9 +207,11 @@ class Growing(QObject):
         if before is not None and before.step not in live.steps[: live.position]:
             before = None
         box, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
-        if self._editing.mask.apply(name, box, mask):
-            self._before = GrownBefore(live.steps[live.position - 1], box, added)
-        else:
+        self._noted = None
+        if not self._editing.mask.apply(name, box, mask):
             self._notifier.hint("Growing changed nothing.")
+            return
+        step = live.steps[live.position - 1]
+        self._before = GrownBefore(step, box, added)
         if grown.notes:
-            self._notifier.hint("Grown: " + "; ".join(grown.notes) + ".")
+            self._noted = (step, "Grown: " + "; ".join(grown.notes) + ".")

@@ -74,6 +74,9 @@ class Header(QFrame):
         state_line = row(self._make_state(), self.view, self.reader)
         state_line.layout().setStretch(0, 1)
         layout.addWidget(state_line)
+        self.refusal = label("header_refusal", tip="Why the tool in hand does nothing here")
+        self.refusal.hide()
+        layout.addWidget(self.refusal)
         layout.addWidget(self._make_message_line())
         layout.addWidget(self._make_reader_line())
         self.set_case("", "")
@@ -110,6 +113,12 @@ class Header(QFrame):
         self.saved.setText(text)
         self.saved.setToolTip(f"{_SAVED_TIP}: {text}" if text else _SAVED_TIP)
         set_level(self.saved, level)
+
+    def set_refusal(self, text: str) -> None:
+        """Say why the tool in hand does nothing on what is on screen; "" where it works."""
+        self.refusal.setText(text)
+        set_level(self.refusal, Level.WARNING)
+        self.refusal.setVisible(bool(text))
 
     def set_reader(self, name: str | None) -> None:
         """Show who edits; None where nobody was named yet."""

@@ -36,6 +36,7 @@ class Key:
     the window, because napari has no name for it. A key `on_mask` acts only while a tool of the
     page Refine is active on the reader's own mask, and there comes before napari's. A key
     `on_image` is one of napari's on images, where it acts in a 3-D view only: on ours it is this.
+    A key of a `page` does nothing while another page is shown.
     """
 
     action: str
@@ -46,7 +47,10 @@ class Key:
     by_qt: bool = False
     on_mask: bool = False
     on_image: bool = False
+    page: str = ""
 
+
+_REFINE: Final = "Refine"
 
 KEYS: Final = (
     Key("previous_phase", ",", ",", "previous phase"),
@@ -69,16 +73,30 @@ KEYS: Final = (
     ),
     Key("next_case", "N", "N", "next case"),
     Key("previous_case", "Shift-N", "Shift+N", "previous case"),
-    Key("smartpaint", "Q", "Q", "Refine: SmartPaint on or off"),
-    Key("other_action", "W", "W", "Refine: add or erase (right button: the other one)"),
-    Key("outline_tool", "O", "O", "Refine: draw outlines on or off", on_image=True),
-    Key("grow", "R", "R", "Refine: grow the outlines, or the mask, to 3-D"),
-    Key("smaller", "A", "A", "Refine: smaller radius"),
-    Key("larger", "S", "S", "Refine: larger radius"),
-    Key("stricter", "Shift-A", "Shift+A", "Refine: lower tolerance"),
-    Key("looser", "Shift-S", "Shift+S", "Refine: higher tolerance"),
-    Key("compare", "T", "T", "Refine: show the start mask while held", held=True),
-    Key("accept", "Control-Enter", "Ctrl+Enter", "Refine: save, accept and open the next case"),
+    Key("smartpaint", "Q", "Q", "Refine: SmartPaint on or off; goes to that page"),
+    Key(
+        "other_action", "W", "W", "Refine: add or erase (right button: the other one)", page=_REFINE
+    ),
+    Key(
+        "outline_tool",
+        "O",
+        "O",
+        "Refine: draw outlines on or off; goes to that page",
+        on_image=True,
+    ),
+    Key("grow", "R", "R", "Refine: grow the outlines, or the mask, to 3-D", page=_REFINE),
+    Key("smaller", "A", "A", "Refine: smaller radius", page=_REFINE),
+    Key("larger", "S", "S", "Refine: larger radius", page=_REFINE),
+    Key("stricter", "Shift-A", "Shift+A", "Refine: lower tolerance", page=_REFINE),
+    Key("looser", "Shift-S", "Shift+S", "Refine: higher tolerance", page=_REFINE),
+    Key("compare", "T", "T", "Refine: show the start mask while held", held=True, page=_REFINE),
+    Key(
+        "accept",
+        "Control-Enter",
+        "Ctrl+Enter",
+        "Refine: save, accept and open the next case",
+        page=_REFINE,
+    ),
     Key("undo", "Control-Z", "Ctrl+Z", "while a tool is on: undo", on_mask=True),
     Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", "while a tool is on: redo", on_mask=True),
     Key(

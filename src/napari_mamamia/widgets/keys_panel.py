@@ -12,6 +12,10 @@ from napari_mamamia.widgets.keys import KEYS, MOUSE_LINES, NAPARI_KEYS, Key
 __all__ = ["KeysPanel"]
 
 _HINT = "Click a key, then press the one you want."
+_PAGES = (
+    "Keys of Refine act while that page is shown; on another page they do nothing, but for the "
+    "two that go there. A tool is put down when its page is left."
+)
 
 
 class KeysPanel(QWidget):
@@ -31,6 +35,7 @@ class KeysPanel(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(heading("Keys"))
         layout.addWidget(self.hint)
+        layout.addWidget(label("keys_pages", _PAGES, "Where the keys of the page Refine act"))
         layout.addWidget(self._make_table(keys))
         layout.addWidget(heading("The mouse, while a tool is on"))
         layout.addWidget(label("keys_mouse", _table(MOUSE_LINES), "What the mouse does"))

@@ -12,8 +12,8 @@ from napari_mamamia.widgets.kinetic_services import KineticServices
 from napari_mamamia.widgets.kinetics_flow import KineticsFlow
 from napari_mamamia.widgets.kinetics_page import KineticsPage
 from napari_mamamia.widgets.kinetics_registering import MotionFlow
+from napari_mamamia.widgets.mouse_tools import MouseTools
 from napari_mamamia.widgets.notify import Notifier
-from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.results_panel import ResultsPanel
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.session import Session
@@ -38,6 +38,7 @@ class KineticsParts(QObject):
         bottom: BottomDock,
         session: Session,
         scene: Scene,
+        tools: MouseTools,
         jobs: JobRunner,
         services: KineticServices,
         notifier: Notifier,
@@ -47,9 +48,10 @@ class KineticsParts(QObject):
         common = (jobs, services)
         self.case = KineticCase(session, scene, services)
         self.map = KineticMapControl(self.case, scene, *common, notifier)
-        self.ftv_box = PromptTool(scene)
+        self.ftv_box = tools.ftv_box
         self.ftv_live = FtvLive(self.case, self.ftv_box, *common)
-        self.curves = CurvesFlow(results.curves, bottom, self.case, scene, *common, notifier)
+        seen = (self.case, scene, tools.aim)
+        self.curves = CurvesFlow(results.curves, bottom, *seen, *common, notifier)
         self.flow = KineticsFlow(
             page,
             session,
@@ -62,7 +64,7 @@ class KineticsParts(QObject):
             self.show_curves,
         )
         self.motion = MotionFlow(page.motion, session, scene, self.case, *common)
-        for part in (self.case, self.map, self.ftv_box, self.ftv_live):
+        for part in (self.case, self.map, self.ftv_live):
             part.setParent(self)
         for flow in (self.curves, self.flow, self.motion):
             flow.setParent(self)

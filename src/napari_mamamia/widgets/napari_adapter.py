@@ -25,6 +25,7 @@ __all__ = [
     "main_view",
     "new_view",
     "redraw_part",
+    "square_off_brush",
     "theme_colours",
 ]
 
@@ -107,6 +108,16 @@ def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
         return
     note(part)
     draw()
+
+
+def square_off_brush(viewer: Any) -> None:
+    """Take the background box of napari's brush circle away, a dark square at the mouse.
+
+    It is drawn beside the circle and stays when the circle goes (napari 0.9.2,
+    `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` leaves the box out).
+    """
+    with suppress(KeyError, AttributeError):
+        viewer.canvas.overlays["_brush_circle"].box = False
 
 
 def canvas_widget(viewer: Any) -> Any | None:

@@ -79,6 +79,10 @@ class Planes(QObject):
         session.case_changed.connect(self._on_case)
         session.phases_changed.connect(self._name_all)
 
+    def views(self) -> list[Any]:
+        """Return the views of the case at the moment, the main one first."""
+        return [self._scene.viewer, *(pane.model for pane in self.panes)]
+
     # ---------------------------------------------------------------- layouts
 
     @property

@@ -8,7 +8,9 @@ from qtpy.QtCore import QObject, Signal
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
+from napari_mamamia.widgets.aim import Aim
 from napari_mamamia.widgets.colours import MASK_COLOURS
+from napari_mamamia.widgets.hand import Hand, HeldTool
 from napari_mamamia.widgets.layers import Role, tag_of
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.slice_view import Voxel
@@ -16,6 +18,11 @@ from napari_mamamia.widgets.slice_view import Voxel
 __all__ = ["PromptTool", "box_around_drag"]
 
 _LEFT_BUTTON: Final = 1
+_ASKS: Final = {
+    "click": "click on the tumour",
+    "box": "drag a box",
+    "omit": "drag a box that is left out",
+}
 _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 
 
@@ -38,50 +45,77 @@ def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
 
 
 class PromptTool(QObject):
-    """Waits for one click or one drag; `given` carries the prompt, `mode_changed` the mode."""
+    """Waits for one click or one drag; `given` carries the prompt, `mode_changed` the mode.
+
+    Parameters
+    ----------
+    owner, page, title
+        Whose tool this is, the page that it belongs to, and what it is called on the picture.
+    """
 
     given = Signal(object)
     mode_changed = Signal(str)
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(
+        self, scene: Scene, hand: Hand, aim: Aim, owner: str, page: str, title: str
+    ) -> None:
         super().__init__()
         self._scene = scene
+        self._hand = hand
+        self._aim = aim
+        self._owner = owner
+        self._page = page
+        self._title = title
         self._mode = ""
+        hand.changed.connect(self._follow_hand)
         scene.viewer.mouse_drag_callbacks.append(self._drag)
 
     @property
     def is_waiting(self) -> bool:
         """Whether a click or a drag is waited for."""
-        return bool(self._mode)
+        return bool(self._hand.mode_of(self._owner))
 
     def set_mode(self, mode: str) -> None:
-        """Wait for a "click" or a "box", or ("") for nothing."""
+        """Wait for a "click", a "box" or a box to "omit", or ("") for nothing."""
+        if mode:
+            name = f"{self._title}: {_ASKS[mode]}"
+            self._hand.take(HeldTool(self._owner, mode, name, self._page))
+        else:
+            self._hand.put_down(self._owner)
+
+    def _follow_hand(self) -> None:
+        mode, before = self._hand.mode_of(self._owner), self._mode
+        if mode == before:
+            return
         self._mode = mode
-        self._scene.viewer.scene.camera.mouse_pan = not mode
+        camera = self._scene.viewer.scene.camera
         layer = self._scene.viewer.layers.selection.active
-        if mode and layer is not None and hasattr(layer, "mode"):
-            layer.mode = "pan_zoom"
+        if mode:
+            if layer is not None and hasattr(layer, "mode"):
+                layer.mode = "pan_zoom"
+            camera.mouse_pan = False
+        else:
+            self._scene.box.erase()
+            camera.mouse_pan = layer is None or bool(layer.mouse_pan)
         self.mode_changed.emit(mode)
 
-    def cancel(self) -> None:
-        """Wait for nothing any more; the mouse is left as it is where nothing was waited for."""
-        if self._mode:
-            self.set_mode("")
-
-    def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
-        grid = self._grid()
+    def _drag(self, viewer: Any, event: Any) -> Iterator[None]:
+        grid, mode = self._grid(), self._mode
         start = self._scene.view.voxel_at(event.position)
-        if not self._mode or event.button != _LEFT_BUTTON or grid is None or start is None:
+        if not mode or event.button != _LEFT_BUTTON or grid is None or start is None:
             return
-        mode, stop = self._mode, start
+        if self._aim.problem_in(viewer):
+            return
+        stop = start
         event.handled = True
         yield
         while event.type == "mouse_move":
             stop = self._scene.view.voxel_at(event.position) or stop
-            if mode == "box":
+            if mode != "click" and self.is_waiting:
                 self._scene.box.draw(start, stop, _BOX_COLOUR)
             yield
-        self._scene.box.erase()
+        if not self.is_waiting or self._aim.problem_in(viewer):
+            return
         self.set_mode("")
         if mode == "click":
             self.given.emit(Click(start))

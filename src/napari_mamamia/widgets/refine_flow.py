@@ -11,6 +11,7 @@ from napari_mamamia.services.edit_case import RecoveredWork
 from napari_mamamia.services.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.growing import Growing
+from napari_mamamia.widgets.hand import Hand
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.keys import (
     Key,
@@ -22,7 +23,7 @@ from napari_mamamia.widgets.keys import (
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.mask_watch import SaveState
-from napari_mamamia.widgets.notify import Level
+from napari_mamamia.widgets.notify import Level, Notifier
 from napari_mamamia.widgets.painting import Painting
 from napari_mamamia.widgets.prompts import PromptTool
 from napari_mamamia.widgets.protocols import Protocols
@@ -58,6 +59,7 @@ class RefineFlow(QObject):
         session: Session,
         scene: Scene,
         editing: Editing,
+        hand: Hand,
         painting: Painting,
         growing: Growing,
         box: PromptTool,
@@ -66,6 +68,7 @@ class RefineFlow(QObject):
         protocols: Protocols,
         readers: Readers,
         keys: Sequence[Key],
+        notifier: Notifier,
         open_next: Callable[[], None],
     ) -> None:
         super().__init__()
@@ -74,6 +77,7 @@ class RefineFlow(QObject):
         self._session = session
         self._scene = scene
         self._editing = editing
+        self._hand = hand
         self._painting = painting
         self._growing = growing
         self._box = box
@@ -83,6 +87,7 @@ class RefineFlow(QObject):
         self._marks = marks
         self._protocols = protocols
         self._keys = keys
+        self._notifier = notifier
         self._open_next = open_next
         self._keys_on: object = None
         page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
@@ -104,7 +109,7 @@ class RefineFlow(QObject):
         page.tools.label_wanted.connect(self._protocols.choose_label)
         page.tools.grow_wanted.connect(self._growing.grow)
         page.more.tool_wanted.connect(self._growing.use)
-        page.more.box_wanted.connect(self._ask_box)
+        page.more.box_wanted.connect(lambda on: self._box.set_mode("box" if on else ""))
         page.more.prediction_wanted.connect(self.grow_prediction)
         self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
         self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
@@ -131,6 +136,7 @@ class RefineFlow(QObject):
         self._measure.images_ready.connect(self._show_images)
         self._measure.images_ready.connect(self._grow_now)
         self._growing.busy_changed.connect(self._show_images)
+        self._growing.busy_changed.connect(self._show_steps)
         self._protocols.changed.connect(self._show_protocol)
         session.case_changed.connect(self._show_case)
         session.masks_changed.connect(self._show_masks)
@@ -140,7 +146,7 @@ class RefineFlow(QObject):
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of this page do, by their names in the table."""
         painting, editing = self._painting, self._editing
-        return {
+        made: dict[str, Callable[..., object]] = {
             "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
             "outline_tool": lambda: painting.toggle_tool(PaintTool.OUTLINE),
             "other_action": painting.toggle_action,
@@ -155,6 +161,23 @@ class RefineFlow(QObject):
             "redo": editing.mask.redo,
             "move_image": painting.pause,
         }
+        pages = {key.action: key.page for key in self._keys}
+        return {
+            name: self._on_page(name, action) if pages.get(name) else action
+            for name, action in made.items()
+        }
+
+    def _on_page(self, name: str, action: Callable[..., object]) -> Callable[..., object]:
+        """Return an action that does nothing on another page; letting go is heard everywhere."""
+
+        def act(*held: bool) -> None:
+            key = next(key for key in self._keys if key.action == name)
+            if self._hand.page == key.page or held == (False,):
+                action(*held)
+            else:
+                self._notifier.hint(f"{key.shown} acts on page {key.page}: go there first.")
+
+        return act
 
     def accept(self) -> None:
         """Save the mask, then open the next case; what cannot be saved keeps its case open."""
@@ -175,12 +198,6 @@ class RefineFlow(QObject):
         mask = self._session.mask(Role.PREDICTION)
         if wanted and mask is not None:
             self._growing.grow_mask(mask.buffer)
-
-    def _ask_box(self, wanted: bool) -> None:
-        """Wait for a box; no tool paints meanwhile."""
-        if wanted:
-            self._painting.set_tool(PaintTool.NONE)
-        self._box.set_mode("box" if wanted else "")
 
     def set_keys(self, keys: Sequence[Key]) -> None:
         """Bind other keys on the layers from now on."""
@@ -223,7 +240,6 @@ class RefineFlow(QObject):
     def _show_case(self) -> None:
         self._page.need("" if self._session.case else "Open a case first.")
         self._grows_when_ready = False
-        self._box.cancel()
         self._marks.set_case(self._session.case)
         self._measure.measure_images()
         image = self._scene.layer(Role.PHASE)
@@ -262,6 +278,7 @@ class RefineFlow(QObject):
 
     def _show_steps(self) -> None:
         live = self._editing.live
+        self._page.tools.show_grow_note(self._growing.note)
         if live is None:
             self._page.history.show_steps((), 0, "", can_undo=False, can_redo=False)
             return
@@ -287,9 +304,9 @@ class RefineFlow(QObject):
 
     def _show_tool(self) -> None:
         state = self._painting.state
-        if state.tool is not PaintTool.NONE:
-            self._box.cancel()
         self._page.tools.show_state(state)
+        if not state.is_painting:
+            self._page.tools.show_suggestion(None)
         layer = self._editing.layer if state.tool is not PaintTool.NONE else None
         if layer is not self._keys_on:
             if self._keys_on is not None:

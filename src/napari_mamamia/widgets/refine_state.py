@@ -37,6 +37,11 @@ class PaintTool(StrEnum):
     OUTLINE = "outline"
 
     @property
+    def shown(self) -> str:
+        """What people call the tool."""
+        return {PaintTool.SMARTPAINT: "SmartPaint"}.get(self, self.value.capitalize())
+
+    @property
     def brush_tool(self) -> Tool | None:
         """The brush that the tool paints with; None for a tool that is no brush."""
         return Tool(self.value) if self.value in tuple(Tool) else None

@@ -81,8 +81,12 @@ class RefineTools(QWidget):
         self.hint = label("refine_tools_hint", tip="What the tools need or lack")
         layout.addWidget(self.hint)
         layout.addWidget(self._make_grow())
+        self.grow_note = label("refine_grow_note", tip="What to know of the region just grown")
+        set_level(self.grow_note, "hint")
+        layout.addWidget(self.grow_note)
         self.show_state(RefineState())
         self.show_hint("")
+        self.show_grow_note("")
 
     # ------------------------------------------------------------- for the page
 
@@ -117,6 +121,11 @@ class RefineTools(QWidget):
     def show_outlines(self, text: str) -> None:
         """Show what Grow would start from, such as "2 outlines"."""
         self.outlines.setText(text)
+
+    def show_grow_note(self, text: str) -> None:
+        """Say what to know of the region that was just grown; "" takes the line away."""
+        self.grow_note.setText(text)
+        self.grow_note.setVisible(bool(text))
 
     def show_labels(self, labels: Sequence[tuple[int, str]]) -> None:
         """Offer the structures of a protocol, (value, name); without any the chooser is hidden."""

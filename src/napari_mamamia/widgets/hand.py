@@ -1,0 +1,62 @@
+"""What the mouse holds on the image: nothing, or one tool. Cursor, keys and texts follow it."""
+
+from dataclasses import dataclass
+
+from qtpy.QtCore import QObject, Signal
+
+__all__ = ["Hand", "HeldTool"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTool:
+    """A tool in hand: which part of the window it belongs to, and what people call it.
+
+    `mode` tells the tools of one owner apart. Where `page` is left, the tool is put down.
+    """
+
+    owner: str
+    mode: str
+    name: str
+    page: str
+
+
+class Hand(QObject):
+    """At most one tool at a time, and only on the page that has its controls.
+
+    `page_wanted` asks for the page of a tool that is taken elsewhere, so that nothing is armed out
+    of sight.
+    """
+
+    changed = Signal()
+    page_wanted = Signal(str)
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tool: HeldTool | None = None
+        self.page = page
+
+    def take(self, tool: HeldTool) -> None:
+        """Take a tool in place of the one in hand, and go to its page."""
+        if tool.page != self.page:
+            self.page_wanted.emit(tool.page)
+        self._set(tool)
+
+    def put_down(self, owner: str | None = None) -> None:
+        """Hold nothing any more; with an owner, only where the tool in hand is one of its."""
+        if owner is None or (self.tool is not None and self.tool.owner == owner):
+            self._set(None)
+
+    def turn(self, page: str) -> None:
+        """Follow the dock to another page."""
+        self.page = page
+        if self.tool is not None and self.tool.page != page:
+            self._set(None)
+
+    def mode_of(self, owner: str) -> str:
+        """Return which tool of an owner is in hand, "" for none."""
+        return self.tool.mode if self.tool is not None and self.tool.owner == owner else ""
+
+    def _set(self, tool: HeldTool | None) -> None:
+        if tool != self.tool:
+            self.tool = tool
+            self.changed.emit()
