@@ -3,7 +3,7 @@ import math
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QLineEdit
+from qtpy.QtWidgets import QLabel, QLineEdit
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.progress import run_job
@@ -16,6 +16,7 @@ from napari_mamamia.services.case_facets import (
 from napari_mamamia.services.case_findings import with_failures, with_tags
 from napari_mamamia.services.score_looks import CaseLook
 from napari_mamamia.widgets.jobs import JobRunner
+from napari_mamamia.widgets.results_model import dice_kind
 from napari_mamamia.widgets.results_panel import ResultsPanel
 
 ROWS = (
@@ -227,13 +228,62 @@ def test_texts_sort_by_letter_and_empty_ones_last(panel):
     assert column(panel, "reason or warning")[-1] == ""
 
 
-def test_rows_that_need_a_look_are_tinted_and_good_ones_are_not(panel):
+def tint(panel, row, title):
     rows = panel.cases.rows
-    tints = [rows.index(row, 0).data(Qt.ItemDataRole.BackgroundRole) for row in range(4)]
-    assert tints[3] is None
-    # vermilion behind the two that were not scored as they should, orange behind the warning
-    assert tints[0].name() == tints[1].name() == "#d55e00"
-    assert tints[2].name() == "#e69f00"
+    titles = [rows.headerData(k, Qt.Orientation.Horizontal) for k in range(rows.columnCount())]
+    colour = rows.index(row, titles.index(title)).data(Qt.ItemDataRole.BackgroundRole)
+    return colour.name() if colour is not None else ""
+
+
+VERMILION, ORANGE = "#d55e00", "#e69f00"
+
+
+def test_a_cell_is_coloured_by_its_own_value_and_the_lower_dice_never_the_weaker(panel):
+    # worst first: unreadable, no prediction (0.0), 0.4 with a warning, 0.9
+    assert column(panel, "Dice") == ["–", "0.000", "0.400", "0.900"]
+    assert [tint(panel, row, "Dice") for row in range(4)] == ["", VERMILION, VERMILION, ""]
+    assert [tint(panel, row, "status") for row in range(4)] == [VERMILION, VERMILION, "", ""]
+    warned = [tint(panel, row, "reason or warning") for row in range(4)]
+    assert warned == ["", "", ORANGE, ""]
+    assert [tint(panel, row, "case") for row in range(4)] == [""] * 4
+    strength = {"problem": 2, "caution": 1, "": 0}
+    shades = [strength[dice_kind(dice / 100)] for dice in range(101)]
+    assert shades == sorted(shades, reverse=True)
+    assert set(shades) == {0, 1, 2}
+
+
+def test_what_the_colours_mean_stands_under_the_table_with_their_bounds(panel):
+    text = panel.findChild(QLabel, "results_legend").text()
+    assert "Dice below 0.5" in text
+    assert "Dice below 0.7" in text
+    assert "unknown" in text
+
+
+def test_what_is_unknown_is_a_grey_dash(panel):
+    rows = panel.cases.rows
+    known, unknown = (rows.index(row, 2).data(Qt.ItemDataRole.ForegroundRole) for row in (1, 0))
+    assert known is None
+    assert unknown.name() == "#8a8f98"
+
+
+def test_the_table_opens_at_the_worst_case_though_the_open_case_is_far_down(qtbot):
+    panel = ResultsPanel(JobRunner())
+    qtbot.addWidget(panel)
+    panel.resize(900, 200)
+    tab = panel.cases
+    rows = [CaseScore(f"C_{k:03d}", ScoreStatus.OK, dsc=k / 200) for k in range(200)]
+    tab.set_current("C_150")
+    tab.show_table(table_of(rows), "net")
+    panel.show_cases()
+    panel.show()
+    qtbot.waitExposed(panel)
+    assert tab.table.verticalScrollBar().value() == 0
+    assert tab.table.indexAt(QPoint(5, 5)).row() == 0
+    assert [index.row() for index in tab.table.selectionModel().selectedRows()] == [150]
+    tab.update_table(tab.rows.table)  # what is found later must not move it either
+    assert tab.table.verticalScrollBar().value() == 0
+    tab.set_current("C_100")  # another case is opened: its row is shown
+    assert tab.table.verticalScrollBar().value() > 0
 
 
 def test_the_reason_stands_on_hover(panel):

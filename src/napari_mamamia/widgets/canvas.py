@@ -173,7 +173,7 @@ class CanvasText:
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
             viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(position=position)
         at_plane = "top_right" if names_phase else "top_left"
-        for name, corner in (("phase", "top_left"), ("plane", at_plane), ("tool", "bottom_left")):
+        for name, corner in (("phase", "top_left"), ("plane", at_plane), ("tool", "top_left")):
             viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)

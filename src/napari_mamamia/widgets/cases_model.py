@@ -11,10 +11,11 @@ from operator import attrgetter
 from typing import Any, Final
 
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
-from qtpy.QtGui import QFont
+from qtpy.QtGui import QColor, QFont
 
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.services.data_set import CaseRow
+from napari_mamamia.widgets.colours import QUIET_COLOUR
 
 __all__ = ["BASIC_COLUMNS", "CaseTableModel", "Column", "bold_font", "clinical_columns"]
 
@@ -126,6 +127,9 @@ class CaseTableModel(QAbstractTableModel):
             return self._texts[place][index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
             return self._hover(place, index.column())
+        if role == Qt.ItemDataRole.ForegroundRole:
+            unknown = self._texts[place][index.column()] == _UNKNOWN
+            return QColor(QUIET_COLOUR) if unknown else None
         if role == Qt.ItemDataRole.FontRole and self._rows[place].case_id == self._current:
             return bold_font()
         return None

@@ -11,6 +11,7 @@ __all__ = [
     "MARK_COLOURS",
     "MASK_COLOURS",
     "OUTLINE_VOXELS",
+    "QUIET_COLOUR",
     "TINTS",
     "WARNING_COLOURS",
 ]
@@ -39,6 +40,9 @@ WARNING_COLOURS: Final = {"dark": "#E69F00", "light": "#8F4500"}
 ERROR_COLOURS: Final = {"dark": "#FF8A5C", "light": "#A8001C"}
 """Colours of a warning's and an error's text in napari's dark and light theme; against their
 backgrounds (#262930, #EFEBE9) each has a contrast of at least 4.5 (WCAG 2.1)."""
+
+QUIET_COLOUR: Final = "#8a8f98"
+"""Grey of what is unknown or rests on few cases; readable on napari's dark and light."""
 
 OUTLINE_VOXELS: Final = 1
 """Masks are drawn as outlines this wide; 0 fills them."""

@@ -28,7 +28,6 @@ class _Threshold:
     tip: str
 
 
-_IN_A_ROW: Final = 2  # three beside each other touch in a narrow dock
 _FAR_MORE: Final = 8
 _SER: Final = tuple(SER_COLOURS.values())
 
@@ -106,14 +105,16 @@ class FtvControls(QWidget):
         self.value.setText(f"<b>FTV {found.volume_cc:.2f} cc</b>")
         self.value.setToolTip(found.settings.name)
         parts = zip(found.bins, SER_COLOURS.values(), strict=True)
-        cells = [
-            f'<td style="padding-right:4px"><span style="color:{colour}">■</span>&nbsp;'
-            f"{part.volume_cc:.2f}&nbsp;cc&nbsp;{_percent(part.percent)}&nbsp;%</td>"
-            for part, (_, _, colour) in parts
-        ]
-        rows = (cells[at : at + _IN_A_ROW] for at in range(0, len(cells), _IN_A_ROW))
-        lines = "".join(f"<tr>{''.join(line)}</tr>" for line in rows)
-        self.bins.setText(f"<table cellspacing='0'>{lines}</table>")
+        head = "<tr><td></td><td>SER</td><td align='right'>volume</td>"
+        head += "<td align='right'>&nbsp;&nbsp;share</td></tr>"
+        lines = "".join(
+            f'<tr><td><span style="color:{colour}">■</span>&nbsp;{name}&nbsp;&nbsp;</td>'
+            f"<td>{text.removeprefix('SER ')}&nbsp;&nbsp;</td>"
+            f"<td align='right'>{part.volume_cc:.2f}&nbsp;cc</td>"
+            f"<td align='right'>&nbsp;&nbsp;{_percent(part.percent)}&nbsp;%</td></tr>"
+            for part, (text, name, colour) in parts
+        )
+        self.bins.setText(f"<table cellspacing='0'>{head}{lines}</table>")
         ranges = ", ".join(f"{name} SER {text.removeprefix('SER ')}" for text, name, _ in _SER)
         self.bins.setToolTip(f"Volume in cc and share in percent of each bin: {ranges}")
         dark = found.too_dark > _FAR_MORE * sum(part.voxels for part in found.bins)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QWidget
 
+from napari_mamamia.widgets.colours import MARK_COLOURS
 from napari_mamamia.widgets.controls import (
     button,
     column,
@@ -109,6 +110,7 @@ class RefinePage(Page):
         """Show which comparison with the start mask is on screen."""
         self.compare.setDown(comparing)
         self.changes.setChecked(changes)
+        self.changes_legend.setVisible(changes)
 
     # -------------------------------------------------------------------- inner
 
@@ -172,7 +174,15 @@ class RefinePage(Page):
         )
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
         self.compare.released.connect(lambda: self.compare_wanted.emit(False))
-        return row(self.changes, self.compare, 1)
+        text = " &nbsp; ".join(
+            f'<span style="color:{MARK_COLOURS[kind]}">■</span> {kind} since the start'
+            for kind in ("added", "removed")
+        )
+        self.changes_legend = label("refine_changes_legend", text, "Colours of what changed")
+        self.changes_legend.hide()
+        made = column(row(self.changes, self.compare, 1), self.changes_legend)
+        made.layout().setSpacing(3)
+        return made
 
     def _make_buttons(self) -> QWidget:
         self.accept = button(

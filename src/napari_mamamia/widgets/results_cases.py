@@ -8,10 +8,11 @@ from qtpy.QtWidgets import QComboBox, QHeaderView, QLabel, QSizePolicy, QVBoxLay
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.services.case_table import WORST_FIRST, CaseQuery, CaseTable, Selection
 from napari_mamamia.widgets.cases_page import CaseTable as CaseTableView
-from napari_mamamia.widgets.controls import named, row
+from napari_mamamia.widgets.colours import QUIET_COLOUR, TINTS
+from napari_mamamia.widgets.controls import label, named, row
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.results_filters import FilterBar
-from napari_mamamia.widgets.results_model import COLUMN_WIDTHS, ResultsModel
+from napari_mamamia.widgets.results_model import COLUMN_WIDTHS, LEGEND, ResultsModel
 from napari_mamamia.widgets.results_order import CaseOrder
 from napari_mamamia.widgets.tags_line import tags_menu
 
@@ -37,7 +38,7 @@ class CasesTab(QWidget):
         self._table: CaseTable | None = None
         self._sort, self._upwards = WORST_FIRST, True
         self._current = ""
-        self._is_new = False
+        self._is_new = self._is_resorted = False
         self.rows = ResultsModel()
         self.order = CaseOrder(jobs)
         self.order.setParent(self)
@@ -77,13 +78,12 @@ class CasesTab(QWidget):
         self.models.setVisible(len(names) > 1)
 
     def set_current(self, case_id: str) -> None:
-        """Mark the case that is open."""
-        self._current = case_id
-        place = self.rows.place_of(case_key(case_id)) if case_id else None
-        if place is None:
-            self.table.clearSelection()
-        else:
-            self.table.selectRow(place)
+        """Mark the case that is open, and show its row where it is another one than before."""
+        is_new, self._current = case_id != self._current, case_id
+        self._mark_current()
+        place = self._place_of_current()
+        if is_new and place is not None:
+            self.table.scrollTo(self.rows.index(place, 0))
 
     def tags_menu_at(self, place: int) -> object:
         """Return the menu of tags of a row."""
@@ -96,6 +96,19 @@ class CasesTab(QWidget):
         )
 
     # -------------------------------------------------------------------- inner
+
+    def _place_of_current(self) -> int | None:
+        return self.rows.place_of(case_key(self._current)) if self._current else None
+
+    def _mark_current(self) -> None:
+        """Select the row of the open case without going there: the table stays where it is."""
+        place = self._place_of_current()
+        if place is None:
+            self.table.clearSelection()
+            return
+        self.table.setAutoScroll(False)
+        self.table.selectRow(place)
+        self.table.setAutoScroll(True)
 
     def _make_table(self) -> None:
         self.table: CaseTableView = named(
@@ -126,6 +139,7 @@ class CasesTab(QWidget):
         )
         self.models.currentIndexChanged.connect(lambda at: self.model_chosen.emit(at))
         self.models.hide()
+        self.legend = label("results_legend", _legend_text(), "What the colours of the cells mean")
         title = row(self.summary, self.models)
         title.layout().setStretch(0, 1)
         layout = QVBoxLayout(self)
@@ -134,9 +148,11 @@ class CasesTab(QWidget):
         layout.addWidget(title)
         layout.addWidget(self.filters)
         layout.addWidget(self.table)
+        layout.addWidget(self.legend)
 
     def _sort_by(self, key: str, upwards: bool) -> None:
         self._sort, self._upwards = key, upwards
+        self._is_resorted = True
         self._ask()
 
     def _ask(self) -> None:
@@ -148,9 +164,11 @@ class CasesTab(QWidget):
             self.rows.show_rows(table, shown)
         else:
             self.rows.show_order(table, shown)
-        self._is_new = False
         self.filters.show_count(len(shown), len(table.rows))
-        self.set_current(self._current)
+        self._mark_current()
+        if self._is_new or self._is_resorted:
+            self.table.scrollToTop()
+        self._is_new = self._is_resorted = False
         self.reordered.emit()
 
     def _open_menu(self, where: QPoint) -> None:
@@ -159,3 +177,8 @@ class CasesTab(QWidget):
             menu = self.tags_menu_at(at.row())
             menu.aboutToHide.connect(menu.deleteLater)  # type: ignore[attr-defined]
             menu.popup(self.table.viewport().mapToGlobal(where))  # type: ignore[attr-defined]
+
+
+def _legend_text() -> str:
+    parts = [f'<span style="color:#{TINTS[kind][-6:]}">■</span> {what}' for kind, what in LEGEND]
+    return " &nbsp; ".join([*parts, f'<span style="color:{QUIET_COLOUR}">–</span> unknown'])

@@ -18,12 +18,11 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.scoring.report_text import ReportTable
+from napari_mamamia.widgets.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls import button, named, row
 
 __all__ = ["CohortTab", "Figure", "page_of"]
 
-_QUIET: Final = "#8a8f98"
-"""Readable on napari's dark and on its light background."""
 _LEAST_FIGURE: Final = 240
 _NOTHING: Final = "<p>Nothing was scored yet: page Batch scores folders of masks.</p>"
 
@@ -143,7 +142,7 @@ def _table(table: ReportTable) -> str:
     )
     lines = [f"<tr>{head}</tr>"]
     for one in table.rows:
-        style = f' style="color:{_QUIET}"' if one.is_small else ""
+        style = f' style="color:{QUIET_COLOUR}"' if one.is_small else ""
         cells = "".join(
             f'<td align="{side}"{style}>{escape(cell)}</td>'
             for side, cell in zip(sides, one.cells, strict=True)
@@ -151,7 +150,7 @@ def _table(table: ReportTable) -> str:
         lines.append(f"<tr>{cells}</tr>")
     notes = [escape(note) for note in table.notes]
     notes += [f"{escape(what)}: {escape(', '.join(ids))}" for what, ids in table.listed]
-    below = "".join(f'<br><span style="color:{_QUIET}">{note}</span>' for note in notes)
+    below = "".join(f'<br><span style="color:{QUIET_COLOUR}">{note}</span>' for note in notes)
     rows = "".join(lines)
     return (
         f"<p><b>{escape(table.title)}</b></p>"

@@ -10,12 +10,16 @@ from qtpy.QtGui import QColor
 
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
-from napari_mamamia.widgets.colours import TINTS
+from napari_mamamia.widgets.colours import QUIET_COLOUR, TINTS
 
-__all__ = ["COLUMN_WIDTHS", "ResultsModel"]
+__all__ = ["COLUMN_WIDTHS", "LEGEND", "ResultsModel", "dice_kind"]
 
 _UNKNOWN: Final = "–"
 _MM3_PER_ML: Final = 1000.0
+POOR_DICE: Final = 0.5
+"""Below it the two masks have less in common than they have apart. Our choice."""
+GOOD_DICE: Final = 0.7
+"""From it on two masks agree well. Source: Zijdenbos et al., IEEE Trans. Med. Imaging 13 (1994)."""
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
 
 Cell = tuple[CaseTable, int]
@@ -61,7 +65,8 @@ _COLUMNS: Final = (
     ),
     _Column(
         "Dice",
-        "Twice the common volume over the sum of both; 1 is best",
+        "Twice the common volume over the sum of both; 1 is best. Vermilion below "
+        f"{POOR_DICE}, orange below {GOOD_DICE}",
         "dsc",
         _score("dsc"),
         56,
@@ -124,7 +129,13 @@ _COLUMNS: Final = (
     ),
 )
 _NUMBERS: Final = range(2, 8)
-_NEEDS_LOOK: Final = 8
+_STATUS, _DICE, _NEEDS_LOOK, _REASON = 1, 2, 8, 10
+
+LEGEND: Final = (
+    ("problem", f"Dice below {POOR_DICE}, or not scored"),
+    ("caution", f"Dice below {GOOD_DICE}, or a warning"),
+)
+"""What the colours of the cells mean, by the names of `TINTS`."""
 
 COLUMN_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
 """Pixels of each column."""
@@ -216,7 +227,9 @@ class ResultsModel(QAbstractTableModel):
             return self._tip(index)
         if role == Qt.ItemDataRole.BackgroundRole:
             table, row = self._cell(index.row())
-            return _tint(table.rows[row])
+            return _tint(index.column(), table.rows[row])
+        if role == Qt.ItemDataRole.ForegroundRole and self._text(index) == _UNKNOWN:
+            return QColor(QUIET_COLOUR)
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in _NUMBERS:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -260,7 +273,26 @@ def _text(value: Any, digits: int) -> str:
     return str(value)
 
 
-def _tint(row: CaseScore) -> QColor | None:
-    if row.status is ScoreStatus.OK:
-        return QColor(TINTS["caution"]) if row.warning else None
-    return QColor(TINTS["caution" if row.status in _CAUTION else "problem"])
+def _tint(column: int, row: CaseScore) -> QColor | None:
+    """Return what a cell's own value is coloured by; None where it is as it should, or unknown."""
+    kind = ""
+    if column == _DICE:
+        kind = dice_kind(row.dsc)
+    elif column == _STATUS and row.status is not ScoreStatus.OK:
+        kind = "caution" if row.status in _CAUTION else "problem"
+    elif column == _REASON and row.warning:
+        kind = "caution"
+    return QColor(TINTS[kind]) if kind else None
+
+
+def dice_kind(dice: float) -> str:
+    """Return how a Dice is coloured: the lower, never the weaker; "" for a good or unknown one.
+
+    Examples
+    --------
+    >>> [dice_kind(dice) for dice in (0.0, 0.49, 0.5, 0.69, 0.7, 1.0, float("nan"))]
+    ['problem', 'problem', 'caution', 'caution', '', '', '']
+    """
+    if dice < POOR_DICE:
+        return "problem"
+    return "caution" if dice < GOOD_DICE else ""

@@ -80,6 +80,7 @@ class ScorePage(Page):
         self.title = heading(_title_text(CLINICAL.name))
         self.body.addWidget(self.title)
         self.body.addWidget(self._make_label_line())
+        self.body.addWidget(self._make_reference())
         self.body.addWidget(self._make_table())
         self.remark = label("score_remark", tip="What is unusual about these numbers")
         self.body.addWidget(self.remark)
@@ -193,12 +194,18 @@ class ScorePage(Page):
             grid.addWidget(QLabel(f"Volume, {unit}"), place + offset, 0)
             for column, role in enumerate(_COLUMNS, start=1):
                 grid.addWidget(self._cell(unit, role), place + offset, column)
-        below = place + len(_FIELDS) + 1
-        grid.addWidget(QLabel("Reference volume"), below, 0)
-        reference = row(1, *(self._cell(unit, Role.REFERENCE) for unit in _FIELDS))
-        grid.addWidget(reference, below, 1, 1, 2)
         grid.setColumnStretch(0, 1)
         return holder
+
+    def _make_reference(self) -> QWidget:
+        """Return the reference's own line: it stands above the columns, since it is in neither."""
+        cells = [self._cell(unit, Role.REFERENCE) for unit in _FIELDS]
+        for cell in cells:
+            cell.setAlignment(Qt.AlignmentFlag.AlignLeft)
+            cell.setMinimumWidth(1)
+        made = row(_title(Role.REFERENCE, "volume "), *cells, 1)
+        made.layout().setSpacing(10)
+        return made
 
     def _cell(self, what: str, role: Role) -> QLabel:
         cell: QLabel = named(QLabel(_UNKNOWN), f"score_{role}_{what}", _UNKNOWN)
@@ -243,8 +250,8 @@ def _row_name(row_of: _Row) -> QLabel:
     return made
 
 
-def _title(role: Role) -> QLabel:
-    text = f'<span style="color:{MASK_COLOURS[role]}">■</span> {role}'
+def _title(role: Role, what: str = "") -> QLabel:
+    text = f'<span style="color:{MASK_COLOURS[role]}">■</span> {role} {what}'.strip()
     made: QLabel = named(QLabel(text), f"score_title_{role}", f"The {role} mask on screen")
     made.setAlignment(Qt.AlignmentFlag.AlignRight)
     return made
