@@ -115,7 +115,7 @@ SWEEP = (
     ("score-table", f"scores/case_scores.csv --out scores2 {QUICK}", 0),
     ("score-pcr", f"predictions.csv --clinical truth.csv --out scores3 {QUICK}", 0),
     ("replay", "A_2.journal --case . --out replayed.nii.gz", 0),
-    ("run-submission", "submission . --out run --case A_1", 3),
+    ("run-submission", "submission . --out run --case A_1 --as-root", 3),
     ("import", "images --out imported", 1),
     ("export", ". --masks masks --out bundle", 0),
     ("verify", "bundle", 0),

@@ -51,9 +51,9 @@ def closed_room():
     return check.usable[0] if check.usable else check.reasons[0]
 
 
-def write_submission(folder, body, name=""):
+def write_submission(folder, body, name="", before=""):
     folder.mkdir(parents=True, exist_ok=True)
-    before = NAMED.format(name=name) if name else ""
+    before += NAMED.format(name=name) if name else ""
     text = MODEL.format(before=before, body=textwrap.indent(textwrap.dedent(body), " " * 8))
     (folder / "model.py").write_text(text)
     return folder
@@ -74,8 +74,8 @@ def job_of(tmp_path, folder, isolation, phases=(), task=Task.SEGMENTATION, **lim
     )
 
 
-def run_foreign(tmp_path, body, isolation, *, name="", phases=(), **limits):
-    folder = write_submission(tmp_path / "foreign_sub", body, name)
+def run_foreign(tmp_path, body, isolation, *, name="", before="", phases=(), **limits):
+    folder = write_submission(tmp_path / "foreign_sub", body, name, before)
     run = run_job(job_of(tmp_path, folder, isolation, phases, **limits))
     return Foreign(run, tmp_path / "work" / "output", (tmp_path / "log.txt").read_text())
 

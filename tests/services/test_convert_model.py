@@ -218,7 +218,7 @@ def evil(tmp_path):
 
 @pytest.fixture
 def room():
-    if reason := isolation_reason():
+    if reason := isolation_reason(as_root=True):
         pytest.skip(reason)
 
 
@@ -273,7 +273,7 @@ def test_in_the_room_it_reaches_nothing_and_its_numbers_come_out(
     calls.clear()
     for bait in [*baits, home / "other"]:
         bait.unlink()
-    done = run_job(convert_model(evil, tmp_path / "new", isolated=True))
+    done = run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
     assert calls == []
     assert not any(bait.exists() for bait in [*baits, home / "other"])
     assert list(home.iterdir()) == []
@@ -290,7 +290,7 @@ def test_what_is_not_installed_here_does_not_keep_the_numbers_in(evil, tmp_path,
     poisoned(evil, lost_module.Logger())
     del sys.modules["lost_module"]
     (tmp_path / "lost_module.py").unlink()
-    run_job(convert_model(evil, tmp_path / "new", isolated=True))
+    run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
     assert np.array_equal(labels_of(tmp_path / "new"), clean)
 
 
@@ -331,7 +331,7 @@ def test_what_does_harm_in_the_room_is_ended_and_nothing_is_written(
     poisoned(evil, run_code(payload))
     before = sorted(tmp_path.iterdir())
     with pytest.raises(ModelError, match=said):
-        run_job(convert_model(evil, tmp_path / "new", isolated=True, limits=limits))
+        run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True, limits=limits))
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -342,6 +342,14 @@ def test_numbers_that_do_not_fit_the_plans_are_refused(evil, tmp_path, room):
     wider["features_per_stage"] = [4, 8]
     (evil / "plans.json").write_text(json.dumps(plans))
     with pytest.raises(ModelError, match=r"should fit the network of the plans.*instead of \(8"):
+        run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
+    assert not (tmp_path / "new").exists()
+
+
+def test_root_opens_nothing_in_a_room_unless_asked_by_name(evil, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert "this is root" in isolation_reason()
+    with pytest.raises(ModelError, match="--as-root"):
         run_job(convert_model(evil, tmp_path / "new", isolated=True))
     assert not (tmp_path / "new").exists()
 
@@ -350,9 +358,9 @@ def test_without_a_closed_room_it_is_refused_with_the_reason(evil, tmp_path, mon
     from napari_mamamia.segmentation.nnunet_isolated import taken_out
 
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "bubblewrap is not installed" in isolation_reason()
+    assert "bubblewrap is not installed" in isolation_reason(as_root=True)
     with pytest.raises(ModelError, match="bubblewrap is not installed"):
-        run_job(convert_model(evil, tmp_path / "new", isolated=True))
+        run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
     assert not (tmp_path / "new").exists()
     file = evil / "fold_0" / "checkpoint_final.pth"
     with pytest.raises(ModelError, match="in a closed room only"):
@@ -367,7 +375,7 @@ def test_the_command_converts_a_refused_model_by_its_added_name(evil, tmp_path, 
     runner = CliRunner()
     added = runner.invoke(app, ["models", "add", str(evil), "--name", "mine"])
     assert added.exit_code == 0, added.output
-    done = runner.invoke(app, [*words, "--isolated"])
+    done = runner.invoke(app, [*words, "--isolated", "--as-root"])
     assert done.exit_code == 0, done.output
     assert f"{LEAF}/fold_0/checkpoint_final.safetensors" in done.output
     assert "isolated by bubblewrap" in done.output

@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import nibabel as nib
@@ -27,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "segmentation"))
 import foreign
 
 DEMO = Path(foreign.__file__).parent / "demo_submission"
-OPEN = SubmissionSettings(isolation=IsolationKind.NONE, consent=True, task=Task.SEGMENTATION)
+settings_of = partial(SubmissionSettings, as_root=True)  # where the tests run as root
+OPEN = settings_of(isolation=IsolationKind.NONE, consent=True, task=Task.SEGMENTATION)
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_the_demo_submission_runs_unchanged_and_its_results_are_scored(
     small_data_set, tmp_path, room
 ):
     out = tmp_path / "out"
-    done = invoke("run-submission", DEMO, small_data_set, "--out", out)
+    done = invoke("run-submission", DEMO, small_data_set, "--out", out, "--as-root")
     assert done.exit_code == 0, done.output
     assert "isolation   isolated by bubblewrap" in done.output
     assert "licence     Demonstration only: own code of the tests, CC0." in done.output
@@ -116,7 +118,7 @@ def test_the_reference_and_other_cases_are_not_in_the_room(small_data_set, tmp_p
     print("FILES", sorted(files))
     print("FACTS", facts)
     """
-    settings = SubmissionSettings(task=Task.SEGMENTATION)
+    settings = settings_of(task=Task.SEGMENTATION)
     run_small(small_data_set, tmp_path, body + WRITE_MASKS.replace("\n", "\n    "), settings)
     log = (tmp_path / "out" / "logs" / "A_1.txt").read_text()
     folder = "/app/input_data/images/A_1"
@@ -128,7 +130,8 @@ def test_the_reference_and_other_cases_are_not_in_the_room(small_data_set, tmp_p
 def test_without_isolation_result_log_and_screen_say_so(small_data_set, tmp_path):
     folder = foreign.write_submission(tmp_path / "small_sub", WRITE_MASKS)
     out = tmp_path / "out"
-    words = ["run-submission", folder, small_data_set, "--out", out, "--task", "segmentation"]
+    words = ["run-submission", folder, small_data_set, "--out", out, "--as-root"]
+    words += ["--task", "segmentation"]
     refused = invoke(*words, "--isolation", "none")
     assert isinstance(refused.exception, ModelError)
     assert "--consent-no-isolation" in str(refused.exception)
@@ -147,15 +150,15 @@ def test_without_isolation_result_log_and_screen_say_so(small_data_set, tmp_path
 def test_without_any_isolation_the_reasons_are_told_and_consent_is_needed(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ModelError) as refused:
-        choose_isolation(SubmissionSettings())
+        choose_isolation(settings_of())
     assert "apt install bubblewrap" in str(refused.value)
-    found, reasons = choose_isolation(SubmissionSettings(consent=True))
+    found, reasons = choose_isolation(settings_of(consent=True))
     assert found.text == "not isolated"
     assert len(reasons) == 3
 
 
 def test_provenance_holds_what_ran_on_what(small_data_set, tmp_path, room):
-    settings = SubmissionSettings(task=Task.SEGMENTATION, limits=RunLimits(seconds=50))
+    settings = settings_of(task=Task.SEGMENTATION, limits=RunLimits(seconds=50))
     done = run_small(small_data_set, tmp_path, WRITE_MASKS, settings, case_ids=["A_2"])
     made = read_provenance(tmp_path / "out" / "pred_segmentations" / "A_2.json")
     found = dict(made.parameters)
@@ -174,7 +177,7 @@ if self.dataset.get_patient_id_list() == ["A_2"]:
 
 
 def test_the_express_lane_stops_at_the_first_breach_with_the_reason(small_data_set, tmp_path):
-    settings = SubmissionSettings(Task.SEGMENTATION, 2, isolation=IsolationKind.NONE, consent=True)
+    settings = settings_of(Task.SEGMENTATION, 2, isolation=IsolationKind.NONE, consent=True)
     done = run_small(small_data_set, tmp_path, FAIL_ON_A_2 + WRITE_MASKS, settings)
     assert [saved.case_id for saved in done.saved] == ["A_1"]
     assert done.stopped == "stopped in the express lane at A_2: 1 other case(s) were not tried"
@@ -188,7 +191,7 @@ def test_the_express_lane_stops_at_the_first_breach_with_the_reason(small_data_s
 
 
 def test_after_the_express_lane_a_failure_costs_one_case(small_data_set, tmp_path):
-    settings = SubmissionSettings(Task.SEGMENTATION, 1, isolation=IsolationKind.NONE, consent=True)
+    settings = settings_of(Task.SEGMENTATION, 1, isolation=IsolationKind.NONE, consent=True)
     done = run_small(small_data_set, tmp_path, FAIL_ON_A_2 + WRITE_MASKS, settings)
     assert [saved.case_id for saved in done.saved] == ["A_1", "B_1"]
     assert [failure.case_id for failure in done.failures] == ["A_2"]
@@ -196,7 +199,7 @@ def test_after_the_express_lane_a_failure_costs_one_case(small_data_set, tmp_pat
 
 
 def test_the_express_lane_has_its_own_time_limit(small_data_set, tmp_path):
-    settings = SubmissionSettings(
+    settings = settings_of(
         Task.SEGMENTATION, express_seconds=0.5, isolation=IsolationKind.NONE, consent=True
     )
     done = run_small(small_data_set, tmp_path, "while True: pass", settings)
@@ -216,7 +219,7 @@ def test_a_mask_that_breaks_the_contract_is_a_row_and_no_file(small_data_set, tm
 
 def test_together_gives_all_cases_to_one_process_and_saves_once(small_data_set, tmp_path):
     body = 'print("GOT", self.dataset.get_patient_id_list())\n' + WRITE_MASKS
-    settings = SubmissionSettings(
+    settings = settings_of(
         Task.SEGMENTATION, 1, together=True, isolation=IsolationKind.NONE, consent=True
     )
     done = run_small(small_data_set, tmp_path, body, settings)
@@ -277,3 +280,27 @@ def test_nothing_of_a_run_is_left_beside_its_results(small_data_set, tmp_path):
         "submission.json",
     ]
     assert not list(small_data_set.glob(".*"))
+
+
+def test_root_runs_no_foreign_program_unless_asked_by_name(small_data_set, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    folder = foreign.write_submission(tmp_path / "small_sub", WRITE_MASKS)
+    words = ["run-submission", folder, small_data_set, "--out", tmp_path / "out"]
+    words += ["--isolation", "none", "--consent-no-isolation", "--task", "segmentation"]
+    refused = invoke(*words)
+    assert isinstance(refused.exception, ModelError)
+    assert "this is root" in str(refused.exception)
+    assert "--as-root" in str(refused.exception)
+    assert not (tmp_path / "out").exists()
+    done = invoke(*words, "--as-root")
+    assert done.exit_code == 0, done.output
+    assert "note: it ran as root" in done.output
+    made = read_provenance(tmp_path / "out" / "pred_segmentations" / "A_1.json")
+    assert dict(made.parameters)["as_root"] is True
+    assert json.loads((tmp_path / "out" / "submission.json").read_text())["as_root"] is True
+
+
+def test_an_ordinary_account_needs_no_such_option(monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    found, _ = choose_isolation(SubmissionSettings(isolation=IsolationKind.NONE, consent=True))
+    assert found.kind is IsolationKind.NONE

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from napari_mamamia.cli.models import NameArgument
-from napari_mamamia.cli.options import RegistryOption
+from napari_mamamia.cli.options import AsRootOption, RegistryOption
 from napari_mamamia.cli.printing import run
 
 __all__ = ["convert"]
@@ -30,6 +30,7 @@ def convert(
             "--memory-limit", metavar="GB", min=0.1, help="Memory in the room (default: by size)."
         ),
     ] = None,
+    as_root: AsRootOption = False,
     registry: RegistryOption = None,
 ) -> None:
     """Write an nnU-Net model again with safetensors weights, which cannot run anything.
@@ -42,7 +43,9 @@ def convert(
 
     entry = find_model(model, registry or default_registry())
     limits = RoomLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
-    job = convert_model(entry.card, out, isolated, recipe=entry.recipe, limits=limits)
+    job = convert_model(
+        entry.card, out, isolated, recipe=entry.recipe, limits=limits, as_root=as_root
+    )
     done = run(job)
     for file in done.files:
         print(f"{file.name}  {file.tensors} tensors  {file.n_bytes / 10**6:.1f} MB")

@@ -40,6 +40,9 @@ SchedulerOption = Annotated[
 TimeLimitOption = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a case after that.")
 ]
+AsRootOption = Annotated[
+    bool, typer.Option("--as-root", help="Run a foreign program although this is root.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 
 

@@ -8,6 +8,7 @@ import typer
 
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
+    AsRootOption,
     CaseOption,
     DataSetArgument,
     OutOption,
@@ -86,6 +87,7 @@ def run_submission(
     image: Annotated[
         str | None, typer.Option("--image", help="Container image, for docker and podman.")
     ] = None,
+    as_root: AsRootOption = False,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -105,6 +107,7 @@ def run_submission(
         consent=consent,
         image=image or CHALLENGE_IMAGE,
         python=python,
+        as_root=as_root,
     )
     existing = existing_policy(resume, overwrite)
     opened = open_at(data_set)

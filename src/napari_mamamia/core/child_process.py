@@ -108,10 +108,10 @@ def start(
     )
 
 
-def answer_of(command: Sequence[str], seconds: float) -> Answer:
+def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] = ()) -> Answer:
     """Return what a short program says; it is ended with all it started after `seconds`."""
     try:
-        process = start(command)
+        process = start(command, kept_files=kept_files)
     except OSError as error:
         return Answer(-1, problem=str(error.strerror or error))
     try:

@@ -8,10 +8,10 @@ from typing import Final
 
 from napari_mamamia.core.child_process import Process, wait_for
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind
+from napari_mamamia.segmentation.external_isolation import SCRATCH, Isolation, IsolationKind
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits
 from napari_mamamia.segmentation.external_outputs import MASKS
-from napari_mamamia.segmentation.external_watch import TreeUse, can_watch, tree_use
+from napari_mamamia.segmentation.external_watch import TreeUse, can_watch, offer_to_end, tree_use
 
 __all__ = ["guarded"]
 
@@ -20,6 +20,7 @@ _START_S: Final = 1.0
 _START_POLL_S: Final = 0.02  # a short program would end between two looks
 _FOLDER_POLL_S: Final = 2.0
 _MB: Final = 10**6
+_LEAST_BYTES: Final = 64 * 2**10
 
 
 def guarded(
@@ -48,7 +49,7 @@ def guarded(
     while True:
         now = time.monotonic()
         if watched:
-            use = tree_use(process.pid)
+            use = _use_of(process.pid, now - started, isolation)
             peak = max(peak, use.resident_bytes)
             if (over := _over(use, limits)) is not None:
                 return over, peak
@@ -56,11 +57,17 @@ def guarded(
             return None, peak or None
         if now >= next_look:
             next_look = now + _FOLDER_POLL_S
-            if _folder_bytes(output) > limits.output_bytes:
+            if _folder_bytes(output, limits.output_bytes) > limits.output_bytes:
                 return Ending.OUTPUT, peak or None
         if now - started > limits.seconds:
             return Ending.TIME, peak or None
         yield _progress(now - started, limits.seconds, peak, output, n_masks)
+
+
+def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
+    if seconds < _START_S:
+        offer_to_end(pid)  # what it starts later inherits it
+    return tree_use(pid, SCRATCH if isolation.kind is IsolationKind.BUBBLEWRAP else ())
 
 
 def _over(use: TreeUse, limits: RunLimits) -> Ending | None:
@@ -89,14 +96,27 @@ def _n_masks(output: Path) -> int:
     return 0
 
 
-def _folder_bytes(folder: Path) -> int:
-    """Return the size of the files in a folder, however deep; links are not followed."""
+def _folder_bytes(folder: Path, most: int) -> int:
+    """Return what a folder holds, however deep, in bytes; links are not followed.
+
+    Each entry counts as some bytes at least, so that empty files have an end too. Above `most` it
+    is not looked further. A folder that cannot be looked into, closed or too deep, counts as more.
+    """
     total, waiting = 0, [str(folder)]
-    while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    total += entry.stat(follow_symlinks=False).st_size
+    while waiting and total <= most:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    total += _entry_bytes(entry, waiting)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # it was removed meanwhile
+        except OSError:
+            return most + 1
     return total
+
+
+def _entry_bytes(entry: "os.DirEntry[str]", waiting: list[str]) -> int:
+    if entry.is_dir(follow_symlinks=False):
+        waiting.append(entry.path)
+        return _LEAST_BYTES
+    return max(entry.stat(follow_symlinks=False).st_size, _LEAST_BYTES)

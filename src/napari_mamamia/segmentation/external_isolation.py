@@ -5,6 +5,7 @@ A room has no network, sees the files it was given read-only, and can write to o
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,22 +13,29 @@ from typing import Final
 
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import answer_of
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.external_seccomp import call_filter, filter_file
 
 __all__ = [
     "CHALLENGE_IMAGE",
+    "SCRATCH",
     "Isolation",
     "IsolationCheck",
     "IsolationKind",
     "bubblewrap_command",
     "container_command",
     "find_isolation",
+    "is_root",
+    "require_no_root",
 ]
 
 CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
 """The container image that the challenge runs submissions in. Source: its sample submission."""
 
 _TRY_SECONDS: Final = 20.0
-_SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")
+SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")
+_HIDDEN: Final = ("kcore", "keys", "key-users", "timer_list", "sysrq-trigger", "kmsg", "kallsyms")
+"""Files of /proc that tell of the whole computer. Source: the masked paths of containers (runc)."""
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset", "dxg")
 
@@ -43,12 +51,17 @@ class IsolationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A way to run a program in a closed room; `image` is a container's."""
+    """A way to run a program in a closed room; `image` is a container's.
+
+    `has_filter` says whether bubblewrap is handed a filter of system calls; containers have their
+    own.
+    """
 
     kind: IsolationKind
     program: str = ""
     version: str = ""
     image: str = ""
+    has_filter: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -61,6 +74,8 @@ class Isolation:
         if not self.is_closed:
             return "not isolated"
         image = f", image {self.image}" if self.image else ""
+        if self.kind is IsolationKind.BUBBLEWRAP:
+            image = ", system calls filtered" if self.has_filter else ", system calls not filtered"
         return f"isolated by {self.kind.value} {self.version}{image}".replace("  ", " ")
 
 
@@ -88,6 +103,24 @@ class Room:
     processes: int
 
 
+def is_root() -> bool:
+    """Whether this process may do everything on this computer."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def require_no_root(*, as_root: bool) -> None:
+    """Raise `ModelError` if a foreign program would be run by root without being asked for so.
+
+    A room's program is its maker to the system: what slips out of root's room is root.
+    """
+    if is_root() and not as_root:
+        raise ModelError(
+            "a foreign program should be run by an account of its own rights only, but this is "
+            "root, to whom every file of this computer is open: use another account, or ask for "
+            "it with  --as-root  on the command line"
+        )
+
+
 def find_isolation(
     kinds: Sequence[IsolationKind] = tuple(IsolationKind)[:-1], image: str = CHALLENGE_IMAGE
 ) -> IsolationCheck:
@@ -104,19 +137,23 @@ def find_isolation(
     )
 
 
-def bubblewrap_command(program: str, room: Room, command: Sequence[str]) -> tuple[str, ...]:
+def bubblewrap_command(
+    program: str, room: Room, command: Sequence[str], filter_file: int | None = None
+) -> tuple[str, ...]:
     """Return the command line that runs `command` in a room made by bubblewrap.
+
+    `filter_file` is the number of the open file that holds a filter of system calls.
 
     The room's root is empty but for ``/usr`` with its libraries, five entries of ``/etc``, graphics
     cards, and what `room` lists. Source of the options: bwrap(1), 0.8.
     """
     size = str(room.scratch_bytes)
     line = [
-        *_closed(program),
+        *_closed(program, filter_file),
         *_system(),
-        *("--proc", "/proc", "--dev", "/dev"),
+        *_kernel_files(),
         *_graphics_cards(),
-        *(word for place in _SCRATCH for word in ("--size", size, "--tmpfs", place)),
+        *(word for place in SCRATCH for word in ("--size", size, "--tmpfs", place)),
         *("--remount-ro", "/dev"),
     ]
     for outside, inside in room.readable:
@@ -143,7 +180,7 @@ def container_command(
         line += ["--userns", "keep-id"]
     if any(Path("/dev").glob("nvidia[0-9]*")):
         line += ["--gpus", "all"]
-    for place in _SCRATCH[:2]:
+    for place in SCRATCH[:2]:
         line += ["--tmpfs", f"{place}:size={room.scratch_bytes},mode=1777"]
     for outside, inside in room.readable:
         line += ["--mount", f"type=bind,source={outside},target={inside},readonly"]
@@ -151,11 +188,25 @@ def container_command(
     return (*line, isolation.image, *command)
 
 
-def _closed(program: str) -> Iterator[str]:
+def _kernel_files() -> Iterator[str]:
+    """Yield /proc and /dev; all of /proc is read-only.
+
+    The room's user is the room's maker to the system: root could write to ``/proc/sys``.
+    """
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for name in _HIDDEN:
+        if Path("/proc", name).exists():
+            yield from ("--ro-bind", "/dev/null", f"/proc/{name}")
+    yield from ("--remount-ro", "/proc")
+
+
+def _closed(program: str, filter_file: int | None) -> Iterator[str]:
     """Yield the program and the options that part the room from the system around it."""
     yield from (program, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000")
     yield from ("--disable-userns", "--cap-drop", "ALL", "--hostname", "room")
     yield from ("--die-with-parent", "--new-session")
+    if filter_file is not None:
+        yield from ("--seccomp", str(filter_file))
 
 
 def _system() -> Iterator[str]:
@@ -183,17 +234,28 @@ def _try_bubblewrap() -> Isolation | str:
     program = find_program("bwrap")
     if program is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"
-    room = ("--proc", "/proc", "--dev", "/dev", "--size", "65536", "--tmpfs", "/tmp")
-    tried = _output([*_closed(program), *_system(), *room, "--remount-ro", "/", "/usr/bin/true"])
+    tried = _tried_room(program, call_filter())
+    has_filter = tried is None and call_filter() is not None
+    if tried is not None and "seccomp" in tried:
+        tried = _tried_room(program, None)
     if tried is None:
         version = _output([program, "--version"], wanted=True) or ""
-        return Isolation(IsolationKind.BUBBLEWRAP, program, version.rpartition(" ")[2])
+        number = version.rpartition(" ")[2]
+        return Isolation(IsolationKind.BUBBLEWRAP, program, number, has_filter=has_filter)
     if "nknown option" in tried:
         return f"bubblewrap is too old ({tried}): version 0.8 or later is needed"
     return (
         f"bubblewrap is installed, but this system does not let it make a closed room ({tried}): "
         "inside a container or virtual environment, ask for user namespaces to be allowed"
     )
+
+
+def _tried_room(program: str, content: bytes | None) -> str | None:
+    """Return None if a small room can be made with a filter, else what bubblewrap says."""
+    with nullcontext() if content is None else filter_file(content) as number:
+        room = (*_system(), *_kernel_files(), "--size", "65536", "--tmpfs", "/tmp")
+        line = (*_closed(program, number), *room, "--remount-ro", "/", "/usr/bin/true")
+        return _output(line, kept_files=() if number is None else (number,))
 
 
 def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
@@ -212,9 +274,11 @@ def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
     return Isolation(kind, program, number.rstrip(","), image)
 
 
-def _output(command: Sequence[str], *, wanted: bool = False) -> str | None:
+def _output(
+    command: Sequence[str], *, wanted: bool = False, kept_files: Sequence[int] = ()
+) -> str | None:
     """Return None if a command succeeds, else why not in one line; if `wanted`, what it prints."""
-    answer = answer_of(command, _TRY_SECONDS)
+    answer = answer_of(command, _TRY_SECONDS, kept_files)
     if wanted:
         return None if answer.problem else answer.said.strip()
     if answer.is_good:

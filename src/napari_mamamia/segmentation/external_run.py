@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -34,6 +34,7 @@ from napari_mamamia.segmentation.external_room import (
     environment,
     lay_out,
 )
+from napari_mamamia.segmentation.external_seccomp import call_filter, filter_file
 from napari_mamamia.segmentation.external_watch import (
     can_watch,
     end_tree,
@@ -139,9 +140,14 @@ def _started(
     own_environment = environment("/tmp" if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         own_environment = child_environment()  # the client's; the container gets none of it
-    process = start(
-        _command(layout, isolation, limits, name), environment=own_environment, folder=work
-    )
+    content = call_filter() if isolation.has_filter else None
+    with nullcontext() if content is None else filter_file(content) as number:
+        process = start(
+            _command(layout, isolation, limits, name, number),
+            environment=own_environment,
+            folder=work,
+            kept_files=() if number is None else (number,),
+        )
     readers: list[Thread] = []
     try:
         if process.stdin is None or process.stdout is None or process.stderr is None:
@@ -156,7 +162,9 @@ def _started(
         _end(process, readers, isolation, name)
 
 
-def _command(layout: Layout, isolation: Isolation, limits: RunLimits, name: str) -> tuple[str, ...]:
+def _command(
+    layout: Layout, isolation: Isolation, limits: RunLimits, name: str, filter_file: int | None
+) -> tuple[str, ...]:
     room = Room(
         layout.readable,
         layout.output,
@@ -165,7 +173,7 @@ def _command(layout: Layout, isolation: Isolation, limits: RunLimits, name: str)
         limits.processes,
     )
     if isolation.kind is IsolationKind.BUBBLEWRAP:
-        return bubblewrap_command(isolation.program, room, layout.command)
+        return bubblewrap_command(isolation.program, room, layout.command, filter_file)
     if isolation.kind is IsolationKind.NONE:
         return layout.command
     return container_command(isolation, room, layout.command, name)

@@ -144,9 +144,7 @@ def _keep(returned: object, step: str, output: Path) -> None:
 
 
 def _set_limits(order: Mapping[str, Any]) -> None:
-    """Limit file size and number of processes; ask the system to end this one first."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    """Limit file size and number of processes."""
     try:
         import resource
     except ImportError:  # Windows

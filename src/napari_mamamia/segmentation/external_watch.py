@@ -3,13 +3,22 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["TreeUse", "can_watch", "end_tree", "is_alive", "own_threads", "tree_of", "tree_use"]
+__all__ = [
+    "TreeUse",
+    "can_watch",
+    "end_tree",
+    "is_alive",
+    "offer_to_end",
+    "own_threads",
+    "tree_of",
+    "tree_use",
+]
 
 _PROC: Final = Path("/proc")
 _ROUNDS: Final = 50  # each stops what was started during the last; a fork bomb could go on for ever
@@ -19,7 +28,8 @@ _ROUNDS: Final = 50  # each stops what was started during the last; a fork bomb 
 class TreeUse:
     """A process with its descendants: their number, and the sum of their resident memory.
 
-    Memory that several of them share counts for each, so the sum is an upper bound.
+    Memory that several of them share counts for each, so the sum is an upper bound. Files of a
+    room's folders in memory are counted with it.
     """
 
     processes: int
@@ -31,10 +41,15 @@ def can_watch() -> bool:
     return sys.platform == "linux" and (_PROC / "self" / "statm").exists()
 
 
-def tree_use(pid: int) -> TreeUse:
+def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
     """Return what a process and its descendants use now; nothing if it is gone.
 
     Source: proc(5), statm: the second number is resident memory in pages.
+
+    Parameters
+    ----------
+    in_memory
+        Folders of the processes' room that lie in memory.
     """
     page = os.sysconf("SC_PAGE_SIZE")
     tree = tree_of(pid)
@@ -42,7 +57,28 @@ def tree_use(pid: int) -> TreeUse:
     for member in tree:
         with suppress(OSError, IndexError, ValueError):
             resident += int((_PROC / str(member) / "statm").read_text().split()[1]) * page
-    return TreeUse(len(tree), resident)
+    return TreeUse(len(tree), resident + _folder_bytes(tree, in_memory))
+
+
+def _folder_bytes(tree: Sequence[int], folders: Sequence[str]) -> int:
+    """Return what a room's folders in memory hold, 0 if nobody in the room shows them."""
+    for member in reversed(tree):  # those that are inside come last
+        root = _PROC / str(member) / "root"
+        with suppress(OSError):
+            if not root.samefile("/"):
+                found = [os.statvfs(f"{root}{folder}") for folder in folders]
+                return sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in found)
+    return 0
+
+
+def offer_to_end(pid: int) -> None:
+    """Let the system end a process and its descendants first when memory runs out.
+
+    Source: proc(5), oom_score_adj.
+    """
+    for member in tree_of(pid):
+        with suppress(OSError):
+            (_PROC / str(member) / "oom_score_adj").write_text("1000")
 
 
 def own_threads() -> int:

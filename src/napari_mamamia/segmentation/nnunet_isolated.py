@@ -15,6 +15,7 @@ from napari_mamamia.segmentation.external_isolation import (
     Isolation,
     IsolationKind,
     find_isolation,
+    require_no_root,
 )
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits, usual_memory_bytes
 from napari_mamamia.segmentation.external_pipes import Wording
@@ -51,14 +52,16 @@ class RoomLimits:
         )
 
 
-def closed_room() -> Isolation:
+def closed_room(*, as_root: bool = False) -> Isolation:
     """Return what makes a closed room on this computer.
 
     Raises
     ------
     ModelError
-        If nothing does; the message says why, and there is no way around it.
+        If nothing does; the message says why, and there is no way around it. Or if this is root,
+        unless `as_root` allows that.
     """
+    require_no_root(as_root=as_root)
     check = find_isolation((IsolationKind.BUBBLEWRAP,))
     if check.usable:
         return check.usable[0]

@@ -16,7 +16,7 @@ from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.own_paths import temporary_places
 from napari_mamamia.segmentation.device import choose_device
-from napari_mamamia.segmentation.external_isolation import find_isolation
+from napari_mamamia.segmentation.external_isolation import find_isolation, is_root
 
 __all__ = [
     "Finding",
@@ -155,6 +155,9 @@ def isolation() -> Iterator[Finding]:
     check = find_isolation()
     for found in check.usable:
         yield Finding("isolation", found.text)
+    if is_root():
+        text = "this is root: foreign programs run with --as-root only, better as another account"
+        yield Finding("account", text, State.NOTE)
     if not check.usable:
         reasons = "; ".join(without_names(reason) for reason in check.reasons)
         yield Finding("isolation", f"none, submissions need your consent: {reasons}", State.NOTE)

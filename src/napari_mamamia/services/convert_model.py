@@ -70,10 +70,10 @@ def convertible(model: ModelCard | Path) -> str:
     return ""
 
 
-def isolation_reason() -> str:
+def isolation_reason(*, as_root: bool = False) -> str:
     """Return "" if this computer can make a closed room, else why not; it is tried."""
     try:
-        closed_room()
+        closed_room(as_root=as_root)
     except ModelError as error:
         return str(error)
     return ""
@@ -86,6 +86,7 @@ def convert_model(
     *,
     recipe: Recipe | None = None,
     limits: RoomLimits | None = None,
+    as_root: bool = False,
 ) -> Job[Converted]:
     """Return a job that writes an nnU-Net v2 model to the new folder `out`, whole or not at all.
 
@@ -104,6 +105,8 @@ def convert_model(
         Written in place of the model's own.
     limits
         What opening one checkpoint in the room may use; None takes the usual ones.
+    as_root
+        Whether root may open it.
 
     Raises
     ------
@@ -122,7 +125,7 @@ def convert_model(
     if reason := convertible(card):
         raise ModelError(reason)
     _require_free(out)
-    isolation = closed_room() if isolated else None
+    isolation = closed_room(as_root=as_root) if isolated else None
     folder = (yield from unpack(card.path, model_cache())) if card.is_zip else card.path
     stages = stages_of(card, folder, recipe, isolation, limits)
     files: list[ConvertedFile] = []

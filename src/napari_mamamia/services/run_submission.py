@@ -19,7 +19,7 @@ from napari_mamamia.io.score_files import read_response_table
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.segmentation.external import INGESTED, Submission, Task, read_submission
-from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind
+from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind, is_root
 from napari_mamamia.segmentation.external_outputs import MASKS
 from napari_mamamia.segmentation.external_room import find_interpreter
 from napari_mamamia.segmentation.external_table import TABLE, Response, constant_note
@@ -205,6 +205,7 @@ def _card(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
         "mounted_at": [INGESTED, *(f"{INGESTED}/{name}" for name in submission.layouts)],
         "may_run_programs_when_loaded": submission.programs,
         "isolation": run.isolation.text,
+        "as_root": is_root(),
         "isolation_that_does_not_work_here": list(reasons),
         "task": run.task.value,
         "time_limit_s": run.limits.seconds,
@@ -238,6 +239,8 @@ def _notes(
     run: SubmissionRun, outcomes: Sequence[CaseOutcome], found: Sequence[Response]
 ) -> tuple[str, ...]:
     notes = [note for outcome in outcomes for note in outcome.notes]
+    if is_root():
+        notes.append("it ran as root: what slips out of a room that root made is root")
     if not run.isolation.is_closed:
         notes.append("not isolated: the submission could read, change and send whatever you can")
         if run.submission.names_room:

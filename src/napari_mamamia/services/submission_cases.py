@@ -21,7 +21,7 @@ from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volumes import read_phase_header, write_mask, write_volume_job
 from napari_mamamia.segmentation.external import Submission, Task
-from napari_mamamia.segmentation.external_isolation import Isolation
+from napari_mamamia.segmentation.external_isolation import Isolation, is_root
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.external_outputs import MASKS, CheckedMask, take_mask
 from napari_mamamia.segmentation.external_room import Interpreter, Patient
@@ -215,6 +215,7 @@ def _save(
             ("submission_sha256", run.submission.sha256),
             ("licence", run.submission.licence_line),
             ("isolation", run.isolation.text),
+            ("as_root", is_root()),
             ("network", "none" if run.isolation.is_closed else "not restricted"),
             ("task", run.task.value),
             ("cases_in_one_run", n_cases),

@@ -10,6 +10,7 @@ from napari_mamamia.segmentation.external_isolation import (
     Isolation,
     IsolationKind,
     find_isolation,
+    require_no_root,
 )
 from napari_mamamia.segmentation.external_limits import RunLimits
 
@@ -40,6 +41,8 @@ class SubmissionSettings:
         Container image, where docker or podman isolate.
     python
         The Python that has what the submission needs; None: the one that runs this software.
+    as_root
+        Whether root may run it.
     """
 
     task: Task = Task.BOTH
@@ -51,6 +54,7 @@ class SubmissionSettings:
     consent: bool = False
     image: str = CHALLENGE_IMAGE
     python: Path | None = None
+    as_root: bool = False
 
 
 def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str, ...]]:
@@ -59,8 +63,10 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
     Raises
     ------
     ModelError
-        If nothing isolates and there is no consent, or what was asked for does not work.
+        If nothing isolates and there is no consent, what was asked for does not work, or this is
+        root and was not meant to be.
     """
+    require_no_root(as_root=settings.as_root)
     wanted = settings.isolation
     open_room = Isolation(IsolationKind.NONE)
     if wanted is IsolationKind.NONE and settings.consent:

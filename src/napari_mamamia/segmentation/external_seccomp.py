@@ -1,0 +1,154 @@
+"""The filter of system calls in bubblewrap's room, as the program that the kernel runs for each.
+
+A closed room hides files and the network; what is left is the kernel itself. No submission needs to
+mount, trace, load modules, make rooms of its own, or talk past the network (``AF_VSOCK`` reaches a
+virtual machine's host in every network namespace), and memory that no process maps would not be
+counted (``memfd_create``, ``shmget``).
+Source: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h; the numbers are those of
+asm/unistd_64.h (x86_64) and asm-generic/unistd.h (aarch64); the list follows Docker's default one.
+"""
+
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from typing import Final
+
+__all__ = ["call_filter", "filter_file"]
+
+_FORBIDDEN: Final = """
+    mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, move_mount 429 429,
+    open_tree 428 428, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,
+    mount_setattr 442 442, swapon 167 224, swapoff 168 225, reboot 169 142, sethostname 170 161,
+    setdomainname 171 162, iopl 172 -, ioperm 173 -, modify_ldt 154 -, init_module 175 105,
+    finit_module 313 273, delete_module 176 106, create_module 174 -, quotactl 179 60,
+    quotactl_fd 443 443, nfsservctl 180 42, acct 163 89, settimeofday 164 170,
+    clock_settime 227 112, clock_adjtime 305 266, adjtimex 159 171, kexec_load 246 104,
+    kexec_file_load 320 294, bpf 321 280, perf_event_open 298 241, ptrace 101 117,
+    process_vm_readv 310 270, process_vm_writev 311 271, pidfd_getfd 438 438, kcmp 312 272,
+    add_key 248 217, request_key 249 218, keyctl 250 219, userfaultfd 323 282, unshare 272 97,
+    setns 308 268, name_to_handle_at 303 264, open_by_handle_at 304 265, fanotify_init 300 262,
+    lookup_dcookie 212 18, syslog 103 116, vhangup 153 58, io_uring_setup 425 425,
+    io_uring_enter 426 426, io_uring_register 427 427, uselib 134 -, ustat 136 -, sysfs 139 -,
+    _sysctl 156 -, memfd_create 319 279, memfd_secret 447 447, shmget 29 194
+"""
+"""Name, number on x86_64, number on aarch64 ("-": not there)."""
+
+_NEW_ROOMS: Final = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
+_FAMILIES: Final = (1, 2, 10)
+"""AF_UNIX, AF_INET and AF_INET6: what libraries use within a computer."""
+_OWN_PERSONALITIES: Final = (0, 0xFFFFFFFF)
+_TERMINAL_INPUT: Final = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX, which type into a terminal. Source: asm-generic/ioctls.h."""
+_X32: Final = 0x40000000
+"""Bit of the calls of x86_64 with 32-bit pointers, which have other numbers."""
+
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Places in struct seccomp_data; of arguments the lower half, little endian."""
+_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW: Final = 0x7FFF0000
+_ERROR: Final = 0x00050000
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """A kind of processor: its audit number, its column, and its calls that are looked into."""
+
+    audit: int
+    column: int
+    clone: int
+    clone3: int
+    socket: int
+    personality: int
+    ioctl: int
+
+
+_MACHINES: Final = {
+    "x86_64": _Machine(0xC000003E, 1, 56, 435, 41, 135, 16),
+    "aarch64": _Machine(0xC00000B7, 2, 220, 435, 198, 92, 29),
+}
+
+
+def call_filter(machine: str = "") -> bytes | None:
+    """Return the filter for a kind of processor (this one's), None where there is none for it.
+
+    Refused calls give an error, as on a system that lacks them; nothing is killed.
+    """
+    if sys.maxsize < 2**32:
+        return None
+    known = _MACHINES.get(machine or platform.machine())
+    return None if known is None else b"".join(_program(known))
+
+
+@contextmanager
+def filter_file(content: bytes) -> Iterator[int]:
+    """Give an open file that holds a filter, to be handed to bubblewrap."""
+    reading, writing = os.pipe()
+    try:
+        with os.fdopen(writing, "wb") as stream:
+            stream.write(content)  # some 1000 bytes; a pipe takes 65,536 without a reader
+        yield reading
+    finally:
+        os.close(reading)
+
+
+def _program(machine: _Machine) -> Iterator[bytes]:
+    yield _step(_LOAD, _ARCHITECTURE)
+    yield _step(_JUMP_EQUAL, machine.audit, then=1)
+    yield _step(_RETURN, _ERROR | ENOSYS)
+    yield _step(_LOAD, _NUMBER)
+    if machine.column == 1:
+        yield _step(_JUMP_ABOVE, _X32, otherwise=1)
+        yield _step(_RETURN, _ERROR | ENOSYS)
+    for entry in _FORBIDDEN.split(","):
+        number = entry.split()[machine.column]
+        if number != "-":
+            yield from _when(int(number), _step(_RETURN, _ERROR | EPERM))
+    # flags of clone3 lie in memory, where no filter looks; libraries fall back to clone
+    yield from _when(machine.clone3, _step(_RETURN, _ERROR | ENOSYS))
+    yield from _when(
+        machine.clone,
+        _step(_LOAD, _FIRST),
+        _step(_JUMP_BITS, _NEW_ROOMS, otherwise=1),
+        _step(_RETURN, _ERROR | EPERM),
+        _step(_RETURN, _ALLOW),
+    )
+    yield from _only(machine.socket, _FIRST, _FAMILIES, EAFNOSUPPORT)
+    yield from _only(machine.personality, _FIRST, _OWN_PERSONALITIES, EPERM)
+    refusals = (
+        step
+        for request in _TERMINAL_INPUT
+        for step in (
+            _step(_JUMP_EQUAL, request, otherwise=1),
+            _step(_RETURN, _ERROR | EPERM),
+        )
+    )
+    yield from _when(machine.ioctl, _step(_LOAD, _SECOND), *refusals, _step(_RETURN, _ALLOW))
+    yield _step(_RETURN, _ALLOW)
+
+
+def _only(number: int, argument: int, allowed: tuple[int, ...], error: int) -> Iterator[bytes]:
+    """Yield the steps that let a call through with some values of an argument only."""
+    passes = (
+        step
+        for value in allowed
+        for step in (_step(_JUMP_EQUAL, value, otherwise=1), _step(_RETURN, _ALLOW))
+    )
+    refusal = _step(_RETURN, _ERROR | error)
+    yield from _when(number, _step(_LOAD, argument), *passes, refusal)
+
+
+def _when(number: int, *steps: bytes) -> Iterator[bytes]:
+    """Yield steps that are taken for one call; the last of them ends the program."""
+    yield _step(_JUMP_EQUAL, number, otherwise=len(steps))
+    yield from steps
+
+
+def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
+    """Return a struct sock_filter; `then` and `otherwise` are steps to jump over."""
+    return struct.pack("=HBBI", code, then, otherwise, value)

@@ -1,0 +1,371 @@
+"""Ways out of the closed room, tried from inside by one program that only opens, reads and asks."""
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from pathlib import Path
+
+import pytest
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation import external_run
+from napari_mamamia.segmentation.external import Task, read_submission
+from napari_mamamia.segmentation.external_isolation import (
+    Isolation,
+    IsolationKind,
+    Room,
+    bubblewrap_command,
+)
+from napari_mamamia.segmentation.external_limits import Ending
+from napari_mamamia.segmentation.external_outputs import take_mask
+from napari_mamamia.segmentation.external_room import Interpreter, lay_out
+from napari_mamamia.segmentation.external_seccomp import call_filter, filter_file
+
+sys.path.insert(0, str(Path(__file__).parent))
+import foreign
+from foreign import run_foreign
+
+PROBE = Path(__file__).with_name("escape_probe.py")
+linux = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86_64's calls")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a program of Linux"),
+    pytest.mark.door,
+]
+
+
+@pytest.fixture(scope="module")
+def room():
+    """Return bubblewrap; skips with the reason where this system does not let it work."""
+    found = foreign.closed_room()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+HOST_FILES = """
+/etc/passwd /etc/shadow /root/.profile /proc/kcore /proc/keys /proc/kmsg /proc/timer_list
+/proc/1/root/etc/passwd /dev/mem /dev/sda /dev/vda /sys/kernel/notes /run/utmp /var/log/dpkg.log
+"""
+
+
+def probed(folder, room, abstract="nobody listens"):
+    """Run the probe in a room and return what it found."""
+    outside = {
+        "abstract": abstract,
+        "socket": str(folder / "s"),
+        "files": [str(PROBE), f"/proc/{os.getpid()}/environ", *HOST_FILES.split()],
+    }
+    body = PROBE.read_text() + f"\nimport json\nfound = look(str(out), {outside!r})\n"
+    body += '(out / "found.json").write_text(json.dumps(found))\n'
+    done = run_foreign(folder, "exec(compile(PROBE, 'probe', 'exec'), {'out': out})", room,
+                       before=f"PROBE = {body!r}\n")  # fmt: skip
+    assert done.run.ending is Ending.FINISHED, done.log
+    return json.loads((done.output / "found.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def found(room, tmp_path_factory):
+    """Return what the probe found, while a server outside listens on both kinds of sockets."""
+    folder = Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))  # a socket's path is short
+    name = f"mamamia-escape-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        one.bind("\0" + name)
+        other.bind(str(folder / "s"))
+        one.listen()
+        other.listen()
+        for address in ("\0" + name, str(folder / "s")):  # both can be reached from here
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.connect(address)
+        return probed(folder, room, name)
+
+
+DEVICES = ("full", "null", "ptmx", "random", "tty", "urandom", "zero")
+
+
+def test_nothing_of_the_kernel_or_the_system_can_be_opened_for_writing(found):
+    allowed = {f"/dev/{name}" for name in DEVICES}
+    assert [path for path in found["writable"] if path not in allowed] == []
+
+
+def test_no_file_of_the_computer_or_of_others_can_be_read(found):
+    assert found["readable"] == []
+
+
+def test_there_are_no_capabilities_and_no_new_ones(found):
+    none = "0" * 16
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert found["status"][name] == none
+    assert found["status"]["NoNewPrivs"] == "1"
+    assert found["status"]["Seccomp"] == "2"
+    assert found["status"]["Uid"] == "1000"
+    assert found["root"] != "done"
+
+
+@linux
+def test_calls_that_no_submission_needs_are_refused_by_the_filter(found):
+    expected = dict.fromkeys(found["calls"], EPERM)
+    expected.update(clone3=ENOSYS, x32_getpid=ENOSYS)
+    assert found["calls"] == expected
+
+
+def test_only_sockets_of_the_room_itself_can_be_made(found):
+    allowed = {name for name, is_open in found["families"].items() if is_open}
+    assert allowed == {"unix", "inet"}
+    assert not found["abstract"]
+    assert not found["socket"]
+    assert found["interfaces"] == ["lo"]
+
+
+def test_no_open_file_and_no_variable_of_the_caller_comes_along(found):
+    allowed = ("pipe:", "/dev/null", "/proc/")
+    assert [path for path in found["files_open"] if not path.startswith(allowed)] == []
+    known = "HOME LANG LOGNAME MPLBACKEND PATH PWD TMPDIR USER OMP_NUM_THREADS MKL_NUM_THREADS"
+    assert set(found["variables"]) <= {*known.split(), "CUDA_VISIBLE_DEVICES", "LC_CTYPE"}
+
+
+def test_devices_cannot_be_made_and_files_outside_not_be_linked(found):
+    assert found["node"] == found["block"] == "Operation not permitted"
+    assert found["links"] == "Invalid cross-device link"
+    assert found["chroot"] == "Operation not permitted"
+    cards = ("nvidia", "dxg")
+    known = {*DEVICES, "core", "fd", "pts", "shm", "stderr", "stdin", "stdout", "console"}
+    assert {name for name in found["devices"] if not name.startswith(cards)} <= known
+    assert len(found["other_processes"]) <= 4
+
+
+@linux
+@pytest.mark.parametrize(
+    ("left_out", "seen"),
+    [
+        (("--remount-ro", "/proc"), lambda found: "/proc/1/comm" in found["writable"]),
+        (("--ro-bind", "/dev/null"), lambda found: "/proc/keys" in found["readable"]),
+        (("--seccomp",), lambda found: found["calls"]["unshare"] == 0),
+        (("--seccomp",), lambda found: found["families"]["netlink"]),
+    ],
+    ids=["proc can be written", "kernel files", "filter: calls", "filter: sockets"],
+)
+def test_the_probe_sees_a_room_that_lacks_a_wall(room, tmp_path, monkeypatch, left_out, seen):
+    whole = external_run.bubblewrap_command
+
+    def weaker(*arguments):
+        line, words = list(whole(*arguments)), len(left_out)
+        for k in reversed(range(len(line))):
+            if tuple(line[k : k + words]) == left_out:
+                more = {"--seccomp": 2, "--ro-bind": 3}.get(left_out[0], words)
+                del line[k : k + more]
+        return tuple(line)
+
+    assert not seen(probed(made(tmp_path / "a"), room))
+    monkeypatch.setattr(external_run, "bubblewrap_command", weaker)
+    assert seen(probed(made(tmp_path / "b"), room))
+
+
+def made(folder):
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps capabilities by default")
+def test_the_probe_sees_a_room_that_keeps_its_capabilities(room, tmp_path, monkeypatch):
+    whole = external_run.bubblewrap_command
+
+    def weaker(*arguments):
+        line = list(whole(*arguments))
+        place = line.index("--cap-drop")
+        return tuple(line[:place] + line[place + 2 :])
+
+    monkeypatch.setattr(external_run, "bubblewrap_command", weaker)
+    assert int(probed(tmp_path, room)["status"]["CapBnd"], 16) != 0
+
+
+MEMORY_WITHOUT_AN_OWNER = """
+import time
+for n in range(60):
+    with open(f"/tmp/{n}", "wb") as file:
+        file.write(bytes(20_000_000))
+    time.sleep(0.05)
+"""
+MANY_SMALL_PROCESSES = """
+import os, time
+for _ in range(12):
+    if os.fork() == 0:
+        held = bytearray(b"x") * 40_000_000
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(0.05)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("body", [MEMORY_WITHOUT_AN_OWNER, MANY_SMALL_PROCESSES])
+def test_memory_is_counted_wherever_it_hides(room, tmp_path, body):
+    done = run_foreign(tmp_path, body, room, memory_bytes=300_000_000)
+    assert done.run.ending is Ending.MEMORY
+    assert 300_000_000 < done.run.peak_bytes < 1_200_000_000
+
+
+# a pair: more empty files than any submission needs; big ones where the watcher cannot look
+HIDDEN_OUTPUT = {
+    "empty files": """
+    import time
+    for n in range(4000):
+        (out / str(n)).touch()
+    time.sleep(20)
+    """,
+    "too deep to look": """
+    import os, time
+    os.chdir(out)
+    for _ in range(30):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    open("big", "wb").write(bytes(3_000_000))
+    time.sleep(20)
+    """,
+    "far larger than it is": """
+    with open(out / "sparse", "wb") as file:
+        file.truncate(10**12)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN_OUTPUT)
+def test_no_output_hides_from_its_limit(room, tmp_path, name):
+    done = run_foreign(tmp_path, HIDDEN_OUTPUT[name], room, output_bytes=20_000_000)
+    if name == "far larger than it is":
+        assert "File too large" in done.run.reason
+    else:
+        assert done.run.ending is Ending.OUTPUT
+
+
+OUTPUTS = {
+    "a link to a file of the host": 'os.symlink({secret!r}, masks / "A_1.nii.gz")',
+    "a link to a folder of the host": "masks.rmdir(); os.symlink({folder!r}, masks)",
+    "a pipe": 'os.mkfifo(masks / "A_1.nii.gz")',
+    "a socket": 's = socket.socket(socket.AF_UNIX); os.chdir(masks); s.bind("A_1.nii.gz")',
+    "a folder": '(masks / "A_1.nii.gz").mkdir()',
+    "a link to a device": 'os.symlink("/dev/zero", masks / "A_1.nii.gz")',
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_what_is_no_plain_file_is_left_where_it_is(room, tmp_path, name, monkeypatch):
+    folder = made(tmp_path / "host")
+    secret = folder / "A_1.nii.gz"
+    secret.write_bytes(b"patient data")
+    line = OUTPUTS[name].format(secret=str(secret), folder=str(folder))
+    body = f"import os, socket\nmasks = out / 'pred_segmentations'\nmasks.mkdir()\n{line}\n"
+    done = run_foreign(tmp_path, body, room)
+    assert done.run.ending is Ending.FINISHED, done.log
+    opened = []
+    monkeypatch.setattr("builtins.open", lambda *words, **more: opened.append(words))
+    with pytest.raises(ModelError, match=r"plain file|no folder pred_segmentations"):
+        take_mask(done.output, "A_1", None)
+    assert opened == []
+    monkeypatch.undo()
+    assert secret.read_bytes() == b"patient data"
+
+
+BOMB = """
+count = 0
+for _ in range(300):
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        count += 1
+    except OSError as error:
+        (out / "count").write_text(f"{count} {error.strerror}")
+        break
+"""
+
+
+def test_the_system_itself_limits_the_processes_of_an_ordinary_account(room, tmp_path):
+    with tempfile.TemporaryDirectory() as place:  # where an ordinary account gets to
+        folder = Path(place)
+        foreign.write_submission(folder / "sub", BOMB, before="import os, time\n")
+        submission = read_submission(folder / "sub")
+        python = Interpreter("/usr/bin/python3", ())
+        layout = lay_out(submission, [], Task.SEGMENTATION, folder, python, closed=True)
+        parts = Room(layout.readable, layout.output, 10**7, 10**9, 40)
+        order = {**json.loads(layout.order), "file_bytes": 10**6, "processes": 40}
+        account = {}
+        if os.geteuid() == 0:  # the system limits no processes of root
+            account = {"user": 65534, "group": 65534, "extra_groups": []}
+            folder.chmod(0o755)
+            os.chown(layout.output[0], 65534, 65534)
+        with filter_file(call_filter()) as number:
+            line = bubblewrap_command(room.program, parts, layout.command, number)
+            pipe = subprocess.PIPE
+            with subprocess.Popen(
+                line, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(number,), cwd="/", **account
+            ) as process:
+                process.stdin.write(json.dumps(order).encode() + b"\n")
+                process.stdin.flush()
+                assert b"finished" in process.stdout.read(), process.stderr.read()
+        count, _, why = (layout.output[0] / "count").read_text().partition(" ")
+    assert 20 < int(count) <= 40
+    assert why == "Resource temporarily unavailable"
+
+
+def test_an_unknown_processor_has_no_filter_and_the_provenance_says_so():
+    assert call_filter("riscv64") is None
+    kind = IsolationKind.BUBBLEWRAP
+    assert (
+        Isolation(kind, "bwrap", "1").text == "isolated by bubblewrap 1, system calls not filtered"
+    )
+    assert Isolation(kind, "bwrap", "1", has_filter=True).text.endswith(", system calls filtered")
+
+
+def run_filter(content, architecture, number, first=0, second=0):
+    """Return what a filter answers, by an interpreter of these few instructions of BPF."""
+    import struct
+
+    data = {0: number, 4: architecture, 16: first, 24: second}
+    steps = list(struct.iter_unpack("=HBBI", content))
+    place, loaded = 0, 0
+    while True:
+        code, then, otherwise, value = steps[place]
+        place += 1
+        if code == 0x20:
+            loaded = data[value]
+        elif code == 0x06:
+            return value
+        else:
+            true = {0x15: loaded == value, 0x35: loaded >= value, 0x45: bool(loaded & value)}[code]
+            place += then if true else otherwise
+
+
+ALLOW, REFUSED, MISSING = 0x7FFF0000, 0x50000 | EPERM, 0x50000 | ENOSYS
+X86, ARM = 0xC000003E, 0xC00000B7
+
+
+@pytest.mark.parametrize(
+    ("machine", "audit", "number", "first", "second", "expected"),
+    [
+        ("x86_64", X86, 0, 0, 0, ALLOW),  # read
+        ("x86_64", X86, 101, 0, 0, REFUSED),  # ptrace
+        ("x86_64", ARM, 0, 0, 0, MISSING),
+        ("x86_64", 0x40000003, 4, 0, 0, MISSING),  # a program of 32 bits
+        ("x86_64", X86, 0x40000000, 0, 0, MISSING),  # x32
+        ("x86_64", X86, 56, 0x01200011, 0, ALLOW),  # clone, as fork does it
+        ("x86_64", X86, 56, 0x10000011, 0, REFUSED),  # clone with a new user namespace
+        ("x86_64", X86, 41, 2, 0, ALLOW),  # socket
+        ("x86_64", X86, 41, 40, 0, 0x50000 | EAFNOSUPPORT),  # AF_VSOCK
+        ("x86_64", X86, 135, 0xFFFFFFFF, 0, ALLOW),  # personality, asked for
+        ("x86_64", X86, 135, 0x40000, 0, REFUSED),  # no random addresses
+        ("x86_64", X86, 16, 1, 0x5401, ALLOW),  # ioctl
+        ("x86_64", X86, 16, 1, 0x5412, REFUSED),  # types into the terminal
+        ("aarch64", ARM, 63, 0, 0, ALLOW),  # read
+        ("aarch64", ARM, 117, 0, 0, REFUSED),  # ptrace
+        ("aarch64", ARM, 101, 0, 0, ALLOW),  # nanosleep, ptrace elsewhere
+        ("aarch64", ARM, 220, 0x10000011, 0, REFUSED),
+        ("aarch64", X86, 63, 0, 0, MISSING),
+    ],
+)
+def test_the_filter_answers_each_call(machine, audit, number, first, second, expected):
+    assert run_filter(call_filter(machine), audit, number, first, second) == expected
