@@ -1,17 +1,29 @@
 """`mamamia replay` as a user runs it."""
 
 import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.edits import Brush
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.difference import BitChange, Difference
+from napari_mamamia.core.edits import Brush, Edit, Step, Tool
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.checked_lines import CheckedLines
+from napari_mamamia.io.journal_records import Opened, Saved, encoded
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.edit_case import open_editing
+from napari_mamamia.services.edit_case import open_editing, save_editing
+from napari_mamamia.services.mask_prints import crc_of
 from napari_mamamia.services.open_case import load_case
 from napari_mamamia.smartpaint.features import measure_features
 
@@ -52,3 +64,74 @@ def test_replay_without_images_makes_the_same_file_geometry_included(small_data_
         result = CliRunner().invoke(app, ["replay", str(journal), "--out", str(out), *extra])
         assert result.exit_code == 0, result.output
     assert outs[0].read_bytes() == outs[1].read_bytes()
+
+
+def mamamia(*words):
+    """Run the command in a process of its own."""
+    command = [Path(sys.executable).with_name("mamamia"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def saved_journal(small_data_set, tmp_path):
+    """Three strokes, saved: the journal's lines and the mask after the first stroke."""
+    case = run_job(load_case(find_data_set(small_data_set).case("A_2")))
+    editing = run_job(open_editing(case, Workspace(tmp_path / "w"), "Ana"))
+    masks = []
+    for place in ((4, 17, 23), (4, 10, 12), (3, 16, 10)):
+        editing.session.press(place, Brush(tool=Tool.SPHERE, radius_mm=4.0))
+        editing.session.release()
+        masks.append(editing.session.labels.copy())
+    run_job(save_editing(editing))
+    editing.close()
+    return editing.journal.path.read_bytes().splitlines(keepends=True), masks
+
+
+@pytest.mark.door
+@pytest.mark.parametrize(
+    ("change", "n_strokes", "said"),
+    [
+        ("removed", 1, "1 record(s) before it are missing"),
+        ("doubled", 3, "it stands there twice"),
+        ("damaged", 1, "its checksum does not fit"),
+    ],
+)
+def test_replay_of_a_changed_journal_says_so_and_ends_with_3(
+    saved_journal, tmp_path, change, n_strokes, said
+):
+    lines, masks = saved_journal
+    second = {
+        "removed": [],
+        "doubled": [lines[2], lines[2]],
+        "damaged": [lines[2].replace(b'"n":2', b'"n":3', 1)],
+    }[change]
+    journal, out = tmp_path / "A_2.journal", tmp_path / "mask.nii.gz"
+    journal.write_bytes(b"".join((*lines[:2], *second, *lines[3:])))
+    done = mamamia("replay", journal, "--out", out)
+    assert done.returncode == 3, done.stderr
+    assert said in " ".join(done.stdout.split())
+    assert (read_labels(out).dense() == masks[n_strokes - 1]).all()
+
+
+def test_a_journal_without_a_chain_that_contradicts_its_checksum_is_not_replayed_to_the_end(
+    tmp_path,
+):
+    """An undo that was removed leaves no gap in the numbers: only the saved checksum tells."""
+    case_mask = np.zeros((6, 8, 10), np.uint8)
+    grid = Grid(case_mask.shape, np.eye(4))
+    labels = case_mask.copy()
+    labels[2, 3, 4] = 1
+    change = BitChange.of(labels, Box.whole(labels.shape))
+    step = Step(1, Edit("one voxel"), Difference(1, (change,)))
+    base = LabelMap(grid, Box.empty(), np.zeros((0, 0, 0), np.uint8))
+    opened = Opened("A", "Ana", base, "", "", crc_of(case_mask))
+    journal, out = tmp_path / "A.journal", tmp_path / "mask.nii"
+    with CheckedLines(journal, keep=True) as lines:
+        for record in (opened, step, Saved("ab", crc_of(case_mask) ^ 1)):
+            lines.add(
+                {**json.loads(encoded(record)), **({"version": 1} if record is opened else {})}
+            )
+    result = CliRunner().invoke(app, ["replay", str(journal), "--out", str(out)])
+    assert result.exit_code == 3, result.output
+    assert "is not the one that the records before it give" in " ".join(result.output.split())
+    assert not read_labels(out).dense().any()

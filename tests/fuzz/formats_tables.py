@@ -296,16 +296,16 @@ def _read_journal(path: Path) -> object:
 
 
 def _tags(folder: Path) -> Path:
-    from napari_mamamia.core.records import CaseTag
-    from napari_mamamia.io.case_tags import append_tag
+    from napari_mamamia.io.case_tags import OLD_TAGS_NAME, append_tag
+    from napari_mamamia.io.checked_lines import CheckedLines
 
-    for name, on in (("odd", True), ("sure", True), ("odd", False)):
-        append_tag(
-            folder / "case_tags.jsonl",
-            CaseTag("A", name, "Ana", "2026-01-01T00:00:00+00:00"),
-            on=on,
-        )
-    return folder / "case_tags.jsonl"
+    for reader in ("Ana", "Ben"):
+        for name, on in (("odd", True), ("sure", True), ("odd", False)):
+            append_tag(folder, reader, "A", name, on=on)
+    with CheckedLines(folder / OLD_TAGS_NAME, keep=True) as lines:
+        note = {"case_id": "A", "tag": "clip", "reader": "Ana", "on": True}
+        lines.add({**note, "created": "2026-01-01T00:00:00+00:00"})
+    return folder
 
 
 def _bundle(folder: Path) -> Path:
@@ -414,7 +414,10 @@ RECORDS = (
     Format("imported-info", _imported, _import_again, ("io.imported_case.write_info",)),
     Format("journal", _journal, _read_journal, _JOURNAL, share=2),
     Format(
-        "case-tags", _tags, _calls("io.case_tags", "read_tag_file"), ("io.case_tags.read_tag_file",)
+        "case-tags",
+        _tags,
+        _calls("io.case_tags", "read_tag_notes"),
+        ("io.case_tags.read_tag_notes", "io.event_store.read_events"),
     ),
     Format(
         "manifest",

@@ -483,9 +483,7 @@ def _dicom_walk(data: bytes):
 
 
 def checked_lines(data: bytes, rng: Random) -> bytes:
-    """Change the entry of a checked line so that its checksum fits; or lines as a whole."""
-    import hashlib
-
+    """Change the entry of a checked or chained line so that its checksum fits; or whole lines."""
     lines = data.split(b"\n")[:-1]
     if not lines:
         return any_bytes(data, rng)
@@ -499,9 +497,36 @@ def checked_lines(data: bytes, rng: Random) -> bytes:
         start = lines[at].find(b'"entry":') + 8
         entry = json_tree(lines[at][start:-1], rng)
         if b"\n" not in entry:
-            check = hashlib.blake2b(entry, digest_size=8).hexdigest().encode()
-            lines[at] = b'{"check":"' + check + b'","entry":' + entry + b"}"
+            lines[at] = _with_entry(lines[at], start, entry)
+            if rng.random() < 0.7:
+                _chain_again(lines, at)
     return b"\n".join([*lines, b""])
+
+
+def _with_entry(line: bytes, start: int, entry: bytes) -> bytes:
+    import hashlib
+
+    if not line.startswith(b'{"hash":"'):
+        check = hashlib.blake2b(entry, digest_size=8).hexdigest().encode()
+        return b'{"check":"' + check + b'","entry":' + entry + b"}"
+    body = line[_BODY:start] + entry + b"}"
+    return b'{"hash":"' + hashlib.sha256(body).hexdigest().encode() + b'",' + body
+
+
+def _chain_again(lines: list[bytes], at: int) -> None:
+    """Let the lines behind `at` follow it, as one who wants to fool us would."""
+    import hashlib
+
+    for behind in range(at + 1, len(lines)):
+        before, line = lines[behind - 1], lines[behind]
+        if not (before.startswith(b'{"hash":"') and line.startswith(b'{"hash":"')):
+            return
+        body = b'"prev":"' + before[9:73] + line[_BODY + 72 :]
+        lines[behind] = b'{"hash":"' + hashlib.sha256(body).hexdigest().encode() + b'",' + body
+
+
+_BODY = len('{"hash":"') + 64 + len('",')
+"""Where what is hashed begins in a chained line."""
 
 
 def kind_of(name: str) -> str:

@@ -38,7 +38,8 @@ _CALLS = {
 }
 
 OWN = {
-    "io.checked_lines.CheckedLines.__init__": "opened to write; line ends are looked for",
+    "io.append_file._opened": "opened to write; line ends are looked for",
+    "io.append_file._copied": "written",
     "io.checksums._blocks": "bytes for a checksum, whatever they are",
     "io.checksums.sha256_of": "bytes for a checksum, whatever they are",
     "io.dicom_facts._known_secret": "32 bytes that this software wrote, in the user's own folder",

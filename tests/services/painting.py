@@ -18,7 +18,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.services.edit_case import open_editing
-from napari_mamamia.services.journal_play import crc_of
+from napari_mamamia.services.mask_prints import crc_of
 from napari_mamamia.smartpaint.features import measure_features
 
 SHAPE = (6, 16, 16)

@@ -157,7 +157,7 @@ def test_a_kill_of_the_program_loses_nothing_that_was_added(tmp_path):
         "import os, signal, sys; from pathlib import Path;"
         "from napari_mamamia.io.checked_lines import CheckedLines;"
         "lines = CheckedLines(Path(sys.argv[1]), keep=True);"
-        "[lines.append({'n': n}) for n in range(50)];"
+        "[lines.add({'n': n}) for n in range(50)];"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
@@ -168,18 +168,18 @@ def test_a_kill_of_the_program_loses_nothing_that_was_added(tmp_path):
 def test_a_torn_line_longer_than_a_block_is_cut_off(tmp_path):
     path = tmp_path / "lines.jsonl"
     with CheckedLines(path, keep=False) as lines:
-        lines.append({"n": 1})
+        lines.add({"n": 1})
     with path.open("ab") as stream:
         stream.write(b"x" * 200_000)
     with CheckedLines(path, keep=True) as lines:
-        lines.append({"n": 2})
+        lines.add({"n": 2})
     assert [entry["n"] for entry in read_checked_lines(path)] == [1, 2]
 
 
 def test_numbers_that_are_not_json_are_refused(tmp_path):
     path = tmp_path / "lines.jsonl"
     with CheckedLines(path, keep=False) as lines, pytest.raises(ValueError):
-        lines.append({"n": float("nan")})
+        lines.add({"n": float("nan")})
     assert path.read_bytes() == b""
 
 

@@ -1,11 +1,15 @@
 """A person's own tags: noted one by one, never lost, found again in tables."""
 
-import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.case_tags import TAGS_NAME
+from napari_mamamia.io.case_tags import OLD_TAGS_NAME, TAGS_FOLDER
+from napari_mamamia.io.checked_lines import CheckedLines
+from napari_mamamia.io.event_store import read_events
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.services.case_tags import (
     KNOWN_TAGS,
@@ -78,7 +82,7 @@ def test_tags_of_cases_join_readers_known_ones_first(workspace):
 
 def test_a_line_that_a_crash_tore_costs_only_itself(workspace):
     tag_case(workspace, "Ana", "A", "clip")
-    path = workspace.root / TAGS_NAME
+    (path,) = (workspace.root / TAGS_FOLDER / "Ana").iterdir()
     with path.open("ab") as stream:
         stream.write(b'{"check":"0000')
     assert shown(workspace) == [("A", "clip", "Ana")]
@@ -86,18 +90,69 @@ def test_a_line_that_a_crash_tore_costs_only_itself(workspace):
     assert shown(workspace) == [("A", "clip", "Ana"), ("B", "implant", "Ana")]
 
 
-def _note_many(root, reader):
-    for number in range(15):
-        tag_case(Workspace(root), reader, f"C{number}", "clip")
+def test_tags_that_an_earlier_version_noted_are_read_too(workspace):
+    with CheckedLines(workspace.root / OLD_TAGS_NAME, keep=True) as lines:
+        for reader in ("Ana", "Ben"):
+            note = {"case_id": "A", "tag": "clip", "reader": reader, "on": True}
+            lines.add({**note, "created": "2026-01-01T00:00:00+00:00"})
+    before = (workspace.root / OLD_TAGS_NAME).read_bytes()
+    tag_case(workspace, "Ana", "A", "clip", on=False)
+    tag_case(workspace, "Ana", "B", "implant")
+    assert shown(workspace) == [("A", "clip", "Ben"), ("B", "implant", "Ana")]
+    assert (workspace.root / OLD_TAGS_NAME).read_bytes() == before
 
 
-def test_two_windows_on_one_workspace_lose_no_tag(workspace):
-    spawn = multiprocessing.get_context("fork")
-    others = [
-        spawn.Process(target=_note_many, args=(workspace.root, name)) for name in ("Ana", "Ben")
+def test_threads_of_one_window_lose_no_tag(workspace):
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(64):
+            pool.submit(tag_case, workspace, "Ana", f"C{number}", "clip")
+    assert len(read_tags(workspace)) == 64
+
+
+_TAG_MANY = """
+import sys
+from pathlib import Path
+if sys.argv[3] == "without locks":
+    import fcntl, errno
+    def refuse(handle, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+    fcntl.flock = refuse
+from napari_mamamia.io.event_store import read_events
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services.case_tags import tag_case
+workspace = Workspace(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(100):
+    tag_case(workspace, sys.argv[2], f"C{number}", f"note {number % 7}")
+"""
+
+
+@pytest.mark.door
+@pytest.mark.parametrize(
+    "locks", [pytest.param("with locks", marks=pytest.mark.night), "without locks"]
+)
+def test_four_programs_that_tag_at_once_lose_no_tag_and_refuse_none(workspace, locks):
+    """As on Windows and on shares that have no locks; two of them are the same reader."""
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", _TAG_MANY, str(workspace.root), reader, locks],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for reader in ("Ana", "Ana", "Ben", "Cem")
     ]
-    for other in others:
-        other.start()
-    for other in others:
-        other.join()
-    assert len(read_tags(workspace)) == 30
+    for program in programs:
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:
+        program.stdin.write("go\n")
+        program.stdin.flush()
+    for program in programs:
+        _, said = program.communicate(timeout=120)
+        assert (program.returncode, said) == (0, "")
+    events = read_events(workspace.root / TAGS_FOLDER)
+    assert len(events.events) == 400
+    assert events.problems == ()
+    assert len(read_tags(workspace)) == 300  # Ana noted the same twice

@@ -253,7 +253,8 @@ def test_damage_in_the_middle_recovers_what_came_before_and_keeps_the_file(opene
     again = opened()
     assert (again.session.labels == one).all()
     assert again.recovered is not None
-    assert "the 2 records before it are recovered, the 1 after" in again.notes[0]
+    assert "the 2 record(s) after that are not in it" in again.notes[0]
+    assert again.recovered.warnings == ("2 later record(s) of the journal are lost",)
     assert path.with_name("A.set-aside-1.journal").read_bytes() == damaged
     two = paint(again, PLACES[2])
     crash(again)
@@ -287,7 +288,7 @@ def test_a_journal_of_something_else_is_set_aside_and_never_deleted(
         from napari_mamamia.io.checked_lines import CheckedLines
 
         with CheckedLines(path, keep=False) as lines:
-            lines.append({"kind": "opened", "at": "", "version": 2, "software": "later"})
+            lines.add({"kind": "opened", "at": "", "version": 2, "software": "later"})
         assert content
     else:
         path.write_bytes(b"no journal at all\n")

@@ -140,7 +140,7 @@ def test_a_run_that_goes_on_from_another_mask_than_was_left_ends_the_replay(pain
     again.write(Turn.UNDO)
     again.close()
     play = run_job(play_journal(JournalPlay(journal)))
-    assert "not the one before it" in play.damage.reason
+    assert "not the one before it" in play.damages[0].reason
     assert (play.session.labels == labels).all()
 
 
@@ -170,7 +170,9 @@ def test_a_damaged_journal_replays_up_to_the_damage_and_says_so(painted, tmp_pat
     journal.write_bytes(b"".join(lines))
     done = run_job(replay_journal(journal, tmp_path / "x.nii.gz"))
     assert done.summary.strokes == 3
-    assert done.notes[0].startswith("record 5 (byte ")
+    assert not done.is_whole
+    assert done.notes[0].startswith("the journal is damaged at record 5 (byte ")
+    assert "the 5 record(s) after that are not in it" in done.notes[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"no journal\n"])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from napari_mamamia.cli.printing import run
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
@@ -22,11 +22,18 @@ def replay(
         typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
     ] = None,
 ) -> None:
-    """Make a mask again from its journal, bit for bit; with the images, repeat each stroke too."""
+    """Make a mask again from its journal, bit for bit; with the images, repeat each stroke too.
+
+    Ends with 3 where the journal is damaged or contradicts a checksum in it: the newest mask that
+    is proven is written then, and the note says what is missing.
+    """
     from napari_mamamia.services.replay import replay_journal
 
     images = None if case is None else _case_of(journal, case)
-    _print(run(replay_journal(journal, out, images)))
+    done = run(replay_journal(journal, out, images))
+    _print(done)
+    if not done.is_whole:
+        raise typer.Exit(NOT_EVERY_CASE)
 
 
 def _case_of(journal: Path, folder: Path) -> "Case":

@@ -1,74 +1,63 @@
-"""What readers noted of whole cases: one file in the workspace that is only ever added to.
+"""What readers noted of whole cases: an event for each tag that was set or taken back.
 
-Each line says that a reader set or took back one tag of one case, and when. So nothing that
-anybody noted is lost by a crash, and two windows on one workspace do not undo each other.
+Each run of the program writes a file of its own in the workspace's folder ``case_tags``, see
+`event_store`: nothing that anybody noted is lost, and two windows never wait for each other. The
+file ``case_tags.jsonl`` of earlier versions is read too, and no longer written.
 """
 
-import time
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.records import CaseTag
-from napari_mamamia.io.checked_lines import CheckedLines, read_checked_lines
+from napari_mamamia.io.checked_lines import read_checked_lines
+from napari_mamamia.io.event_store import EventWriter, read_events
+from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key
 
-__all__ = ["TAGS_NAME", "append_tag", "read_tag_file"]
+__all__ = ["OLD_TAGS_NAME", "TAGS_FOLDER", "append_tag", "read_tag_notes"]
 
-TAGS_NAME: Final = "case_tags.jsonl"
+TAGS_FOLDER: Final = "case_tags"
+OLD_TAGS_NAME: Final = "case_tags.jsonl"
 
-_TRIES: Final = 20
-_PAUSE_S: Final = 0.02
-"""Another window holds the file for the few milliseconds of its own line."""
+_one_at_a_time: Final = threading.Lock()
+"""Threads of one program share its file."""
 
 
-def append_tag(path: Path, tag: CaseTag, *, on: bool) -> None:
-    """Add one line to the file at `path`, made if missing: the tag is set, or taken back.
+def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool) -> CaseTag:
+    """Note that a reader set a tag, or took it back; return it with its time.
 
-    The line is on the disk when this returns.
+    The note is on the disk when this returns.
 
     Raises
     ------
-    SaveConflictError
-        If another process keeps the file to itself for longer than 0.4 s.
+    CaseError
+        If `reader` cannot name a folder.
     SaveError
-        If the system refuses to write; earlier lines stay.
+        If the system refuses to write; earlier notes stay.
     """
-    entry = {
-        "case_id": tag.case_id,
-        "tag": tag.tag,
-        "reader": tag.reader,
-        "created": tag.created,
-        "on": on,
-    }
-    for left in range(_TRIES - 1, -1, -1):
-        try:
-            with CheckedLines(path, keep=True) as lines:
-                lines.append(entry)
-        except SaveConflictError:
-            if not left:
-                raise
-            time.sleep(_PAUSE_S)
-        else:
-            return
+    with _one_at_a_time, EventWriter(workspace / TAGS_FOLDER, reader) as writer:
+        event = writer.append({"case_id": case_id, "tag": tag, "on": on})
+    return CaseTag(case_id, tag, reader, event.at)
 
 
-def read_tag_file(path: Path) -> tuple[CaseTag, ...]:
-    """Return the tags that are set, in the order of their setting; none where there is no file.
+@reads("tags of cases", "check the folder case_tags of the workspace")
+def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
+    """Return the tags that are set, in the order of their setting; none where nobody noted any.
 
-    Of the lines of one case, tag and reader the last counts; letter case does not part them. Torn
+    Of the notes of one case, tag and reader the last counts; letter case does not part them. Torn
     and damaged lines are passed over, and lines of another form, such as those of a later version.
 
     Raises
     ------
     FormatError
-        If the file is there but cannot be read.
+        If a file is there but cannot be read.
     """
-    if not path.exists():
-        return ()
+    events = read_events(workspace / TAGS_FOLDER).events
+    entries = [{**event.body, "reader": event.reader, "created": event.at} for event in events]
     found: dict[tuple[str, str, str], CaseTag] = {}
-    for entry in read_checked_lines(path):
+    for entry in (*_old_entries(workspace / OLD_TAGS_NAME), *entries):
         tag = _tag(entry)
         if tag is None:
             continue
@@ -78,6 +67,11 @@ def read_tag_file(path: Path) -> tuple[CaseTag, ...]:
         else:
             found.pop(key, None)
     return tuple(found.values())
+
+
+def _old_entries(path: Path) -> Iterator[Any]:
+    if path.exists():
+        yield from read_checked_lines(path)
 
 
 def _tag(entry: Any) -> CaseTag | None:

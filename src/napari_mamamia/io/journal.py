@@ -1,8 +1,9 @@
 """The journal of a mask: every step is on the disk when the mouse button is up.
 
-``refined/READER/ID.journal`` beside the mask holds one checked JSON line for each opening, step,
-undo, redo and saving. It is only ever appended to: a record of how the annotation came about, from
-which the mask can be made again bit for bit.
+``refined/READER/ID.journal`` beside the mask holds one JSON line for each opening, step, undo,
+redo, jump and saving. It is only ever appended to: a record of how the annotation came about, from
+which the mask can be made again bit for bit. The lines form a chain; its first record binds it to
+case, reader, grid, format and the mask that editing began with.
 """
 
 import threading
@@ -10,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import Step
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
-from napari_mamamia.io.checked_lines import CheckedLines, scan_checked_lines
+from napari_mamamia.io.chained_lines import ChainedLines, line_at, scan_chained_lines
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.journal_records import JournalRecord, Opened, decoded, encoded
 from napari_mamamia.io.workspace import MASK_SUFFIX
@@ -35,6 +36,17 @@ _SYNC_AFTER_S: Final = 0.5
 
 _SUFFIX: Final = ".journal"
 
+_NOT_A_RECORD: Final = "it holds no record of a journal ({})"
+_NO_RECORD: Final = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+)
+"""What JSON of another form makes of reading it."""
+
 
 def journal_path(mask_path: Path) -> Path:
     """Return where the journal of a reader's mask lies.
@@ -49,46 +61,44 @@ def journal_path(mask_path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecord:
-    """A record, when it was written (ISO 8601, UTC) and where in the file it begins."""
+    """A record, when it was written (ISO 8601, UTC), where it stands and what it follows.
+
+    `number` is its place in the file, from 1, `start` its first byte; `index` is its place as it
+    was written, from 0, which differs where records were removed, doubled or moved. `hash` and
+    `prev` are its own hash and that of the record before it, `prev` "" for one of the time before
+    records formed a chain.
+    """
 
     at: str
     start: int
     record: JournalRecord
+    number: int = 0
+    index: int = 0
+    hash: str = ""
+    prev: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Where a journal stops being readable.
+    """A record that cannot be read, or that does not follow the one before it.
 
-    `record` counts from 1; `readable_after` are later records that are whole, but build on the
-    damaged one; with none of them, the record was torn by a crash while it was written.
+    `record` is its place in the file, from 1; `is_lost` says that it cannot be read at all.
     """
 
     record: int
     start: int
-    readable_after: int
-    reason: str = "its checksum does not fit"
-
-    @property
-    def is_torn_end(self) -> bool:
-        """Whether it is the last record, which a crash can leave half written."""
-        return self.readable_after == 0
+    reason: str
+    is_lost: bool = True
 
     @property
     def text(self) -> str:
-        """What is lost, in plain words."""
-        if self.is_torn_end:
-            return f"record {self.record}, the last, is not whole and was left out"
-        return (
-            f"record {self.record} (byte {self.start}) is damaged ({self.reason}): the "
-            f"{self.record - 1} records before it are recovered, the {self.readable_after} after "
-            "it build on it and are not used"
-        )
+        """Where and what it is, in plain words."""
+        return f"record {self.record} (byte {self.start}): {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """All records up to the first damaged one."""
+    """All records up to the first damage."""
 
     records: tuple[PlacedRecord, ...]
     damage: Damage | None = None
@@ -96,34 +106,39 @@ class JournalContents:
 
 @reads("a journal", "choose the file that lies beside the mask")
 def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
-    """Yield the records of a journal in order; a `Damage` comes last, if there is one.
+    """Yield all records of a journal in order, and a `Damage` where one is not what it was.
+
+    A record that can be read but does not follow the one before it comes after its `Damage`.
 
     Raises
     ------
     FormatError
         If the file cannot be read, is no journal, or was written in another version of the format.
     """
-    lines = scan_checked_lines(path)
-    for number, (start, entry) in enumerate(lines, start=1):
+    for line in scan_chained_lines(path):
+        if line.problem:
+            yield Damage(line.number, line.start, line.problem, is_lost=line.entry is None)
+        if line.entry is None:
+            continue
         try:
-            at, record = decoded(_entry(entry))
+            at, record = decoded(line.entry)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            after = sum(later is not None for _, later in lines)
-            yield Damage(number, start, after, str(error))
-            return
-        if number == 1 and not isinstance(record, Opened):
+        except _NO_RECORD as error:
+            yield Damage(line.number, line.start, _NOT_A_RECORD.format(error))
+            continue
+        if line.number == 1 and not line.problem and not isinstance(record, Opened):
             raise FormatError(
-                f"expected a journal at {path}, but its first record is {entry['kind']!r}, not "
-                "'opened': choose the file that lies beside the mask"
+                f"expected a journal at {path}, but its first record is {line.entry['kind']!r}, "
+                "not 'opened': choose the file that lies beside the mask"
             )
-        yield PlacedRecord(at, start, record)
+        index = line.seq if line.is_chained else line.number - 1
+        yield PlacedRecord(at, line.start, record, line.number, index, line.hash, line.prev)
 
 
 @reads("a journal", "choose the file that lies beside the mask")
 def read_journal(path: Path) -> JournalContents:
-    """Return all records of a journal, differences included; raises as `scan_journal`."""
+    """Return all records of a journal up to the first damage; raises as `scan_journal`."""
     records: list[PlacedRecord] = []
     for item in scan_journal(path):
         if isinstance(item, Damage):
@@ -152,7 +167,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        self._lines: CheckedLines | None = None
+        self._lines: ChainedLines | None = None
         self._queue: list[JournalRecord] = []
         self._header: Opened | None = None
         self._reason = ""
@@ -194,6 +209,18 @@ class Journal:
                 self._header = None
             self._queue.append(record)
             self._drain()
+
+    def mark(self) -> str:
+        """Return the hash of the last record, for `Saved`; "" where records still wait.
+
+        What stands in memory is tried to be written first, that of the opening too.
+        """
+        with self._lock:
+            if self._header is not None:
+                self._queue.append(self._header)
+                self._header = None
+            self._drain()
+            return "" if self._queue or self._lines is None else self._lines.head
 
     def retry(self) -> None:
         """Try to write what waits."""
@@ -267,8 +294,8 @@ class Journal:
             with suppress(OSError):
                 self.path.unlink()
 
-    def _open(self) -> CheckedLines:
-        self._lines = CheckedLines(self.path, keep=True, sync_every_s=float("inf"))
+    def _open(self) -> ChainedLines:
+        self._lines = ChainedLines(self.path, sync_every_s=float("inf"))
         return self._lines
 
     def _drain(self) -> None:
@@ -277,7 +304,7 @@ class Journal:
             while self._queue:
                 record = self._queue[0]
                 start = lines.size
-                lines.append_text(encoded(record))
+                lines.add(encoded(record))
                 if isinstance(record, Step):
                     self._starts[record.number] = start
                 del self._queue[0]
@@ -291,7 +318,7 @@ class Journal:
             self._timer.daemon = True
             self._timer.start()
 
-    def _in_place(self) -> CheckedLines:
+    def _in_place(self) -> ChainedLines:
         """Return the open file; put it back where somebody removed it, beside what lies there."""
         lines = self._lines or self._open()
         if not lines.is_in_place:
@@ -321,20 +348,16 @@ def step_at(path: Path, start: int, number: int) -> Step:
     FormatError
         If the file is gone or the record is not step `number`.
     """
-    _, entry = next(scan_checked_lines(path, start), (start, None))
+    line = line_at(path, start)
+    if line.entry is None:
+        raise _unreadable(path, number, line.problem)
     try:
-        _, record = decoded(_entry(entry))
-    except (KeyError, TypeError, ValueError) as error:
+        _, record = decoded(line.entry)
+    except _NO_RECORD as error:
         raise _unreadable(path, number, str(error)) from error
     if not isinstance(record, Step) or record.number != number:
         raise _unreadable(path, number, "another record stands there")
     return record
-
-
-def _entry(entry: Any) -> Any:
-    if entry is None:
-        raise ValueError("its checksum does not fit")
-    return entry
 
 
 def _unreadable(path: Path, number: int, why: str) -> FormatError:

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -29,11 +29,14 @@ from napari_mamamia.core.edits import (
 )
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.core.provenance import Setting, software_version
 
 __all__ = ["FORMAT_VERSION", "JournalRecord", "Opened", "Saved", "decoded", "encoded"]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""2: records form a chain, see `chained_lines`; jumps; what a saving holds. 1 is still read."""
+
+_READABLE: Final = (1, 2)
 
 _LEVEL: Final = 1
 _MOST_VOXELS: Final = 1 << 31
@@ -74,10 +77,15 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The mask was saved: the file's SHA-256, and the CRC-32 of the labels in it."""
+    """The mask was saved: the file's SHA-256, and the CRC-32 of the labels in it.
+
+    `head` is the hash of the last record that the mask holds, because a reader may paint on while
+    it is being saved; "" where that is not known.
+    """
 
     sha256: str
     labels_crc: int
+    head: str = ""
 
 
 JournalRecord: TypeAlias = Opened | Step | Turn | Jump | Saved
@@ -85,7 +93,7 @@ JournalRecord: TypeAlias = Opened | Step | Turn | Jump | Saved
 
 def encoded(record: JournalRecord) -> bytes:
     """Return a record as one line of JSON, with the present time."""
-    content = {"at": now_utc(), **_content(record)}
+    content = {"at": datetime.now(UTC).isoformat(timespec="microseconds"), **_content(record)}
     head = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
     if not isinstance(record, Step):
         return head
@@ -108,7 +116,7 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
     if kind == "step":
         return at, Step(int(entry["n"]), _edit(entry["edit"]), _difference(entry["change"]))
     if kind == "saved":
-        return at, Saved(str(entry["sha256"]), int(entry["labels_crc"]))
+        return at, Saved(str(entry["sha256"]), int(entry["labels_crc"]), str(entry.get("head", "")))
     if kind == "jump":
         return at, Jump(int(entry["from"]), int(entry["to"]))
     return at, Turn(kind)
@@ -120,7 +128,12 @@ def _content(record: JournalRecord) -> dict[str, Any]:
     if isinstance(record, Jump):
         return {"kind": "jump", "from": record.start, "to": record.stop}
     if isinstance(record, Saved):
-        return {"kind": "saved", "sha256": record.sha256, "labels_crc": record.labels_crc}
+        return {
+            "kind": "saved",
+            "sha256": record.sha256,
+            "labels_crc": record.labels_crc,
+            "head": record.head,
+        }
     if isinstance(record, Step):
         return {
             "kind": "step",
@@ -155,10 +168,10 @@ def _opened_content(record: Opened) -> dict[str, Any]:
 
 
 def _opened(entry: Mapping[str, Any]) -> Opened:
-    if entry["version"] != FORMAT_VERSION:
+    if entry["version"] not in _READABLE:
         raise FormatError(
-            f"expected a journal of format {FORMAT_VERSION}, got format {entry['version']} of "
-            f"{entry['software']}: replay it with that version"
+            f"expected a journal of format {FORMAT_VERSION} or older, got format "
+            f"{entry['version']} of {entry['software']}: replay it with that version"
         )
     z, y, x = (int(n) for n in entry["shape"])
     if z * y * x > _MOST_VOXELS:
@@ -167,7 +180,8 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
     grid = Grid((z, y, x), affine, _bytes(entry["header"]) or None)
     base = entry["base"]
     box = _box(base["box"])
-    crop = np.frombuffer(_inflated(_bytes(base["labels"]), prod(box.shape)), np.uint8)
+    size = math.prod(box.shape)
+    crop = np.frombuffer(_inflated(_bytes(base["labels"]), size), np.uint8)
     return Opened(
         case_id=str(entry["case_id"]),
         reader=str(entry["reader"]),
@@ -182,7 +196,7 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
 
 
 def _inflated(packed: bytes, size: int) -> bytes:
-    """Return what was packed, cut at one byte more than the `size` expected."""
+    """Return the bytes, never more than one above `size`: a small file can stand for gigabytes."""
     try:
         return zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:

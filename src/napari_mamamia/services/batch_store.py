@@ -73,7 +73,7 @@ class ResultStore(Generic[R]):
         else:
             entry["files"] = [own and astuple(own) for own in outcome.prints]
             entry["result"] = self._encode(outcome.result)
-        self._lines.append(entry)
+        self._lines.add(entry)
 
     def sync(self) -> None:
         """Force to the disk what has waited for a second."""

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.core.records import CaseTag
-from napari_mamamia.io.case_tags import TAGS_NAME, append_tag, read_tag_file
+from napari_mamamia.io.case_tags import append_tag, read_tag_notes
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.workspace import Workspace, file_name
 
@@ -40,16 +39,12 @@ def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool
     CaseError
         If `tag` is empty, too long, or holds a semicolon or control character; or `reader` or
         `case_id` cannot be a name.
-    SaveError, SaveConflictError
+    SaveError
         If the note cannot be written.
     """
-    made = CaseTag(
-        file_name(case_id, "a case id"),
-        _cleaned(tag),
-        file_name(reader, "the name of a reader"),
-        now_utc(),
-    )
-    append_tag(workspace.root / TAGS_NAME, made, on=on)
+    who = file_name(reader, "the name of a reader")
+    case = file_name(case_id, "a case id")
+    made = append_tag(workspace.root, who, case, _cleaned(tag), on=on)
     workspace.note_data_set()
     return made
 
@@ -62,7 +57,7 @@ def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
     FormatError
         If the file is there but cannot be read.
     """
-    return read_tag_file(workspace.root / TAGS_NAME)
+    return read_tag_notes(workspace.root)
 
 
 def tags_of(workspace: Workspace, case_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from napari_mamamia.io.journal_records import Saved
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.services.edit_opening import Opening
 from napari_mamamia.services.editing import OpenEditing, RecoveredWork
-from napari_mamamia.services.journal_play import as_labels, crc_of
+from napari_mamamia.services.mask_prints import as_labels, crc_of
 from napari_mamamia.services.refine import SavedMask, save_refined
 from napari_mamamia.smartpaint.features import FeatureImages
 from napari_mamamia.smartpaint.history import DEFAULT_LIMIT_BYTES
@@ -90,7 +90,8 @@ def save_editing(editing: OpenEditing) -> Job[SavedMask]:
         raise ValueError("expected a workspace to save to, but this case has none")
     editing.session.notice_external()
     labels = editing.session.state.recorded_labels.copy()
-    return _save(editing, editing.workspace, labels, editing.session.summary)
+    head = editing.journal.mark() if editing.journal else ""
+    return _save(editing, editing.workspace, labels, editing.session.summary, head)
 
 
 def _save(
@@ -98,6 +99,7 @@ def _save(
     workspace: Workspace,
     labels: NDArray[np.uint8],
     summary: EditingSummary,
+    head: str,
 ) -> Job[SavedMask]:
     crc = crc_of(labels)
     saved = yield from save_refined(
@@ -116,7 +118,7 @@ def _save(
     )
     editing.saved, editing.on_disk = saved, label_map(labels, editing.case.grid)
     if editing.journal is not None:
-        editing.journal.write(Saved(saved.sha256, crc))
+        editing.journal.write(Saved(saved.sha256, crc, head))
     return saved
 
 

@@ -1,6 +1,7 @@
 """What an opened mask goes on from: unsaved work, the saved mask, a start, or nothing."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +21,8 @@ from napari_mamamia.io.journal_records import Opened
 from napari_mamamia.io.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace import Workspace
 from napari_mamamia.services.editing import OpenEditing, RecoveredWork
-from napari_mamamia.services.journal_play import (
-    JournalPlay,
-    as_labels,
-    crc_of,
-    phase_prints,
-    play_journal,
-)
+from napari_mamamia.services.journal_play import JournalPlay, MaskOnDisk, play_journal
+from napari_mamamia.services.mask_prints import as_labels, crc_of, phase_prints
 from napari_mamamia.services.open_case import load_mask
 from napari_mamamia.services.refine import SavedMask, find_refined
 from napari_mamamia.smartpaint.session import EditingSession
@@ -63,6 +59,8 @@ class Opening:
         self.notes: list[str] = []
         self.earlier: EditingSummary | None = None
         self.start_files: tuple[InputFile, ...] = ()
+        self.created = ""
+        self._is_set_aside = False
 
     def read(self) -> Job[None]:
         """Read what is on the disk; takes the journal's lock first."""
@@ -102,12 +100,17 @@ class Opening:
         if made is not None:
             self.earlier = EditingSummary(made.seconds or 0.0, started_from=made.started_from)
             self.start_files = made.inputs
+            self.created = made.created
 
     def _read_journal(self, path: Path, size: int) -> Job[None]:
-        play = JournalPlay(path, self.limit_bytes)
+        disk = None
+        if self.saved is not None and self.on_disk is not None:
+            labels = LabelMap(self.case.grid, self.on_disk.box, self.on_disk.crop)
+            disk = MaskOnDisk(self.saved.sha256, labels)
+        play = JournalPlay(path, self.limit_bytes, on_disk=disk, refusal=self._why_not)
         try:
             play = yield from play_journal(play)
-            reason = self._why_not(play)
+            reason = play.damage_text if play.session is None else ""
         except FormatError as error:
             reason = str(error)
         if reason:
@@ -119,16 +122,19 @@ class Opening:
                 f"the last record of the journal was torn ({size - whole} bytes) and was dropped: "
                 "the stroke in hand at the crash is lost, all before it are there"
             )
+        if play.n_unchained and play.n_unchained == play.n_records:
+            self.notes.append(
+                "the journal of this mask is of the time before records formed a chain: that none "
+                "of them was removed or doubled shows only where a checksum was kept; from now on "
+                "it carries one"
+            )
         self.play = play
         painted_on = play.sittings[-1].opened.phases if play.sittings else ()
         if painted_on and self.prints and painted_on != self.prints:
             self.notes.append("the images differ from those that this mask was painted on before")
 
-    def _why_not(self, play: JournalPlay) -> str:
-        """Return why the journal is not one of this mask, "" if it is."""
-        if play.session is None:
-            return play.damage.text if play.damage else ""
-        opened = play.sittings[-1].opened
+    def _why_not(self, opened: Opened) -> str:
+        """Return why a journal is not one of this mask, "" if it is."""
         if opened.case_id != self.case.case_id:
             return f"it is of case {opened.case_id}, not {self.case.case_id}"
         if opened.reader != self.reader:
@@ -147,21 +153,25 @@ class Opening:
         self.notes.append(f"the journal of this mask was set aside: {reason}; {where}")
 
     def decide(self) -> OpenEditing:
-        """Choose what to go on from."""
+        """Choose what to go on from: the newest mask that is proven, on the disk or recorded."""
         play = self.play
         if play is None or play.session is None:
             return self._fresh(None)
+        has_unsaved = self._has_unsaved(play, play.session)
+        if play.damages:
+            return self._from_damaged(play, play.session, has_unsaved)
+        if self.journal is not None and self._is_set_aside:
+            return self._fresh(None)
         self.earlier = play.summary
-        if play.damage is not None:
-            return self._from_damaged(play, play.session)
-        if not self._has_unsaved(play, play.session):
+        if not has_unsaved:
             return self._fresh(play)
         return self._recovered(play, play.session)
 
     def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
+        """Whether the journal leads to a newer mask than the one on the disk."""
         crc = crc_of(session.labels)
         if self.on_disk is None:
-            return session.position > 0 or play.saved_crc is not None
+            return session.position > 0 or play.saved_crc is not None or bool(play.damages)
         if crc == crc_of(_dense(self.on_disk, self.case.grid)):
             return False
         if crc == play.saved_crc:
@@ -170,7 +180,29 @@ class Opening:
                 "goes on from the file; the journal keeps the earlier state"
             )
             return False
+        return play.knows_disk or not self._is_disk_newer(play)
+
+    def _is_disk_newer(self, play: JournalPlay) -> bool:
+        """Whether a mask file that no record tells of is newer than the last record."""
+        last = _time_of(play.last_at)
+        if self.saved is None or (last is not None and self._saved_time() < last):
+            return False
+        saved = datetime.fromtimestamp(self._saved_time(), UTC).isoformat(timespec="seconds")
+        reason = (
+            f"the mask file of {saved} is newer than its last record, of "
+            f"{play.last_at or 'an unknown time'}, and no record tells of it"
+        )
+        if not play.damages:
+            self._set_aside(reason)
+            self._is_set_aside = True
+        else:
+            self.notes.append(reason)
         return True
+
+    def _saved_time(self) -> float:
+        """When the mask file was written, in seconds: the later of what file and provenance say."""
+        written = self.saved.path.stat().st_mtime if self.saved else 0.0
+        return max(written, _time_of(self.created) or 0.0)
 
     def _recovered(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
         """Go on with the crashed run: its steps can be undone."""
@@ -182,16 +214,22 @@ class Opening:
         name = self.earlier.started_from if self.earlier else ""
         return self._editing(session, labels, name, play, recovered=found)
 
-    def _from_damaged(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
+    def _from_damaged(
+        self, play: JournalPlay, session: EditingSession, has_unsaved: bool
+    ) -> OpenEditing:
         """Lay what could be read over the saved mask, as a step of a new journal."""
-        damage = play.damage
         labels = label_map(session.labels, self.case.grid)
-        if damage is not None:
-            self._set_aside(damage.text)
-        has_unsaved = self._has_unsaved(play, session)
+        self._set_aside(play.damage_text)
+        if has_unsaved:
+            self.earlier = play.summary
+        start, self.start = self.start, None
         editing = self._fresh(None)
         if has_unsaved and editing.session.apply_labels(RECOVERED, labels) is not None:
-            editing.recovered = RecoveredWork(play.unsaved, play.last_at, labels)
+            editing.recovered = RecoveredWork(
+                play.unsaved, play.last_at, labels, n_lost=play.n_lost_after
+            )
+        self.start, self.start_is_base = start, False
+        self._lay_start(editing)
         return editing
 
     def _fresh(self, play: JournalPlay | None) -> OpenEditing:
@@ -276,3 +314,11 @@ def _dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
 def _empty(grid: Grid) -> LabelMap:
     box = Box.empty()
     return LabelMap(grid, box, np.zeros(box.shape, np.uint8))
+
+
+def _time_of(text: str) -> float | None:
+    """Return an ISO 8601 time in seconds, None where it is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

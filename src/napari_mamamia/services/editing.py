@@ -30,21 +30,30 @@ class RecoveredWork:
         The mask with them.
     mask_changed_since
         Whether something else wrote or removed the mask file after it was last saved from here.
+    n_lost
+        Records after these steps that a damaged journal could not give back.
     """
 
     n_steps: int
     last_at: str
     labels: LabelMap
     mask_changed_since: bool = False
+    n_lost: int = 0
 
     @property
     def text(self) -> str:
         """What was found, in plain words."""
-        other = (
-            "; the mask file was changed or removed by something else since"
-            * self.mask_changed_since
+        return (
+            f"{self.n_steps} step(s) of {self.last_at} were not saved and are recovered"
+            + "".join(f"; {more}" for more in self.warnings)
         )
-        return f"{self.n_steps} step(s) of {self.last_at} were not saved and are recovered{other}"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What else there is to know before the recovered mask is kept."""
+        lost = f"{self.n_lost} later record(s) of the journal are lost"
+        changed = "the mask file was changed or removed by something else since"
+        return (lost,) * bool(self.n_lost) + (changed,) * self.mask_changed_since
 
 
 @dataclass(slots=True, eq=False)

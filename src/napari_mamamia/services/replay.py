@@ -8,16 +8,17 @@ import numpy as np
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import EditingSummary, Step
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, SaveConflictError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.journal import Damage, PlacedRecord, scan_journal
+from napari_mamamia.io.journal import PlacedRecord, scan_journal
 from napari_mamamia.io.journal_records import Opened
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.volumes import write_volume
 from napari_mamamia.services.edit_case import summary_settings
-from napari_mamamia.services.journal_play import JournalPlay, Sitting, phase_prints
+from napari_mamamia.services.journal_play import JournalPlay, Sitting, play_journal
+from napari_mamamia.services.mask_prints import phase_prints
 from napari_mamamia.smartpaint.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.session import EditingSession
 
@@ -41,6 +42,8 @@ class Replay:
         bits; both None without images.
     notes
         Plain sentences: what differs, what was left out.
+    is_whole
+        Whether the journal was read to its end without damage or contradiction.
     """
 
     path: Path
@@ -53,6 +56,7 @@ class Replay:
     n_strokes: int | None = None
     n_repeated: int | None = None
     notes: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 @dataclass(slots=True)
@@ -69,7 +73,8 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Re
     """Return a job that makes the mask of a journal's last record again and writes it to `out`.
 
     The recorded differences give the mask bit for bit. With the `case`, each stroke is also
-    painted anew from its brush and path, and compared.
+    painted anew from its brush and path, and compared. Of a journal that is damaged or contradicts
+    a checksum in it, the newest mask that is proven is written, and `Replay.is_whole` is off.
 
     Parameters
     ----------
@@ -83,18 +88,23 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Re
     SaveConflictError
         If `out` or its provenance exists.
     FormatError
-        If the file is no journal, or is damaged in its first record.
+        If the file is no journal, or nothing in it can be used.
     CaseError, GridMismatchError
         If the journal is of another case.
     """
     _require_free(out)
-    play = JournalPlay(journal)
     repeated = None
     if case is not None:
         repeated = _Repeated((yield from measure_features(case)))
-    notes = yield from _play_all(play, case, repeated)
+    play = JournalPlay(
+        journal,
+        refusal=lambda opened: _require_case(opened, case),
+        watch=lambda session, step: _repeat(session, step, repeated),
+    )
+    play = yield from play_journal(play)
     if play.session is None:
-        raise _no_records(journal)
+        raise _no_records(journal, play.damage_text)
+    notes = _journal_notes(play)
     if case is not None:
         notes += yield from _image_notes(play, case)
     if repeated is not None:
@@ -116,44 +126,29 @@ def case_of_journal(journal: Path) -> str:
     raise _no_records(journal)
 
 
-def _no_records(journal: Path) -> FormatError:
+def _no_records(journal: Path, damage: str = "") -> FormatError:
+    because = f" ({damage})" if damage else ""
     return FormatError(
-        f"expected a journal at {journal}, but there is no whole record in it: choose the file "
-        "ID.journal beside the mask"
+        f"expected a journal at {journal}, but there is no whole record in it{because}: choose the "
+        "file ID.journal beside the mask"
     )
 
 
-def _play_all(play: JournalPlay, case: Case | None, repeated: _Repeated | None) -> Job[list[str]]:
-    """Do all records up to the first damaged one; return what stopped it, in plain sentences."""
-    total = max(play.path.stat().st_size, 1) if play.path.is_file() else 1
-    for number, item in enumerate(scan_journal(play.path), start=1):
-        yield Progress(min(item.start, total), total, "Replaying")
-        if isinstance(item, Damage):
-            return [item.text]
-        try:
-            _feed(play, item, case, repeated)
-        except (CaseError, GridMismatchError):
-            raise
-        except (ValueError, IndexError) as error:
-            return [f"record {number} does not fit those before it ({error}): the mask ends there"]
-    return []
+def _journal_notes(play: JournalPlay) -> list[str]:
+    """Return what is wrong with the journal, and what it cannot prove."""
+    notes = [play.damage_text] if play.damages else []
+    if play.n_unchained:
+        notes.append(
+            f"{play.n_unchained} of its records are of the time before they formed a chain: that "
+            "none of them was removed, doubled or moved shows only where a checksum was kept"
+        )
+    return notes
 
 
-def _feed(
-    play: JournalPlay, item: PlacedRecord, case: Case | None, repeated: _Repeated | None
-) -> None:
-    record = item.record
-    if isinstance(record, Opened) and case is not None:
-        _require_case(record, case)
-    if isinstance(record, Step) and record.edit.stroke and repeated and play.session:
-        _repeat(play.session, record, repeated)
-    play.feed(item)
-
-
-def _repeat(session: EditingSession, step: Step, repeated: _Repeated) -> None:
+def _repeat(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
     """Paint a stroke anew, compare with what was recorded, and take it back."""
     stroke = step.edit.stroke
-    if stroke is None or not stroke.path:
+    if repeated is None or stroke is None or not stroke.path:
         return
     locked = dict(step.edit.parameters).get("locked") or ""
     session.locked = frozenset(int(label) for label in str(locked).split())
@@ -168,7 +163,10 @@ def _repeat(session: EditingSession, step: Step, repeated: _Repeated) -> None:
         repeated.different.append(f"{step.number} ({step.edit.name})")
 
 
-def _require_case(opened: Opened, case: Case) -> None:
+def _require_case(opened: Opened, case: Case | None) -> str:
+    """Raise if the journal is of another case than the one given."""
+    if case is None:
+        return ""
     if opened.case_id != case.case_id:
         raise CaseError(
             f"expected the journal of case {case.case_id}, got one of case {opened.case_id}: "
@@ -179,6 +177,7 @@ def _require_case(opened: Opened, case: Case) -> None:
             f"expected the journal on the grid of case {case.case_id}, shape {case.grid.shape}, "
             f"got {opened.base.grid.shape} or another affine: use the images that were edited"
         )
+    return ""
 
 
 def _image_notes(play: JournalPlay, case: Case) -> Job[list[str]]:
@@ -232,6 +231,7 @@ def _write(
         repeated.n_strokes if repeated else None,
         repeated.n_strokes - len(repeated.different) if repeated else None,
         tuple(notes),
+        not play.damages,
     )
 
 

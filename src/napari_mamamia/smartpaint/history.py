@@ -175,6 +175,11 @@ class History:
         way = self._entries[low:high]
         return map(self._difference, way if position > self._position else reversed(way))
 
+    def numbers_to(self, position: int) -> tuple[int, ...]:
+        """Return the numbers of all steps between here and `position`."""
+        low, high = sorted((position, self._position))
+        return tuple(entry.number for entry in self._entries[low:high])
+
     def _difference(self, entry: _Entry) -> Difference:
         if entry.difference is not None:
             return entry.difference

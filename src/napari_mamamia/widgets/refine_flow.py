@@ -41,12 +41,22 @@ _CLOCK_MS: Final = 1_000
 
 def offer_text(recovered: RecoveredWork) -> str:
     """Return what a crash left, with the local time: "Recovered 12 steps from 14:02:"."""
-    then = datetime.fromisoformat(recovered.last_at).astimezone()
-    is_today = then.date() == datetime.now().astimezone().date()
-    when = f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"
     some = f"{recovered.n_steps} step{'s' * (recovered.n_steps != 1)}"
-    other = " The mask file was changed by something else since." * recovered.mask_changed_since
-    return f"Recovered {some} from {when}, not saved before the program ended.{other}"
+    more = "".join(f" {text[0].upper()}{text[1:]}." for text in recovered.warnings)
+    return (
+        f"Recovered {some} from {_local_time(recovered.last_at)}, not saved before the program "
+        f"ended.{more}"
+    )
+
+
+def _local_time(text: str) -> str:
+    """Return a time of the journal as a clock here shows it."""
+    try:
+        then = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return "an unknown time"
+    is_today = then.date() == datetime.now().astimezone().date()
+    return f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"
 
 
 class RefineFlow(QObject):

@@ -1,0 +1,256 @@
+"""Whatever happens to a journal's bytes, the newest mask that is proven is what is opened."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.checked_lines import CheckedLines
+from napari_mamamia.io.journal import read_journal
+from napari_mamamia.io.journal_records import encoded
+from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services.edit_case import open_editing, save_editing
+
+PLACES = [(3.0, 5.0, 5.0), (3.0, 10.0, 10.0), (1.0, 5.0, 12.0), (4.0, 12.0, 4.0)]
+N_SAVED = 2
+
+
+@pytest.fixture(scope="module")
+def painting():
+    sys.path.insert(0, str(Path(__file__).parent))
+    import painting
+
+    yield painting
+    sys.path.remove(str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="module")
+def case(painting):
+    return painting.make_case()
+
+
+def paint(editing, place):
+    editing.session.press(place, Brush(tool=Tool.SPHERE, radius_mm=2.0))
+    editing.session.release()
+    return editing.session.labels.copy()
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory, case):
+    """Two strokes, saved, two more: its folder, the journal's lines, the mask of each record.
+
+    Records: 1 opened, 2 and 3 strokes, 4 saved, 5 and 6 strokes.
+    """
+    workspace = Workspace(tmp_path_factory.mktemp("work"))
+    editing = run_job(open_editing(case, workspace, "Ana"))
+    masks = [editing.session.labels.copy()]
+    for place in PLACES[:N_SAVED]:
+        masks.append(paint(editing, place))
+    run_job(save_editing(editing))
+    masks.append(masks[-1])
+    for place in PLACES[N_SAVED:]:
+        masks.append(paint(editing, place))
+    journal = editing.journal.path
+    editing.close()
+    return workspace, journal, journal.read_bytes().splitlines(keepends=True), masks
+
+
+class Reopened:
+    """The case opened again with other bytes in the journal."""
+
+    def __init__(self, work, case, content):
+        workspace, journal, _, _ = work
+        for old in journal.parent.glob("*.journal"):
+            old.unlink()
+        journal.write_bytes(content)
+        self.editing = run_job(open_editing(case, workspace, "Ana"))
+        self.labels = self.editing.session.labels.copy()
+        self.notes = " ".join(self.editing.notes)
+        self.kept = [old.read_bytes() for old in journal.parent.glob("*.set-aside-*.journal")]
+        self.editing.close()
+
+
+def newest(masks, damaged):
+    """The newest mask that is proven where record `damaged` (from 1) cannot be read.
+
+    Before the saving the mask on the disk takes over with all that follows; where its own record
+    is hit, nothing tells what the strokes behind it were painted on.
+    """
+    if damaged < 4:
+        return masks[5]
+    return masks[3] if damaged < 6 else masks[4]
+
+
+def test_any_byte_damaged_the_newest_proven_mask_is_opened_and_nothing_is_lost(work, case):
+    _, _, lines, masks = work
+    whole = b"".join(lines)
+    ends = np.cumsum([len(line) for line in lines])
+    rng = np.random.default_rng(4)
+    # all bytes around the structure of each line, and some of those between
+    places = {int(end) + by for end in (0, *ends) for by in (*range(-3, 12),)}
+    places |= {int(place) for place in rng.integers(0, len(whole), 60)}
+    for place in sorted(place for place in places if 0 <= place < len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << (place % 7)
+        record = int(np.searchsorted(ends, place, side="right")) + 1
+        again = Reopened(work, case, bytes(damaged))
+        assert (again.labels == newest(masks, record)).all(), (place, record)
+        assert "the journal is damaged at record" in again.notes, place
+        assert again.kept == [bytes(damaged)], place
+
+
+@pytest.mark.night
+def test_every_single_byte_damaged_the_newest_proven_mask_is_opened(work, case):
+    _, _, lines, masks = work
+    whole = b"".join(lines)
+    ends = np.cumsum([len(line) for line in lines])
+    for place in range(len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << (place % 7)
+        record = int(np.searchsorted(ends, place, side="right")) + 1
+        again = Reopened(work, case, bytes(damaged))
+        assert (again.labels == newest(masks, record)).all(), (place, record)
+
+
+@pytest.mark.parametrize("record", range(1, 7))
+def test_a_record_that_was_removed_is_noticed(work, case, record):
+    _, _, lines, masks = work
+    again = Reopened(work, case, b"".join(lines[: record - 1] + lines[record:]))
+    expected = masks[4] if record == 6 else newest(masks, record)
+    assert (again.labels == expected).all()
+    if record < 6:  # that the last one is missing cannot be seen
+        assert "1 record(s) before it are missing" in again.notes
+
+
+@pytest.mark.parametrize("record", range(1, 7))
+def test_a_record_that_stands_there_twice_is_noticed_and_done_once(work, case, record):
+    _, _, lines, masks = work
+    again = Reopened(work, case, b"".join(lines[:record] + lines[record - 1 :]))
+    assert (again.labels == masks[5]).all()
+    assert "it stands there twice" in again.notes
+    assert "no record is lost" in again.notes
+
+
+@pytest.mark.parametrize("record", range(2, 6))
+def test_records_that_changed_places_are_noticed_and_done_in_their_order(work, case, record):
+    _, _, lines, masks = work
+    swapped = list(lines)
+    swapped[record - 1], swapped[record] = swapped[record], swapped[record - 1]
+    again = Reopened(work, case, b"".join(swapped))
+    assert (again.labels == masks[5]).all()
+    assert "the journal is damaged at record" in again.notes
+
+
+def test_a_record_of_another_journal_is_not_done(work, case, tmp_path):
+    _, _, lines, masks = work
+    editing = run_job(open_editing(case, Workspace(tmp_path), "Ana"))
+    for place in PLACES[::-1]:
+        paint(editing, place)
+    other = editing.journal.path.read_bytes().splitlines(keepends=True)
+    editing.close()
+    again = Reopened(work, case, b"".join((*lines[:4], other[4], *lines[5:])))
+    assert (again.labels == masks[3]).all()
+    assert "it does not follow the record before it" in again.notes
+
+
+def test_lines_cut_off_the_end_never_bring_back_an_older_mask_than_the_saved_one(work, case):
+    _, _, lines, masks = work
+    for left in range(1, 6):
+        again = Reopened(work, case, b"".join(lines[:left]))
+        assert (again.labels == (masks[4] if left == 5 else masks[3])).all(), left
+        assert (again.editing.recovered is not None) == (left == 5), left
+
+
+def test_a_saved_mask_that_no_record_tells_of_wins_over_older_records(work, case):
+    _, _, lines, masks = work
+    again = Reopened(work, case, b"".join(lines[:2]))
+    assert (again.labels == masks[3]).all()
+    assert again.editing.recovered is None
+    assert "is newer than its last record" in again.notes
+    assert again.kept == [b"".join(lines[:2])]
+
+
+def test_what_was_painted_while_a_damaged_journal_was_saved_is_not_lost(case, tmp_path):
+    workspace = Workspace(tmp_path)
+    editing = run_job(open_editing(case, workspace, "Ana"))
+    paint(editing, PLACES[0])
+    job = save_editing(editing)
+    next(job)
+    now = paint(editing, PLACES[1])
+    list(job)
+    now = paint(editing, PLACES[2])
+    path = editing.journal.path
+    editing.close()
+    path.write_bytes(path.read_bytes().replace(b'"kind":"opened"', b'"kind":"openex"', 1))
+    again = run_job(open_editing(case, workspace, "Ana"))
+    assert (again.session.labels == now).all()
+    assert again.recovered is not None
+    again.close()
+
+
+# ------------------------------------------------- journals of the time before chains
+
+
+def unchained(path):
+    """Write a journal as version 1 did: checked lines without a chain."""
+    records = [placed.record for placed in read_journal(path).records]
+    entries = [encoded(record).replace(b'"version":2', b'"version":1') for record in records]
+    path.unlink()
+    from json import loads
+
+    with CheckedLines(path, keep=True) as lines:
+        for entry in entries:
+            content = loads(entry)
+            content.pop("head", None)
+            lines.add(content)
+    return path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.fixture
+def old(work, case):
+    workspace, journal, lines, masks = work
+    for other in journal.parent.glob("*.journal"):
+        other.unlink()
+    journal.write_bytes(b"".join(lines))
+    return workspace, journal, unchained(journal), masks
+
+
+def test_a_journal_without_a_chain_is_opened_with_a_sentence_and_goes_on_with_one(old, case):
+    workspace, journal, lines, masks = old
+    journal.write_bytes(b"".join(lines))
+    editing = run_job(open_editing(case, workspace, "Ana"))
+    assert (editing.session.labels == masks[5]).all()
+    assert "is of the time before records formed a chain" in editing.notes[0]
+    now = paint(editing, (2.0, 3.0, 14.0))
+    editing.close()
+    again = run_job(open_editing(case, workspace, "Ana"))
+    assert (again.session.labels == now).all()
+    assert again.notes == ()
+    again.close()
+
+
+def test_in_a_journal_without_a_chain_damage_never_wins_over_the_saved_mask(old, case):
+    _, _, lines, masks = old
+    for record in range(1, 7):
+        damaged = list(lines)
+        damaged[record - 1] = damaged[record - 1][:30] + b"#" + damaged[record - 1][31:]
+        again = Reopened(old, case, b"".join(damaged))
+        assert (again.labels == newest(masks, record)).all(), record
+        assert "the journal is damaged at record" in again.notes, record
+
+
+@pytest.mark.parametrize("change", ["removed", "doubled"])
+@pytest.mark.parametrize("record", [2, 3])
+def test_in_a_journal_without_a_chain_a_missing_or_double_step_is_found(old, case, record, change):
+    _, _, lines, masks = old
+    n_times = 0 if change == "removed" else 2
+    again = Reopened(
+        old,
+        case,
+        b"".join(lines[: record - 1] + lines[record - 1 : record] * n_times + lines[record:]),
+    )
+    assert (again.labels == masks[5]).all()
+    assert "the journal is damaged at record" in again.notes
