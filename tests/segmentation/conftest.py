@@ -29,6 +29,7 @@ class Spec:
     mirror: tuple[int, ...] | None = (0, 1, 2)
     trainer: str = "nnUNetTrainer"
     torch_resampling: bool = False
+    resampling: bool = True
     previous_stage: str = ""
     extra_inputs: int = 0
     seed: int = 0
@@ -62,6 +63,11 @@ def _architecture(spec: Spec) -> dict[str, Any]:
 
 def _resampling(spec: Spec) -> dict[str, Any]:
     made: dict[str, Any] = {}
+    if not spec.resampling:
+        for what in ("data", "seg", "probabilities"):
+            made[f"resampling_fn_{what}"] = "no_resampling_hack"
+            made[f"resampling_fn_{what}_kwargs"] = {}
+        return made
     for what, is_seg, order in (("data", False, 3), ("seg", True, 1), ("probabilities", False, 1)):
         made[f"resampling_fn_{what}"] = (
             "resample_torch_fornnunet" if spec.torch_resampling else "resample_data_or_seg_to_shape"

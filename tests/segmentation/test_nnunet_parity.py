@@ -127,6 +127,14 @@ MODELS = {
     "none, colour": {"norms": ("NoNormalization", "RGBTo01Normalization"), "mirror": None},
     "torch resampling": {"torch_resampling": True, "spacing": (1.2, 1.0, 1.0), "mirror": None},
     "smaller than the patch": {"patch": (32, 32, 16), "mirror": None},
+    "no resampling": {"resampling": False, "spacing": (3.0, 0.7, 0.7), "labels": TWO},
+    "no resampling, slices": {
+        "resampling": False,
+        "configuration": "2d",
+        "patch": (16, 24),
+        "spacing": (0.7, 0.7),
+        "mirror": (0, 1),
+    },
     "same spacing": {"spacing": (1.6, 0.9, 1.3), "mirror": None, "labels": TWO},
 }
 
@@ -268,3 +276,42 @@ def test_the_real_model_gives_the_stored_mask_inside_a_region(real_data):
     assert np.count_nonzero(stock[region.slices]) == 1234
     # ties in half precision may fall otherwise on another processor: 27 in 211 000 at most
     assert np.count_nonzero(found.labels[region.slices] != stock[region.slices]) <= 1
+
+
+def test_foreground_between_the_voxels_of_a_coarser_case_is_that_of_nnunet(made, tmp_path):
+    """Outputs of 24 voxels are brought to 8: every third counts. One voxel between them is lost."""
+    from nnunetv2.inference.export_prediction import (
+        convert_predicted_logits_to_segmentation_with_correct_shape as stock,
+    )
+
+    from napari_mamamia.segmentation.nnunet_export import export_labels
+    from napari_mamamia.segmentation.nnunet_geometry import model_frame
+    from napari_mamamia.segmentation.nnunet_plans import read_plans
+    from napari_mamamia.segmentation.nnunet_prepare import Prepared
+
+    root = made.write_model(tmp_path, made.Spec(spacing=(1.0, 1.0, 1.0)))
+    predictor = stock_predictor(root, EngineSettings())
+    plans = read_plans(
+        (root / "plans.json").read_text(), (root / "dataset.json").read_text(), "3d_fullres", "made"
+    )
+    grid = Grid((8, 8, 8), np.diag([-3.0, 3.0, 3.0, 1.0]))
+    for place in ((12, 12, 12), (13, 13, 13), (0, 0, 23), (2, 2, 2)):
+        logits = torch.zeros((2, 24, 24, 24), dtype=torch.half)
+        logits[0] = 1.0
+        logits[(1, *place)] = 9.0
+        prepared = Prepared(None, model_frame(grid, plans), Box.whole((8, 8, 8)), (1.0, 1.0, 1.0))
+        ours = run_job(export_labels(logits.clone(), prepared, plans))
+        properties = {
+            "spacing": [3.0, 3.0, 3.0],
+            "shape_before_cropping": (8, 8, 8),
+            "shape_after_cropping_and_before_resampling": (8, 8, 8),
+            "bbox_used_for_cropping": [[0, 8]] * 3,
+        }
+        expected = stock(
+            logits,
+            predictor.plans_manager,
+            predictor.configuration_manager,
+            predictor.label_manager,
+            properties,
+        )
+        np.testing.assert_array_equal(ours, expected)

@@ -306,3 +306,70 @@ def test_a_checkpoint_that_is_something_else_is_refused_without_its_words(text, 
     with pytest.raises(ModelError) as refused:
         load_checkpoint(file)
     assert "root:" not in str(refused.value)
+
+
+@pytest.mark.parametrize("number", [NAN, INFINITE])
+def test_weights_that_give_no_numbers_are_an_error_and_never_an_empty_mask(made, tmp_path, number):
+    root = made.write_model(tmp_path, made.Spec(channels=("a",), mirror=None))
+    file = root / "fold_0" / "checkpoint_final.pth"
+    content = torch.load(file, weights_only=False)
+    name = next(name for name in content["network_weights"] if name.endswith("weight"))
+    content["network_weights"][name].flatten()[0] = number
+    torch.save(content, file)
+    volume = np.random.default_rng(3).normal(100, 20, GRID.shape).astype(np.float32)
+    with pytest.raises(ModelError, match=r"NaN or infinite: the weights are damaged"):
+        run_job(loaded(root).predict([volume], GRID))
+
+
+@pytest.mark.parametrize(("key", "order"), [("order", 99), ("order", -1), ("order_z", 6)])
+def test_splines_of_an_order_that_does_not_exist_are_refused(made, tmp_path, key, order):
+    root = made.write_model(tmp_path, made.Spec())
+    edited(root, lambda c: c["resampling_fn_data_kwargs"].update({key: order}))
+    with pytest.raises(ModelError, match="order 0 to 5"):
+        loaded(root)
+
+
+@pytest.mark.parametrize(("spacing_mm", "extents"), [(0.001, "0 x 0 x 0"), (900.0, "14400 x")])
+def test_a_case_whose_spacing_cannot_be_meant_is_refused_with_the_numbers(
+    made, tmp_path, spacing_mm, extents
+):
+    engine = loaded(made.write_model(tmp_path, made.Spec(channels=("a",), mirror=None)))
+    grid = Grid((16, 16, 16), np.diag([spacing_mm, spacing_mm, spacing_mm, 1.0]))
+    volume = np.ones(grid.shape, np.int16)
+    with pytest.raises(ModelError, match="correct the spacing of the images") as refused:
+        run_job(engine.predict([volume], grid))
+    assert extents in str(refused.value)
+    with pytest.raises(ModelError, match="correct the spacing of the images"):
+        engine.plan(grid)
+
+
+def test_plans_that_resample_the_input_but_not_the_outputs_are_refused(made, tmp_path):
+    root = made.write_model(tmp_path, made.Spec(channels=("a",), spacing=(2.0, 2.0, 2.0)))
+    edited(root, lambda c: c.update(resampling_fn_probabilities="no_resampling_hack"))
+    with pytest.raises(ModelError, match="resample the input and not the outputs"):
+        run_job(loaded(root).predict([np.ones(GRID.shape, np.int16)], GRID))
+
+
+@pytest.mark.parametrize("said", [1, 10**6])
+def test_a_zip_that_lies_about_the_size_of_a_file_is_refused(made, tmp_path, said):
+    """The directory at the end of the zip gives plans.json another size than it has."""
+    root = made.write_model(tmp_path, made.Spec())
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(tmp_path).as_posix())
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\x01\x02")
+    while b"plans.json" not in data[entry : entry + 46 + 200].split(b"PK\x01\x02")[1]:
+        entry = data.index(b"PK\x01\x02", entry + 4)
+    data[entry + 24 : entry + 28] = said.to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(ModelError):
+        run_job(load_zip(path))
+
+
+def load_zip(path):
+    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+
+    return load_nnunet(recognise_model(path), EngineSettings())

@@ -215,7 +215,8 @@ def test_a_recipe_fills_what_the_user_left_at_the_default():
 
 
 def test_the_published_pipelines_are_there():
-    assert [name for name, _ in presets()] == ["mama-mia-baseline", "fme", "vicorob", "mic"]
+    names = [name for name, _ in presets()]
+    assert names == ["mama-mia-baseline", "mama-mia-sample", "fme", "vicorob", "mic"]
     assert [step.kind for step in preset("fme").post] == [PostKind.BREAST_BOX, PostKind.LARGEST]
     with pytest.raises(ModelError, match="choose one of mama-mia-baseline"):
         preset("best")

@@ -1,11 +1,13 @@
 """Opening data sets and cases: the first phase first, faults named."""
 
+import json
 import shutil
 
 import nibabel as nib
 import numpy as np
 import pytest
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.layout import find_data_set
@@ -172,3 +174,38 @@ def test_an_unreadable_clinical_table_is_a_warning(small_data_set):
     opened = run_job(open_data_set(small_data_set))
     assert opened.cohort is None
     assert "clinical table was not read" in opened.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("z_max", "x_min", "box"),
+    [
+        (5, 0, Box((1, 2, 0), (5, 30, 40))),
+        (99, 0, Box((1, 2, 0), (8, 30, 40))),
+        (5, 60, None),
+    ],
+)
+def test_the_breast_of_the_patient_file_comes_with_the_case(small_data_set, z_max, x_min, box):
+    """`x_min` to `z_max` count along (z, y, x); the case has 8 x 32 x 48 voxels."""
+    sides = {"x": (1, z_max), "y": (2, 30), "z": (x_min, max(40, x_min + 1))}
+    coordinates = {
+        f"{axis}_{end}": side[k]
+        for axis, side in sides.items()
+        for k, end in enumerate(("min", "max"))
+    }
+    info = small_data_set / "patient_info_files" / "a_1.json"
+    info.parent.mkdir()
+    info.write_text(json.dumps({"primary_lesion": {"breast_coordinates": coordinates}}))
+    opened = run_job(open_data_set(small_data_set))
+    case = run_job(load_case(opened.data_set.case("A_1"), opened.record("A_1")))
+    assert case.breast_box == box
+    assert any("hold no voxel" in text for text in case.warnings) == (box is None)
+
+
+def test_a_damaged_patient_file_is_a_warning_and_the_case_opens(small_data_set):
+    info = small_data_set / "patient_info_files" / "a_1.json"
+    info.parent.mkdir()
+    info.write_text("{")
+    opened = run_job(open_data_set(small_data_set))
+    case = run_job(load_case(opened.data_set.case("A_1"), opened.record("A_1")))
+    assert case.breast_box is None
+    assert any("where its breast lies is not known" in text for text in case.warnings)

@@ -47,6 +47,9 @@ class Case:
         One record for each index of `signal`'s first axis, in order of index.
     warnings
         Plain sentences about what is unusual, such as a sheared affine; shown to the user.
+    breast_box
+        The block of ``(z, y, x)`` that holds the breast with the primary lesion, as the data set
+        gives it (MAMA-MIA's ``breast_coordinates``); None where it does not.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class Case:
     signal: NDArray[Any]
     phases: tuple[Phase, ...]
     warnings: tuple[str, ...] = ()
+    breast_box: Box | None = None
 
     def __post_init__(self) -> None:
         if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:

@@ -17,6 +17,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.bundle_config import Windows
+from napari_mamamia.segmentation.nnunet_tiles import require_finite
 
 __all__ = ["WindowGrid", "WindowTimeIsUp", "blend_windows", "window_grid"]
 
@@ -152,6 +153,7 @@ def _checked(output: Any, parts: Any) -> Any:
             f"the network should make one output of {tuple(parts.shape[2:])} voxels for a window, "
             f"but makes {got}: such a network needs MONAI's own software"
         )
+    require_finite(output)
     return output
 
 

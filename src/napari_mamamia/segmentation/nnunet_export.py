@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.nnunet_labels import Labels
 from napari_mamamia.segmentation.nnunet_plans import Plans, Resampling
@@ -67,8 +68,14 @@ def export_labels(
     how = plans.configuration.logits
     axis = separate_axis(how, prepared.wanted, prepared.frame.spacing)
     shape = prepared.box.shape
-    if tuple(logits.shape[1:]) == shape or how.method == "none":
+    if tuple(logits.shape[1:]) == shape:
         cropped = yield from _direct(logits, plans.labels)
+    elif how.method == "none":
+        raise ModelError(
+            f"outputs of {tuple(logits.shape[1:])} voxels should be brought to {shape}, but the "
+            "plans resample the input and not the outputs (nnU-Net itself fails here): restore the "
+            "plans.json that came with the model"
+        )
     elif how.method == "spline" and how.order == 1 and (axis is None or how.order_z == 0):
         cropped = yield from _in_box(logits, shape, axis, plans.labels)
     else:
@@ -155,6 +162,8 @@ def _in_box(
         for k in range(3)
     ]
     spans = [_span(line, box.start[k], box.stop[k]) for line, k in zip(lines, turn, strict=True)]
+    if any(first == stop for first, stop in spans):
+        return out  # all foreground lies between the voxels that coarser ones are taken from
     (z0, z1), (y0, y1), (x0, x1) = spans
     down, across = lines[1].cut(y0, y1), lines[2].cut(x0, x1)
     for z in range(z0, z1):

@@ -174,7 +174,7 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
 def _extracted(
     archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
 ) -> Job[None]:
-    """Write one member; it may not be larger than the directory of the zip says."""
+    """Write one member; it must be as large as the directory of the zip says."""
     target.parent.mkdir(parents=True, exist_ok=True)
     left = archive.getinfo(name).file_size
     with archive.open(name) as source, target.open("xb") as sink:
@@ -184,6 +184,8 @@ def _extracted(
             if left < 0:
                 raise ModelError(f"{name} is larger than its zip says: the zip was not unpacked")
             sink.write(block)
+    if left:
+        raise ModelError(f"{name} is smaller than its zip says: the zip was not unpacked")
 
 
 def require_own(file: Path) -> None:

@@ -9,20 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import DisplayFrame, Grid
 from napari_mamamia.segmentation.nnunet_plans import Plans, ReaderKind
 
 __all__ = [
     "Frame",
+    "header_spacing",
+    "model_extents",
     "model_frame",
     "model_shape",
     "resampled_box",
     "target_shape",
     "tile_starts",
+    "wanted_spacing",
 ]
 
 _PIXDIM: Final = slice(80, 92)  # bytes of pixdim[1:4] in a NIfTI-1 header
 _SAME_SPACING: Final = 1e-4
+_MOST_VOXELS: Final = 2**32  # 16 GB a channel; a breast exam at 0.5 mm has 2**28
 _MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region's edge reaches
 
 
@@ -63,7 +68,7 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
     display = DisplayFrame("axial", (0, 1, 2), (False, False, False))
     if plans.reader is ReaderKind.RAS:
         display = _towards_ras(grid)
-    spacing = display.per_axis(_spacing(grid))
+    spacing = display.per_axis(header_spacing(grid))
     shape = display.per_axis(grid.shape)
     a, b, c = plans.transpose_forward
     return Frame(
@@ -77,9 +82,38 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
 def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
     """Return the extents of a volume on the model's grid, as if it held no empty border."""
     frame = model_frame(grid, plans)
-    spacing = plans.configuration.spacing
-    wanted = spacing if len(spacing) == 3 else (frame.spacing[0], *spacing)
-    a, b, c = target_shape(frame.shape, frame.spacing, wanted)
+    return model_extents(frame.shape, frame.spacing, plans)
+
+
+def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
+    """Return the model's spacing along three axes; 2d keeps the case's between slices."""
+    own = plans.configuration.spacing
+    return own if len(own) == 3 else (spacing[0], *own)
+
+
+def model_extents(
+    shape: Sequence[int], spacing: Sequence[float], plans: Plans
+) -> tuple[int, int, int]:
+    """Return the extents of a volume of `shape` and `spacing` mm as the network gets it.
+
+    Plans without resampling (nnU-Net's ``no_resampling_hack``) leave it as it is.
+
+    Raises
+    ------
+    ModelError
+        If the volume would vanish, or be larger than any computer could hold.
+    """
+    a, b, c = (int(n) for n in shape)
+    wanted = wanted_spacing(spacing, plans)
+    if plans.configuration.data.method != "none":
+        a, b, c = target_shape(shape, spacing, wanted)
+    if min(a, b, c) < 1 or a * b * c > _MOST_VOXELS:
+        raise ModelError(
+            f"the volume of {' x '.join(map(str, shape))} voxels of "
+            f"{' x '.join(f'{s:g}' for s in spacing)} mm should be of a size for a model of "
+            f"{' x '.join(f'{s:g}' for s in wanted)} mm, but would have {a} x {b} x {c} voxels: "
+            "correct the spacing of the images, or choose another model"
+        )
     return (a, b, c)
 
 
@@ -145,11 +179,12 @@ def _towards_ras(grid: Grid) -> DisplayFrame:
     return DisplayFrame("axial", (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))
 
 
-def _spacing(grid: Grid) -> tuple[float, float, float]:
-    """Return the spacing that nnU-Net reads: the header's own numbers where they fit the affine.
+def header_spacing(grid: Grid) -> tuple[float, float, float]:
+    """Return the spacing (z, y, x) in mm that SimpleITK and nnU-Net read from a case's file.
 
-    The norm of an oblique affine's columns differs from them in the last places, enough to change
-    whether 3.0 mm slices at 1.0 mm count as thick.
+    These are the header's own numbers where they fit the affine. The norm of an oblique affine's
+    columns differs from them in the last places, enough to change whether 3.0 mm slices at 1.0 mm
+    count as thick, and whether a voxel just at the edge of an image is inside.
     """
     header = grid.nifti_header
     if header is None or len(header) != 348:

@@ -42,6 +42,8 @@ _RESAMPLERS: Final = {
 }
 _PLAIN_NAME: Final = re.compile(r"^\w[\w.-]*$")
 _MOST_EXTENT: Final = 4096
+_MOST_ORDER: Final = 5
+"""Source: SciPy, ndimage: "the order has to be in the range 0-5"."""
 _SPACING_MM: Final = (0.001, 1000.0)  # beyond any scanner's
 _RESTORE: Final = "restore the plans.json that came with the model"
 
@@ -277,10 +279,16 @@ def _resampling(found: Mapping[str, Any], what: str, where: str) -> Resampling:
     method = _known(_RESAMPLERS, found[f"resampling_fn_{what}"], "resampling", where)
     options = found.get(f"resampling_fn_{what}_kwargs") or {}
     separate = options.get("force_separate_z", False if method == "spline" else None)
+    orders = int(options.get("order", 3)), int(options.get("order_z", 0))
+    if not all(0 <= order <= _MOST_ORDER for order in orders):
+        raise ModelError(
+            f"{where}: splines should be of order 0 to {_MOST_ORDER}, got order {orders[0]} and "
+            f"order_z {orders[1]}: {_RESTORE}"
+        )
     return Resampling(
         method=method,
-        order=int(options.get("order", 3)),
-        order_z=int(options.get("order_z", 0)),
+        order=orders[0],
+        order_z=orders[1],
         separate_z=None if separate is None else bool(separate),
         anisotropy=float(options.get("separate_z_anisotropy_threshold", ANISOTROPY)),
     )

@@ -19,7 +19,12 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.nnunet_geometry import Frame, model_frame, target_shape
+from napari_mamamia.segmentation.nnunet_geometry import (
+    Frame,
+    model_extents,
+    model_frame,
+    wanted_spacing,
+)
 from napari_mamamia.segmentation.nnunet_plans import ChannelNorm, Plans
 from napari_mamamia.segmentation.nnunet_resample import (
     resample_channel,
@@ -88,9 +93,9 @@ def prepare(
     first = None if previous is None else frame.to_model(previous)[box.slices]
     mask = _norm_mask(nonzero[box.slices], first, plans)
     del nonzero
-    wanted = _wanted(frame, plans)
-    shape = target_shape(box.shape, frame.spacing, wanted)
+    wanted = wanted_spacing(frame.spacing, plans)
     how = plans.configuration.data
+    shape = model_extents(box.shape, frame.spacing, plans)
     axis = separate_axis(how, frame.spacing, wanted)
     data = torch.empty((plans.inputs, *shape), dtype=torch.float32)
     for place, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
@@ -102,6 +107,12 @@ def prepare(
         seg = plans.configuration.seg
         axis = separate_axis(seg, frame.spacing, wanted)
         labels = resample_labels(_marked(first, mask), shape, seg, axis)
+        if labels.shape != shape:
+            raise ModelError(
+                f"a first stage's labels of {labels.shape} voxels should be brought to {shape}, "
+                "but the plans resample images and not labels: restore the plans.json that came "
+                "with the model"
+            )
         data[len(seen) :] = torch.from_numpy(plans.labels.one_hot(labels))
     return Prepared(data, frame, box, wanted)
 
@@ -182,9 +193,3 @@ def _z_scored(image: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> Non
         return
     values = image[mask]
     image[mask] = (values - values.mean()) / max(values.std(), _EPSILON)
-
-
-def _wanted(frame: Frame, plans: Plans) -> tuple[float, ...]:
-    """Return the model's spacing along three axes; 2d keeps the spacing between slices."""
-    spacing = plans.configuration.spacing
-    return spacing if len(spacing) == 3 else (frame.spacing[0], *spacing)

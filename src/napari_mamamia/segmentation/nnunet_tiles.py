@@ -34,6 +34,7 @@ __all__ = [
     "gaussian",
     "gaussian_peak",
     "region_tiles",
+    "require_finite",
     "sum_tiles",
     "tile_grid",
 ]
@@ -181,8 +182,8 @@ def sum_tiles(
     TimeIsUp
         At the deadline.
     ModelError
-        If a sum is infinite (the network's outputs are too large for half precision), or a tile
-        does not fit the card's memory.
+        If a sum is NaN or infinite (damaged weights, or outputs too large for half precision), or
+        a tile does not fit the card's memory.
     """
     data = _padded(data, grid)
     sums = _Sums(grid, heads, sums_on, weigh or gaussian)
@@ -240,12 +241,23 @@ class _Sums:
             self._weights[self._weights == 0] = 1
         for part in self._sums:
             torch.div(part, self._weights, out=part)
-            if bool(torch.isinf(part).any()):
-                raise ModelError(
-                    "outputs of the network should stay below 65504, but some are infinite in "
-                    "half precision: the weights are damaged, or this model needs its own software"
-                )
+            require_finite(part)
         return self._sums[(slice(None), *self._grid.inner)].cpu()
+
+
+def require_finite(outputs: Any) -> None:
+    """Raise `ModelError` where outputs are NaN or infinite: no label is made from such numbers.
+
+    They would compare as "not above background", so a broken network would find nothing.
+    """
+    if bool(torch.isfinite(outputs).all()):
+        return
+    strange = int((~torch.isfinite(outputs)).sum())
+    raise ModelError(
+        f"outputs of the network should be numbers below 65504, but {strange} of {outputs.numel()} "
+        "are NaN or infinite: the weights are damaged, the images are of another kind than those "
+        "it was trained on, or the model needs its own software"
+    )
 
 
 @lru_cache(maxsize=4)

@@ -7,11 +7,10 @@ from typing import Final
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.breast import breast_job
+from napari_mamamia.segmentation.breast_area import breast_area, find_breast_area
 from napari_mamamia.segmentation.engine_host import EngineHost, Host, HostedRunner
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.memory import free_memory_bytes
@@ -226,7 +225,7 @@ class PlannedSegmenter:
             if in_breast and recipe.region is RegionKind.WHOLE:
                 recipe = replace(recipe, region=RegionKind.TILES)
             if recipe.region is not RegionKind.WHOLE and not areas:
-                areas.append((yield from _breast(case)))
+                areas.append((yield from _area(case, self.recipe)))
             grid, region = input_grid(case.grid, recipe, areas[0].box if areas else None)
             if isinstance(prompt, BoxPrompt):
                 region = prompt.box
@@ -236,7 +235,7 @@ class PlannedSegmenter:
         return plan, areas[0] if areas and plan.in_breast else None
 
     def _unlimited(self, case: Case, pace: Pace) -> Job[RunPlan]:
-        grid, region = input_grid(case.grid, self.recipe)
+        grid, region = input_grid(case.grid, self.recipe, case.breast_box)
         tiles = yield from self._tiles(self._asked(), grid, region)
         return RunPlan(self._asked(), tiles, pace.seconds(tiles))
 
@@ -271,12 +270,9 @@ class PlannedSegmenter:
         return TrainedSegmenter(self.card, self.settings, self.recipe)
 
 
-def _breast(case: Case) -> Job[BreastArea]:
-    found = yield from breast_job(case.signal[0], case.grid)
-    around = Box.around(found.array)
-    if around.is_empty:
-        raise ModelError(
-            f"{case.case_id}: tiles outside the breast should be left out, but none was found in "
-            "phase 0: draw a box around it, or do not give this up"
-        )
-    return BreastArea(around, found.array)
+def _area(case: Case, recipe: Recipe) -> Job[BreastArea]:
+    """Return the breast that the recipe cuts to; else both, outside of which tiles are left out."""
+    area, _ = yield from breast_area(case, recipe)
+    if area is None:
+        area, _ = yield from find_breast_area(case)
+    return area

@@ -66,7 +66,8 @@ class Normalise:
     """Normalising before the network: (value - mean) / standard deviation.
 
     `percentiles` (low, high; 0 to 100) clip each channel first, None leaves it; with `nonzero`
-    they are taken over voxels that are not zero.
+    they are taken over voxels that are not zero. Mean and deviation shared by all channels are
+    those before clipping.
     """
 
     scope: Scope
@@ -201,11 +202,13 @@ class Recipe:
 def presets() -> tuple[tuple[str, Recipe], ...]:
     """Return the published pipelines by name.
 
-    Sources: the MAMA-MIA data set's repository (baseline: z-score with mean and standard deviation
-    of all phases, 1 mm); team FME, code_submission_7 (first subtraction in int16, checkpoint_best,
-    five folds, mirroring, breast box, largest component); team ViCOROB, VICTORIA commit 7f3619f
-    (breast crop, percentiles 0.1 to 99.9 of voxels that are not zero, statistics of phase 0, 1 mm);
-    team MIC (p0, p1, p2, breast box).
+    Sources: the challenge's sample submission (first phase after contrast, fold 0, mirroring,
+    breast box); the MAMA-MIA data set's repository (baseline: z-score with mean and standard
+    deviation of all phases, 1 mm); team FME, code_submission_7 (first subtraction in int16,
+    checkpoint_best, five folds, mirroring, breast box, largest component); team ViCOROB, VICTORIA
+    commit 7f3619f (breast crop, percentiles 0.1 to 99.9 of voxels that are not zero, statistics of
+    phase 0, 1 mm); team MIC (p0, p1, p2, breast box; its program is not public). "Breast box" is
+    the one that the case's patient file gives.
     """
     box, largest = PostStep(PostKind.BREAST_BOX), PostStep(PostKind.LARGEST)
     one_mm = (1.0, 1.0, 1.0)
@@ -213,6 +216,18 @@ def presets() -> tuple[tuple[str, Recipe], ...]:
         (
             "mama-mia-baseline",
             Recipe("MAMA-MIA baseline", normalise=Normalise(Scope.ALL), spacing_mm=one_mm),
+        ),
+        (
+            "mama-mia-sample",
+            Recipe(
+                "MAMA-MIA sample submission",
+                channels=("p1",),
+                folds=("0",),
+                checkpoint="checkpoint_final.pth",
+                step=0.5,
+                mirroring=True,
+                post=(box,),
+            ),
         ),
         (
             "fme",

@@ -16,6 +16,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.maps import KineticMap, map_job, percent_enhancement
 from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.segmentation.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.postprocess import BreastArea
 from napari_mamamia.segmentation.recipe import Normalise, Recipe, RegionKind, Scope
 
@@ -33,9 +34,14 @@ __all__ = [
 _LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
 _SLAB: Final = 8
 _SPLINE: Final = 3
+_EXTENT_TOLERANCE_MM: Final = 1e-5
+"""Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
+resample_sitk (`tol`), which has it from the data set's repository."""
 _AXIS_OF: Final = dict(zip("LRPAIS", (0, 0, 1, 1, 2, 2), strict=True))
 
 Volumes = tuple[NDArray[Any], ...]
+Respacing = tuple[tuple[float, ...], tuple[float, ...]]
+"""Spacing in mm along (z, y, x) before and after resampling."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +49,8 @@ class ModelInput:
     """What a network gets of a case: `arrays` on `grid`, which is the part `crop` of the case's.
 
     `region` is the box of `grid` that the network looks at, None for all of it. `notes` are shown.
+    `spacing_mm` are the case's and `grid`'s along (z, y, x) where the recipe resamples, as files
+    say them.
     """
 
     arrays: Volumes
@@ -50,6 +58,7 @@ class ModelInput:
     crop: Box
     region: Box | None = None
     notes: tuple[str, ...] = ()
+    spacing_mm: "Respacing | None" = None
 
 
 def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
@@ -120,15 +129,16 @@ def model_input(
         yield Progress(0, 1, "Normalising over the phases")
         arrays = list(_normalised(arrays, case, box, recipe.normalise))
     grid = _part_of(case.grid, box)
-    spacing_mm = _spacing_on(grid, recipe)
+    spacing_mm = _respacing(case.grid, recipe)
     if spacing_mm is not None:
         fine = _respaced(grid, spacing_mm)
         for place, array in enumerate(arrays):
-            arrays[place] = yield from _resampled(array, grid, fine)
-        region = None if region is None else _box_on(region, grid, fine)
+            arrays[place] = yield from _resampled(array, fine.shape, spacing_mm)
+        region = None if region is None else _box_on(region, spacing_mm, fine)
         grid = fine
     warning = phase_order_warning(case)
-    return ModelInput(tuple(arrays), grid, box, region, (warning,) if warning else ())
+    notes = (warning,) if warning else ()
+    return ModelInput(tuple(arrays), grid, box, region, notes, spacing_mm)
 
 
 def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[Grid, Box | None]:
@@ -144,28 +154,32 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
             box = around
         else:
             region = around
+    spacing_mm = _respacing(grid, recipe)
     found = _part_of(grid, box)
-    spacing_mm = _spacing_on(found, recipe)
     if spacing_mm is None:
         return found, region
     fine = _respaced(found, spacing_mm)
-    return fine, None if region is None else _box_on(region, found, fine)
+    return fine, None if region is None else _box_on(region, spacing_mm, fine)
 
 
 def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArray[Any]:
-    """Return labels ``(z, y, x)`` on the case's `grid`, each voxel from the nearest one."""
-    if labels.shape != made.crop.shape:
-        steps = [
-            np.minimum(np.rint(np.arange(n) * s / t).astype(np.intp), m - 1)
-            for n, m, s, t in zip(
-                made.crop.shape,
-                labels.shape,
-                grid.spacing_mm,
-                made.grid.spacing_mm,
-                strict=True,
+    """Return labels ``(z, y, x)`` on the case's `grid`, each voxel from the nearest one.
+
+    Where the labels' last voxel ends before the case's, the rest is background.
+    Source: ITK's nearest-neighbour interpolation, which rounds halves up and knows an image to half
+    a voxel beyond its outermost centres.
+    """
+    if made.spacing_mm is not None:
+        found = np.zeros(made.crop.shape, dtype=labels.dtype)
+        places = [
+            _places_within(n, m, own, model)
+            for n, m, own, model in zip(
+                made.crop.shape, labels.shape, *made.spacing_mm, strict=True
             )
         ]
-        labels = labels[np.ix_(*steps)]
+        near = [np.floor(place + 0.5).astype(np.intp) for place in places]
+        found[tuple(slice(len(place)) for place in places)] = labels[np.ix_(*near)]
+        labels = found
     if made.crop.shape == grid.shape:
         return labels
     whole: NDArray[Any] = np.zeros(grid.shape, dtype=labels.dtype)
@@ -246,7 +260,7 @@ def _normalised(
     if how.scope is Scope.ALL:
         shared = _statistics(case.signal[(slice(None), *box.slices)])
     elif how.scope is Scope.PRE:
-        shared = _statistics(_clipped(case.signal[0][box.slices], how))
+        shared = _statistics(case.signal[0][box.slices])
     for array in arrays:
         clipped = _clipped(array, how)
         mean, std = _statistics(clipped) if shared is None else shared
@@ -281,36 +295,52 @@ def _part_of(grid: Grid, box: Box) -> Grid:
     return Grid(box.shape, affine)
 
 
-def _spacing_on(grid: Grid, recipe: Recipe) -> tuple[float, ...] | None:
-    """Return the recipe's spacing along the case's axes (z, y, x); None if it has none."""
+def _respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
+    """Return the case's spacing and the recipe's along the case's axes; None if it has none."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
-    if spacing is None or not axes:
-        return spacing
+    if spacing is None:
+        return None
+    own = header_spacing(grid)
+    if not axes:
+        return own, spacing
     along = {_AXIS_OF[letter]: s for letter, s in zip(axes, spacing, strict=True)}
-    return tuple(along[_AXIS_OF[letter]] for letter in grid.orientation[::-1])
+    return own, tuple(along[_AXIS_OF[letter]] for letter in grid.orientation[::-1])
 
 
-def _respaced(grid: Grid, spacing_mm: Sequence[float]) -> Grid:
-    """Return the grid of another spacing that starts at the same voxel centre."""
+def _respaced(grid: Grid, spacing_mm: Respacing) -> Grid:
+    """Return the grid of another spacing that starts at the same voxel centre.
+
+    Extents are rounded with a hundredth of a micrometre added to each voxel, as the MAMA-MIA
+    data set's own preprocessing does.
+    """
     shape = [
-        max(round(n * s / t), 1)
-        for n, s, t in zip(grid.shape, grid.spacing_mm, spacing_mm, strict=True)
+        max(round(n * (s + _EXTENT_TOLERANCE_MM) / t), 1)
+        for n, s, t in zip(grid.shape, *spacing_mm, strict=True)
     ]
-    factors = [t / s for s, t in zip(grid.spacing_mm, spacing_mm, strict=True)]
+    factors = [t / s for s, t in zip(grid.spacing_mm, spacing_mm[1], strict=True)]
     affine = grid.affine.copy()
     affine[:3, :3] *= factors[::-1]
     return Grid((shape[0], shape[1], shape[2]), affine)
 
 
-def _resampled(array: NDArray[Any], grid: Grid, fine: Grid) -> Job[NDArray[np.float32]]:
-    """Return cubic B-spline values at the voxel centres of `fine`, the edges mirrored."""
-    yield Progress(0, fine.shape[0], "Resampling to the recipe's spacing")
+def _resampled(
+    array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
+) -> Job[NDArray[np.float32]]:
+    """Return cubic B-spline values at the voxel centres of the new spacing, the edges mirrored.
+
+    Centres half a voxel or more outside the volume become 0, as ITK's resampling fills them.
+    """
+    yield Progress(0, shape[0], "Resampling to the recipe's spacing")
     knots = ndimage.spline_filter(array.astype(np.float32), _SPLINE, np.float32, mode="mirror")
-    steps = [b / a for a, b in zip(grid.spacing_mm, fine.spacing_mm, strict=True)]
-    out = np.empty(fine.shape, dtype=np.float32)
-    for first in range(0, fine.shape[0], _SLAB):
-        slab = out[first : first + _SLAB]
+    steps = [b / a for a, b in zip(*spacing_mm, strict=True)]
+    out = np.zeros(tuple(shape), dtype=np.float32)
+    depth, height, width = (
+        len(_places_within(m, n, b, a))
+        for m, n, a, b in zip(shape, array.shape, *spacing_mm, strict=True)
+    )
+    for first in range(0, depth, _SLAB):
+        slab = out[first : min(first + _SLAB, depth), :height, :width]
         ndimage.affine_transform(
             knots,
             steps,
@@ -321,12 +351,21 @@ def _resampled(array: NDArray[Any], grid: Grid, fine: Grid) -> Job[NDArray[np.fl
             mode="mirror",
             prefilter=False,
         )
-        yield Progress(first, fine.shape[0], "Resampling to the recipe's spacing")
+        yield Progress(first, shape[0], "Resampling to the recipe's spacing")
     return out
 
 
-def _box_on(box: Box, grid: Grid, fine: Grid) -> Box:
-    scale = [a / b for a, b in zip(grid.spacing_mm, fine.spacing_mm, strict=True)]
+def _places_within(n: int, among: int, step_mm: float, spacing_mm: float) -> NDArray[np.float64]:
+    """Return where, in voxels of `spacing_mm`, centres every `step_mm` lie, within `among` voxels.
+
+    At most `n` are asked for; the first lies on the first voxel's centre.
+    """
+    places: NDArray[np.float64] = np.arange(n, dtype=np.float64) * step_mm / spacing_mm
+    return places[places < among - 0.5]
+
+
+def _box_on(box: Box, spacing_mm: Respacing, fine: Grid) -> Box:
+    scale = [a / b for a, b in zip(*spacing_mm, strict=True)]
     start = [min(int(a * f), n) for a, f, n in zip(box.start, scale, fine.shape, strict=True)]
     stop = [min(int(b * f) + 1, n) for b, f, n in zip(box.stop, scale, fine.shape, strict=True)]
     return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

@@ -12,11 +12,11 @@ from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask
-from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.breast import breast_job
+from napari_mamamia.segmentation.breast_area import breast_area
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings
 from napari_mamamia.segmentation.engines import load_engine
 from napari_mamamia.segmentation.network_spec import network_made
@@ -162,20 +162,9 @@ class TrainedSegmenter:
     def _breast(
         self, case: Case, box: Box | None
     ) -> Job[tuple[BreastArea | None, tuple[str, ...]]]:
-        """Return where the breast is, if the recipe asks: the box given, else found in phase 0."""
-        if self.breast is not None or not self.recipe.needs_breast:
+        if self.breast is not None:
             return self.breast, ()
-        if box is not None:
-            return BreastArea(box), ()
-        case.require_phases(1)
-        found = yield from breast_job(case.signal[0], case.grid)
-        around = Box.around(found.array)
-        if around.is_empty:
-            raise ModelError(
-                f"{case.case_id}: the recipe looks at the breast, but none was found in phase 0: "
-                "draw a box around it"
-            )
-        return BreastArea(around, found.array), found.notes
+        return (yield from breast_area(case, self.recipe, box))
 
     def _chosen(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
         values = self.recipe.tumour_labels

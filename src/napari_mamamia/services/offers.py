@@ -152,7 +152,7 @@ def _offer(
     names = channel_names(recipe, len(entry.card.channels))
     if pace is None or len(case.phases) < phases_needed(names, recipe):
         return None
-    grid, _ = input_grid(case.grid, recipe)
+    grid, _ = input_grid(case.grid, recipe, case.breast_box)
     tiles = _tiles(with_network(entry.card, recipe.network), settings, grid)
     if tiles is None:
         return None

@@ -1,14 +1,16 @@
 """Opening a case: the phase shown is read first, the others are filled into the same array."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.headers import VolumeHeader
@@ -49,7 +51,10 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     phases = tuple(
         Phase(k, times[k], source.files, loaded=False) for k, source in enumerate(files.phases)
     )
-    case = Case(files.case_id, headers[0].grid, signal, phases, (*warnings, *warning))
+    breast, doubt = _breast_box(files, headers[0].grid.shape)
+    case = Case(
+        files.case_id, headers[0].grid, signal, phases, (*warnings, *warning, *doubt), breast
+    )
     yield from _read_phase(files, headers[index], signal, index)
     return _with_loaded(case, {index})
 
@@ -164,6 +169,30 @@ def _times(
     return table, ()
 
 
+def _breast_box(
+    files: CaseFiles, shape: tuple[int, int, int]
+) -> tuple[Box | None, tuple[str, ...]]:
+    """Return the patient file's breast box, cut to the volume, and a warning where it lies outside.
+
+    The published pipelines cut arrays with it, which ends at the array's edge too.
+    """
+    try:
+        given = None if files.info is None else read_patient_info(files.info).breast_box
+    except FormatError as error:
+        return None, (f"{files.case_id}: where its breast lies is not known: {error}",)
+    if given is None:
+        return None, ()
+    ends = list(zip(given.start, given.stop, shape, strict=True))
+    if any(a >= min(b, n) for a, b, n in ends):
+        return None, (
+            f"{files.case_id}: the breast_coordinates {given.start} to {given.stop} (z, y, x) of "
+            f"its patient file hold no voxel of the volume {shape}: they are not used; correct "
+            "the file",
+        )
+    z, y, x = (min(b, n) for _, b, n in ends)
+    return Box(given.start, (z, y, x)), ()
+
+
 def _with_loaded(case: Case, read: set[int]) -> Case:
     phases = tuple(
         Phase(phase.index, phase.time_s, phase.sources, phase.loaded or phase.index in read)
@@ -171,7 +200,7 @@ def _with_loaded(case: Case, read: set[int]) -> Case:
     )
     found = (_oddity(case.signal[index], index) for index in sorted(read))
     warnings = (*case.warnings, *(text for text in found if text))
-    return Case(case.case_id, case.grid, case.signal, phases, warnings)
+    return replace(case, phases=phases, warnings=warnings)
 
 
 def _oddity(volume: NDArray[Any], index: int) -> str:
