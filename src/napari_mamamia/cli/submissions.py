@@ -87,6 +87,12 @@ def run_submission(
     image: Annotated[
         str | None, typer.Option("--image", help="Container image, for docker and podman.")
     ] = None,
+    cuda_on_processor: Annotated[
+        bool,
+        typer.Option(
+            "--cuda-on-processor", help="Give it the processor where it asks for CUDA by name."
+        ),
+    ] = False,
     as_root: AsRootOption = False,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
@@ -108,6 +114,7 @@ def run_submission(
         image=image or CHALLENGE_IMAGE,
         python=python,
         as_root=as_root,
+        cuda_on_processor=cuda_on_processor,
     )
     existing = existing_policy(resume, overwrite)
     opened = open_at(data_set)

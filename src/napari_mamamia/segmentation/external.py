@@ -16,6 +16,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.segmentation.external_device import cuda_by_name
 
 __all__ = ["INGESTED", "Submission", "Task", "printable", "read_submission", "require_plain_file"]
 
@@ -77,6 +78,8 @@ class Submission:
         Whether ``model.py`` imports from its own folder with a leading dot.
     names_room
         Whether its files name `INGESTED` at all.
+    asks_for_cuda
+        Where it names a CUDA device outright, "" if nowhere: see `external_device`.
     programs
         Files other than Python text that may run programs when they are loaded.
     """
@@ -90,6 +93,7 @@ class Submission:
     layouts: tuple[str, ...] = ()
     is_package: bool = False
     names_room: bool = False
+    asks_for_cuda: str = ""
     programs: tuple[str, ...] = ()
 
     @property
@@ -135,6 +139,7 @@ def read_submission(path: Path) -> Submission:
         licence=_licence(folder),
         layouts=tuple(sorted((layouts | {folder.name}) - there)),
         is_package=bool(_RELATIVE.search(script)),
+        asks_for_cuda=cuda_by_name((file, _text(file)) for file in files if file.parent == folder),
         names_room=any(INGESTED in text for text in texts),
         programs=tuple(
             file.relative_to(folder).as_posix()

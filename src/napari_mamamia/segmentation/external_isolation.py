@@ -25,6 +25,7 @@ __all__ = [
     "bubblewrap_command",
     "container_command",
     "find_isolation",
+    "has_graphics_card",
     "is_root",
     "require_no_root",
 ]
@@ -119,6 +120,11 @@ def require_no_root(*, as_root: bool) -> None:
             "root, to whom every file of this computer is open: use another account, or ask for "
             "it with  --as-root  on the command line"
         )
+
+
+def has_graphics_card() -> bool:
+    """Whether a room would have one to show."""
+    return any(True for pattern in _DEVICES for _ in Path("/dev").glob(pattern))
 
 
 def find_isolation(

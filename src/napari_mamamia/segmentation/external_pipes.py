@@ -17,6 +17,12 @@ _EVENT_BYTES: Final = 64 * 1024
 _MOST_EVENTS: Final = 1000
 _BLOCK: Final = 64 * 1024
 _GIGABYTE: Final = 10**9
+_NO_CARD: Final = (
+    "not compiled with CUDA",
+    "NVIDIA driver",
+    "No CUDA GPUs",
+    "torch.cuda.is_available() is False",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ def verdict(
         step, error = events.text("failed", "step"), events.text("failed", "error")
         return Ending.FAILED, (
             f"expected {step} of {wording.program} to work, but it raised {error}: its log has the "
-            "whole text"
+            f"whole text{_cuda_advice(error)}"
         )
     if "finished" in events.found and code == 0:
         return Ending.FINISHED, ""
@@ -112,3 +118,10 @@ def verdict(
         f"expected {wording.program} to finish, but its process ended before (exit code {code}): "
         "its log may say why; a killed process (137) often lacked memory"
     )
+
+
+def _cuda_advice(error: str) -> str:
+    """Return what to do about an error that torch raises for lack of a card. Source: torch 2.x."""
+    if not any(part in error for part in _NO_CARD):
+        return ""
+    return "; it needs CUDA: use a computer with an NVIDIA graphics card, or --cuda-on-processor"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import Answer, answer_of
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation import external_runner
+from napari_mamamia.segmentation import external_cuda, external_runner
 from napari_mamamia.segmentation.external import INGESTED, Submission, Task
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
 
 _RUNNER: Final = "/app/runner.py"
 _MODULES: Final = "/app/modules"
+_CUDA: Final = "/app/cuda"
 _DATA: Final = "/app/input_data"
 _OUTPUT: Final = "/app/output"
 _ASK: Final = "import json, sys; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))"
@@ -138,6 +139,7 @@ def lay_out(
     python: Interpreter | None,
     *,
     closed: bool,
+    cuda_on_processor: bool = False,
 ) -> Layout:
     """Return what a room for these patients needs; makes folders in `work`, which is empty.
 
@@ -148,6 +150,8 @@ def lay_out(
     closed
         Whether there is a room. If not, the images are copied, so that no submission can reach the
         data set by the paths it gets, and it sees itself where it lies.
+    cuda_on_processor
+        Whether CUDA that it asks for by name is given the processor; see `external_cuda`.
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -162,8 +166,14 @@ def lay_out(
         roots = (str(submission.folder), str(output), external_runner.__file__)
     program = python.program if python else "python"
     order = _order(submission, patients, paths, task, roots[0], roots[1])
+    if cuda_on_processor:
+        place = work / "cuda"
+        place.mkdir()
+        shutil.copyfile(external_cuda.__file__, place / "sitecustomize.py")
+        readable = (*readable, (place, _CUDA)) if closed else ()
+        order["cuda_on_processor"] = _CUDA if closed else str(place)
     command = (program, "-I", "-B", "-u", roots[2])
-    return Layout(readable, (output, _OUTPUT), command, order)
+    return Layout(readable, (output, _OUTPUT), command, json.dumps(order))
 
 
 def lay_out_module(
@@ -201,21 +211,20 @@ def _order(
     task: Task,
     root: str,
     output: str,
-) -> str:
+) -> dict[str, Any]:
     """Return the order for the runner; see `external_runner.main`."""
     above, _, folder = root.rpartition("/")
     cases: list[dict[str, Any]] = [
         {"id": p.case_id, "phases": own, "info": json.loads(p.info) if p.info else None}
         for p, own in zip(patients, paths, strict=True)
     ]
-    content = {
+    return {
         "import_paths": [above, root] if submission.is_package else [root, above],
         "module": f"{folder}.model" if submission.is_package else "model",
         "output": output,
         "task": task.value,
         "patients": cases,
     }
-    return json.dumps(content)
 
 
 def _readable(

@@ -59,6 +59,8 @@ def run_submission_once(
     limits: RunLimits,
     work: Path,
     log: Path,
+    *,
+    cuda_on_processor: bool = False,
 ) -> Job[RunOfSubmission]:
     """Return a job that runs a submission once on these patients; what it wrote is in work/output.
 
@@ -73,8 +75,18 @@ def run_submission_once(
         An empty folder that nothing else uses; the caller removes it.
     log
         File that gets what the submission prints, below what is there already.
+    cuda_on_processor
+        As in `external_room.lay_out`.
     """
-    layout = lay_out(submission, patients, task, work, python, closed=isolation.is_closed)
+    layout = lay_out(
+        submission,
+        patients,
+        task,
+        work,
+        python,
+        closed=isolation.is_closed,
+        cuda_on_processor=cuda_on_processor,
+    )
     count = len(patients)
     wording = Wording(work="a case" if count == 1 else f"{count} cases", n_masks=count)
     return (yield from run_in_room(layout, isolation, limits, work, log, wording))

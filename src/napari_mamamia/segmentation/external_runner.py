@@ -13,6 +13,7 @@ import ctypes
 import importlib
 import json
 import os
+import runpy
 import signal
 import sys
 import threading
@@ -60,6 +61,9 @@ def main() -> None:
     events = os.fdopen(os.dup(1), "w", encoding="utf-8", closefd=True)
     os.dup2(2, 1)  # what a submission prints must not get between the events
     _set_limits(order)
+    if order.get("cuda_on_processor"):
+        runpy.run_path(f"{order['cuda_on_processor']}/sitecustomize.py", run_name="sitecustomize")
+        os.environ["PYTHONPATH"] = order["cuda_on_processor"]  # for what the submission starts
     if not hasattr(os, "fork"):
         threading.Thread(target=_end_when_alone, daemon=True).start()
         sys.exit(_work(order, events))

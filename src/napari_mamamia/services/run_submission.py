@@ -35,7 +35,11 @@ from napari_mamamia.services.submission_cases import (
     write_failures,
     write_responses,
 )
-from napari_mamamia.services.submission_settings import SubmissionSettings, choose_isolation
+from napari_mamamia.services.submission_settings import (
+    SubmissionSettings,
+    choose_isolation,
+    require_device,
+)
 
 __all__ = ["SubmissionSummary", "run_submission"]
 
@@ -85,6 +89,7 @@ def run_submission(
     settings = settings or SubmissionSettings()
     yield Progress(0, 1, "Looking at the submission")
     submission = read_submission(folder)
+    require_device(submission, settings)
     isolation, reasons = choose_isolation(settings)
     wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
     own_python = isolation.kind in (IsolationKind.BUBBLEWRAP, IsolationKind.NONE)
@@ -96,6 +101,7 @@ def run_submission(
         settings.limits,
         out,
         overwrite=existing is not Existing.REFUSE,
+        cuda_on_processor=settings.cuda_on_processor,
     )
     claim_folder(out, "run-submission", _parameters(opened, submission, settings), existing)
     write_json(_card(run, reasons), out / "submission.json", overwrite=True)
@@ -190,6 +196,7 @@ def _parameters(
         ("data_set", opened.data_set.name),
         ("task", settings.task.value),
         ("together", settings.together),
+        ("cuda_on_processor", settings.cuda_on_processor),
     )
 
 
@@ -208,6 +215,7 @@ def _card(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
         "as_root": is_root(),
         "isolation_that_does_not_work_here": list(reasons),
         "task": run.task.value,
+        "cuda_on_processor": run.cuda_on_processor,
         "time_limit_s": run.limits.seconds,
         "memory_limit_bytes": run.limits.memory_bytes,
     }
@@ -239,6 +247,10 @@ def _notes(
     run: SubmissionRun, outcomes: Sequence[CaseOutcome], found: Sequence[Response]
 ) -> tuple[str, ...]:
     notes = [note for outcome in outcomes for note in outcome.notes]
+    if run.cuda_on_processor:
+        notes.append(
+            "where it asked for CUDA it was given the processor: times say nothing of a card"
+        )
     if is_root():
         notes.append("it ran as root: what slips out of a room that root made is root")
     if not run.isolation.is_closed:

@@ -53,6 +53,7 @@ class SubmissionRun:
     limits: RunLimits
     out: Path
     overwrite: bool
+    cuda_on_processor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,15 @@ def run_on_cases(run: SubmissionRun, part: Part) -> Job[tuple[CaseOutcome, ...]]
         room.mkdir()
         patients = [patient for _, patient, _ in ready]
         ended = yield from run_submission_once(
-            run.submission, patients, run.task, run.isolation, run.python, limits, room, log
+            run.submission,
+            patients,
+            run.task,
+            run.isolation,
+            run.python,
+            limits,
+            room,
+            log,
+            cuda_on_processor=run.cuda_on_processor,
         )
         _close_log(log, ended)
         outcomes += yield from _taken(run, part, ready, ended, room / "output")
@@ -216,6 +225,7 @@ def _save(
             ("licence", run.submission.licence_line),
             ("isolation", run.isolation.text),
             ("as_root", is_root()),
+            ("cuda_on_processor", run.cuda_on_processor),
             ("network", "none" if run.isolation.is_closed else "not restricted"),
             ("task", run.task.value),
             ("cases_in_one_run", n_cases),

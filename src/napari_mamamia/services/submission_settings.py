@@ -4,17 +4,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.external import Task
+from napari_mamamia.segmentation.external import Submission, Task
 from napari_mamamia.segmentation.external_isolation import (
     CHALLENGE_IMAGE,
     Isolation,
     IsolationKind,
     find_isolation,
+    has_graphics_card,
     require_no_root,
 )
 from napari_mamamia.segmentation.external_limits import RunLimits
 
-__all__ = ["SubmissionSettings", "choose_isolation"]
+__all__ = ["SubmissionSettings", "choose_isolation", "require_device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class SubmissionSettings:
         The Python that has what the submission needs; None: the one that runs this software.
     as_root
         Whether root may run it.
+    cuda_on_processor
+        Whether CUDA that it asks for by name is given the processor.
     """
 
     task: Task = Task.BOTH
@@ -55,6 +58,17 @@ class SubmissionSettings:
     image: str = CHALLENGE_IMAGE
     python: Path | None = None
     as_root: bool = False
+    cuda_on_processor: bool = False
+
+
+def require_device(submission: Submission, settings: SubmissionSettings) -> None:
+    """Raise `ModelError` if a submission asks for CUDA by name where there is no graphics card."""
+    if submission.asks_for_cuda and not settings.cuda_on_processor and not has_graphics_card():
+        raise ModelError(
+            f"{submission.name} asks for CUDA by name ({submission.asks_for_cuda}), but this "
+            "computer has no NVIDIA graphics card: run it on one that has, or on the processor, "
+            "which is slow, with --cuda-on-processor"
+        )
 
 
 def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str, ...]]:

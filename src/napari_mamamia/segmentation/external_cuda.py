@@ -1,0 +1,118 @@
+"""CUDA asked for by name runs on the processor: laid into a room as its ``sitecustomize``.
+
+Python imports it at its start, in the program and in those that it starts. Once torch is imported,
+each call that names a CUDA device gets the processor instead; ``torch.cuda.is_available`` still
+says the truth. Only the standard library is used, and nothing of napari_mamamia is imported.
+"""
+
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+__all__ = ["put_on_processor"]
+
+_PROCESSOR = "cpu"
+
+
+class _AfterTorch(importlib.abc.MetaPathFinder):
+    """Finds torch as Python does, and changes it once it is loaded."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return torch's own place with a loader that puts it on the processor."""
+        if fullname != "torch":
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        found = next((spec for spec in specs if spec is not None), None)
+        if found is None or found.loader is None:
+            return found
+        load = found.loader.exec_module
+
+        def loaded(module: ModuleType) -> None:
+            load(module)
+            put_on_processor(module)
+
+        found.loader.exec_module = loaded  # type: ignore[method-assign]
+        return found
+
+
+def put_on_processor(torch: Any) -> None:
+    """Let each call of torch in any thread that names a CUDA device get the processor."""
+    from torch.overrides import TorchFunctionMode
+
+    def is_device(value: Any) -> bool:
+        return isinstance(value, (str, torch.device))
+
+    def processor(value: Any) -> Any:
+        return _PROCESSOR if is_device(value) and str(value).startswith("cuda") else value
+
+    class OnProcessor(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if function == tensor.pin_memory:
+                return args[0]
+            if function in (tensor.cuda, tensor.cpu):
+                return args[0].clone()  # a card's memory is another: what is changed there stays
+            moved = [processor(value) for value in args]
+            named = {name: processor(value) for name, value in (kwargs or {}).items()}
+            made = function(*moved, **named)
+            has_moved = function == tensor.to and any(map(is_device, [*args, *named.values()]))
+            return made.clone() if has_moved and made is args[0] else made
+
+    tensor = torch.Tensor
+    OnProcessor().__enter__()
+    name = "_bootstrap_inner"  # Thread.run is often another in classes below Thread
+    begin = getattr(threading.Thread, name)
+
+    def begun(thread: threading.Thread) -> None:
+        with OnProcessor():
+            begin(thread)
+
+    setattr(threading.Thread, name, begun)
+    _open_on_processor(torch, processor)
+    _answer_for_no_card(torch.cuda)
+
+
+def _open_on_processor(torch: Any, processor: Any) -> None:
+    """Let what was saved on a card be opened on the processor."""
+    for owner in (torch, torch.jit):
+        owner.load = _mapped(owner.load, processor)
+
+
+def _mapped(load: Any, processor: Any) -> Any:
+    def loaded(file: Any, map_location: Any = None, *args: Any, **named: Any) -> Any:
+        plain = map_location is None or processor(map_location) == _PROCESSOR
+        if isinstance(map_location, dict):
+            plain = any(processor(place) == _PROCESSOR for place in map_location.values())
+        return load(file, _PROCESSOR if plain else map_location, *args, **named)
+
+    return loaded
+
+
+def _answer_for_no_card(cuda: Any) -> None:
+    """Let questions about the card be answered for the processor, and commands do nothing."""
+    pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    card = SimpleNamespace(
+        name=_PROCESSOR, total_memory=pages * page, major=0, minor=0, multi_processor_count=1
+    )
+    for name in ("set_device", "synchronize", "empty_cache", "init", "reset_peak_memory_stats"):
+        setattr(cuda, name, lambda *_args, **_named: None)
+    cuda.current_device = lambda: 0
+    cuda.get_device_name = lambda *_: card.name
+    cuda.get_device_capability = lambda *_: (card.major, card.minor)
+    cuda.get_device_properties = lambda *_: card
+    cuda.mem_get_info = lambda *_: (card.total_memory, card.total_memory)
+    cuda.device = lambda *_: nullcontext()
+
+
+if __name__ in ("sitecustomize", "__main__"):
+    sys.meta_path.insert(0, _AfterTorch())
