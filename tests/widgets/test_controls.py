@@ -57,7 +57,7 @@ def test_each_page_has_at_most_one_primary_button(opened, page):
     opened.resize(360, 800)
     primary = [
         widget.objectName()
-        for widget in opened.pages.stack.currentWidget().findChildren(QAbstractButton)
+        for widget in opened.pages.shown.findChildren(QAbstractButton)
         if widget.property("primary") and widget.isVisible()
     ]
     assert len(primary) <= 1

@@ -186,7 +186,7 @@ def tick(page, row, on):
 
 def test_the_button_on_the_page_cases_leads_to_the_import_and_back_to_it(dock, page, looked):
     click(dock.cases_page.to_import)
-    assert dock.pages.stack.currentWidget() is page
+    assert dock.pages.shown is page
     assert page.state is ImportState.IDLE
     assert page.folder.property("primary")
     looked("one")
@@ -212,7 +212,7 @@ def test_dicom_dropped_on_any_page_of_the_dock_is_looked_into(qtbot, dock, page)
     dock.show_page("Score")
     assert drop(dock.score_page, Path("/data/one"))
     settle(qtbot, dock)
-    assert dock.pages.stack.currentWidget() is page
+    assert dock.pages.shown is page
     assert page.state is ImportState.FOUND
 
 
@@ -447,7 +447,7 @@ def test_what_was_confirmed_is_imported_and_the_case_opens(qtbot, dock, imports,
     assert wanted.settings.existing is Existing.REFUSE
     assert dock.session.opened.data_set.root == OUT
     assert dock.page == "Cases"
-    assert dock.pages.stack.currentWidget() is dock.cases_page
+    assert dock.pages.shown is dock.cases_page
     assert page.state is ImportState.IDLE
     assert imports.closed == 1
 
@@ -472,7 +472,7 @@ def test_of_several_studies_the_ticked_ones_go_on_and_refused_ones_are_listed(
     assert "B: expected equal stacks" in page.note.text()
     qtbot.waitUntil(lambda: dock.session.case_id == "A")
     click(page.to_cases)
-    assert dock.pages.stack.currentWidget() is dock.cases_page
+    assert dock.pages.shown is dock.cases_page
 
 
 def test_a_study_that_is_not_ticked_is_not_imported(qtbot, dock, imports, looked):
@@ -559,7 +559,7 @@ def test_closing_lets_go_of_what_was_unpacked(dock, imports, looked):
     page = looked("one")
     click(page.back)
     assert imports.closed == 1
-    assert dock.pages.stack.currentWidget() is dock.cases_page
+    assert dock.pages.shown is dock.cases_page
     looked("one")
     dock.close_down()
     assert imports.closed == 2

@@ -187,22 +187,22 @@ def test_sample_data_take_the_place_of_an_open_case(qtbot, opened, viewer, new_c
 def test_every_page_is_reached_by_its_tab(dock, page):
     dock.show_page(page)
     assert dock.page == page
-    assert dock.pages.stack.currentWidget() is getattr(dock, f"{page.lower()}_page")
+    assert dock.pages.shown is getattr(dock, f"{page.lower()}_page")
 
 
 def test_the_table_of_keys_comes_and_goes(dock):
     dock.show_page("Score")
     dock.pages.toggle_keys()
-    assert dock.pages.stack.currentWidget() is dock.keys_panel
+    assert dock.pages.shown is dock.keys_panel
     dock.pages.toggle_keys()
-    assert dock.pages.stack.currentWidget() is dock.score_page
+    assert dock.pages.shown is dock.score_page
 
 
 def test_a_click_on_the_same_tab_leaves_the_table_of_keys(dock):
     dock.show_page("Score")
     dock.pages.toggle_keys()
     dock.pages.tabs.tabBarClicked.emit(dock.pages.tabs.currentIndex())
-    assert dock.pages.stack.currentWidget() is dock.score_page
+    assert dock.pages.shown is dock.score_page
 
 
 def test_a_click_on_a_tab_takes_a_hint_away_and_leaves_a_warning(dock):

@@ -114,7 +114,7 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     page, out = docked.import_page, tmp_path / "cases"
     drop_on_canvas(window, study)
     wait_found(qtbot, docked)
-    assert docked.pages.stack.currentWidget() is page
+    assert docked.pages.shown is page
     picture(window, "import_1_found")
     rows = {row.number: row for row in docked.import_flow.choosing.choices[0].found.rows}
     assert [rows[number].phases for number in (5, 6, 7, 8, 9)] == [(k,) for k in range(N_PHASES)]
@@ -133,7 +133,7 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     picture(window, "import_2_opened")
     assert docked.session.case_id == "exam_17"
     assert docked.session.case.times_s == (0, 120, 240, 480)
-    assert docked.pages.stack.currentWidget() is docked.cases_page
+    assert docked.pages.shown is docked.cases_page
 
     docked.show_page("Predict")
     control(docked, "predict_start")
@@ -198,6 +198,6 @@ def test_napari_opens_a_dicom_folder_in_the_dock(qtbot, window, study, the_dock)
     window.open(str(study), plugin="napari-mamamia")
     panel = the_dock(window)
     wait_found(qtbot, panel)
-    assert panel.pages.stack.currentWidget() is panel.import_page
+    assert panel.pages.shown is panel.import_page
     assert panel.import_page.start.text() == "Import 1 case"
     panel.close_down()

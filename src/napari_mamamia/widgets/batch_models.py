@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import QSize, Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.services.score_models import PredictionFolder
-from napari_mamamia.widgets.batch_options import NAME_WIDTH
+from napari_mamamia.widgets.batch_options import NAMES
 from napari_mamamia.widgets.controls import label, named, row, tool_button
 
 __all__ = ["ModelsField"]
@@ -114,6 +114,16 @@ class ModelsField(QWidget):
             line.remove.setVisible(several)
 
 
+class _NameField(QLineEdit):
+    """As wide as the names in front of the other fields."""
+
+    def sizeHint(self) -> QSize:
+        """Return the width of the widest name with the field's own frame."""
+        hint = super().sizeHint()
+        wide = max(self.fontMetrics().horizontalAdvance(name) for name in NAMES)
+        return QSize(wide + hint.height() // 2, hint.height())
+
+
 class _Line(QWidget):
     """Name, folder, browse, remove."""
 
@@ -124,9 +134,9 @@ class _Line(QWidget):
         super().__init__()
         self._start_at = start_at
         self.name: QLineEdit = named(
-            QLineEdit(), "batch_model", "The model's name; empty takes the folder's"
+            _NameField(), "batch_model", "The model's name; empty takes the folder's"
         )
-        self.name.setFixedWidth(NAME_WIDTH)
+        self.name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.name.textChanged.connect(lambda _text: self.changed.emit())
         self.folder: QComboBox = named(
             QComboBox(), "batch_prediction", "Folder of the masks to score, ID.nii.gz"

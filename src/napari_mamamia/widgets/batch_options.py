@@ -19,12 +19,20 @@ from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
 from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.widgets.controls import column, label, named, row, set_level, tool_button
+from napari_mamamia.widgets.controls import (
+    column,
+    label,
+    named,
+    row,
+    row_name,
+    set_level,
+    tool_button,
+)
 
-__all__ = ["NAME_WIDTH", "BatchOptions", "Where", "name_of"]
+__all__ = ["NAMES", "BatchOptions", "Where", "name_of"]
 
-NAME_WIDTH: Final = 84
-"""Pixels of the names before the fields, so that the fields stand below each other."""
+NAMES: Final = ("Reference", "Its masks", "Results to", "Time limit", "Old results", "Processes")
+"""The widest names before the fields, so that the fields stand below each other."""
 
 _MOST_SECONDS: Final = 86_400
 _MOST_RESAMPLES: Final = 100_000
@@ -180,8 +188,6 @@ def _spin(name: str, tip: str, least: int, most: int) -> QSpinBox:
     return made
 
 
-def name_of(text: str, width: int = NAME_WIDTH) -> QLabel:
+def name_of(text: str) -> QLabel:
     """Return the name that stands before a field."""
-    made = QLabel(text)
-    made.setFixedWidth(width)
-    return made
+    return row_name(text, NAMES)

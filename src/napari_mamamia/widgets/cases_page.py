@@ -25,6 +25,7 @@ from napari_mamamia.widgets.cases_model import (
     clinical_columns,
 )
 from napari_mamamia.widgets.controls import button, label, named, row, set_primary, tool_button
+from napari_mamamia.widgets.table_fit import TableFit
 
 __all__ = ["CaseTable", "CasesPage"]
 
@@ -53,7 +54,7 @@ class CaseTable(QTableView):
         self.setWordWrap(False)
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setDefaultSectionSize(22)
+        self.fit = TableFit(self, 22)
         self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.row()))
@@ -84,6 +85,7 @@ class CasesPage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.setObjectName("cases")
         self._rows: tuple[CaseRow, ...] = ()
         self._workspace: Path | None = None
         self._added: dict[str, Column] = {}
@@ -109,11 +111,10 @@ class CasesPage(QWidget):
         self._available = clinical_columns(rows)
         self._fill_column_menu()
         self._show_rows()
-        for section, width in enumerate(_COLUMN_WIDTHS):
-            self.table.setColumnWidth(section, width)
+        self.table.fit.set_widths(_COLUMN_WIDTHS)
         longest = max((row.case_id for row in self._rows), key=len, default="")
-        wide = QFontMetrics(bold_font(self.font())).horizontalAdvance(longest) + 14
-        self.table.setColumnWidth(0, min(max(wide, _CASE_WIDTH), _MOST_CASE_WIDTH))
+        wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
+        self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), _MOST_CASE_WIDTH))
         self._set_open(True)
         self.note.setText(summary)
 

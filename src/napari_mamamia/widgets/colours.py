@@ -44,5 +44,9 @@ backgrounds (#262930, #EFEBE9) each has a contrast of at least 4.5 (WCAG 2.1).""
 QUIET_COLOUR: Final = "#8a8f98"
 """Grey of what is unknown or rests on few cases; readable on napari's dark and light."""
 
+QUIET_TEXT_COLOURS: Final = {"dark": "#BEBFC1", "light": "#4C4C4E"}
+"""Text that is less than the rest, such as the name of a mask that is hidden; contrast as above,
+against napari's fields (#424A54, #C5C3C1) too."""
+
 OUTLINE_VOXELS: Final = 1
 """Masks are drawn as outlines this wide; 0 fills them."""

@@ -1,10 +1,10 @@
 """Named controls: each one has an objectName and a tooltip, and looks the same on every page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from qtpy.QtCore import Qt
-from qtpy.QtGui import QColor, QIcon, QPixmap
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import (
     QDoubleSpinBox,
     QFrame,
@@ -19,18 +19,21 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.widgets.colours import ERROR_COLOURS, WARNING_COLOURS
+from napari_mamamia.widgets.colours import ERROR_COLOURS, QUIET_TEXT_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.napari_adapter import ThemeColours
 
 __all__ = [
+    "FittedLabel",
     "breakable",
     "button",
+    "chip_icon",
     "column",
     "heading",
     "label",
     "line",
     "named",
     "row",
+    "row_name",
     "set_level",
     "set_primary",
     "style_sheet",
@@ -39,6 +42,39 @@ __all__ = [
 ]
 
 _SPACE = 6
+
+
+class FittedLabel(QLabel):
+    """A short text that is never cut: no layout makes it narrower than it is in its own font.
+
+    Parameters
+    ----------
+    text
+        What stands there at first.
+    samples
+        Texts that have room too, so that lines below each other, or a number that grows, stay put.
+    """
+
+    def __init__(self, text: str = "", samples: Iterable[str] = ()) -> None:
+        super().__init__(text)
+        self._samples = tuple(samples)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size of the text, as wide as the widest sample at least."""
+        hint = super().minimumSizeHint()
+        beside = hint.width() - self.fontMetrics().size(0, self.text()).width()
+        samples = (self.fontMetrics().horizontalAdvance(text) + beside for text in self._samples)
+        return QSize(max(hint.width(), *samples, 0), hint.height())
+
+    def sizeHint(self) -> QSize:
+        """Return the same: it needs no more."""
+        return self.minimumSizeHint()
+
+
+def row_name(text: str, among: Iterable[str]) -> FittedLabel:
+    """Return the name in front of a line, as wide as the widest `among` all names of its lines."""
+    return FittedLabel(text, among)
 
 
 def named(widget: Any, name: str, tip: str) -> Any:
@@ -134,6 +170,20 @@ def swatch(colour: str, size: int = 12) -> QIcon:
     return QIcon(pixmap)
 
 
+def chip_icon(colour: str, frame: str, size: int = 12) -> QIcon:
+    """Return a framed square for a button: of a colour while it is checked, else empty."""
+    icon = QIcon()
+    for state, inside in ((QIcon.State.On, colour), (QIcon.State.Off, "transparent")):
+        pixmap = QPixmap(size, size)
+        pixmap.fill(QColor(frame))
+        painter = QPainter(pixmap)
+        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Source)
+        painter.fillRect(1, 1, size - 2, size - 2, QColor(inside))
+        painter.end()
+        icon.addPixmap(pixmap, QIcon.Mode.Normal, state)
+    return icon
+
+
 def style_sheet(theme: ThemeColours) -> str:
     """Return the rules that napari's own style sheet does not have."""
     kind = "dark" if theme.is_dark else "light"
@@ -146,7 +196,11 @@ def style_sheet(theme: ThemeColours) -> str:
         QTabBar#mamamia_tabs::tab {{ padding: 4px 3px; }}
         QToolButton::menu-indicator {{ image: none; }}
         QToolButton[chip="true"] {{ padding: 1px 3px; }}
-        QToolButton[chip="true"]:!checked {{ color: {theme.quiet}; }}
+        QToolButton[chip="true"]:!checked {{ color: {QUIET_TEXT_COLOURS[kind]}; }}
+        QLineEdit {{ placeholder-text-color: {QUIET_TEXT_COLOURS[kind]}; }}
+        QToolButton, QLineEdit, QTableView, QTreeView, QHeaderView {{
+            font-size: {theme.font_points}pt;
+        }}
         QToolButton[framed="true"] {{
             background-color: {theme.line}; padding: 2px 6px; border-radius: 2px;
         }}

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QEvent, QObject
-from qtpy.QtWidgets import QDockWidget, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.agreement import Reviewing
 from napari_mamamia.widgets.batch_flow import BatchFlow
@@ -21,6 +21,8 @@ from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.event_log import EventLog
 from napari_mamamia.widgets.export_flow import ExportFlow
 from napari_mamamia.widgets.export_page import ExportPage
+from napari_mamamia.widgets.fitting import fit_window
+from napari_mamamia.widgets.focus_ring import FocusRing
 from napari_mamamia.widgets.growing import Growing
 from napari_mamamia.widgets.header import Header
 from napari_mamamia.widgets.header_flow import HeaderFlow
@@ -43,6 +45,7 @@ from napari_mamamia.widgets.napari_adapter import (
     guard_canvas,
     main_view,
     theme_colours,
+    watch_font,
 )
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.opening import Opening
@@ -75,6 +78,10 @@ from napari_mamamia.widgets.view_panel import ViewPanel
 __all__ = ["PAGES", "MamamiaDock"]
 
 _WIDTH: Final = 340
+_MARGIN: Final = 8
+_PUT_AWAY: Final = (
+    "napari's {} have no room on this screen and are put away: menu Window brings them back"
+)
 _NOT_SAVED: Final = (
     "Your mask is not saved, so that the window stays open: mend what is said above and save, or "
     "close the window again to lose the last changes"
@@ -107,6 +114,7 @@ class MamamiaDock(QWidget):
         self.home: QDockWidget | None = None
         self.docks: list[QDockWidget] = []
         self._warned_of_loss = False
+        self._is_fitted = False
         self.services = services or Services()
         self.session = Session(self)
         self.jobs = JobRunner(self)
@@ -119,6 +127,7 @@ class MamamiaDock(QWidget):
         self._make_pages()
         self._make_flows()
         self._lay_out()
+        self.focus_ring = FocusRing(self, self.results)
         self._connect()
         self._dress()
         self.layer_watch.adopt_soon()
@@ -327,7 +336,7 @@ class MamamiaDock(QWidget):
 
     def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 4, 8, 4)
+        layout.setContentsMargins(_MARGIN, _MARGIN // 2, _MARGIN, _MARGIN // 2)
         layout.setSpacing(6)
         layout.addWidget(self.header)
         layout.addWidget(self.view_panel)
@@ -354,6 +363,7 @@ class MamamiaDock(QWidget):
         self._connect_import()
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
         self.viewer.events.theme.connect(self._dress)
+        watch_font(lambda: self._dress())
         self.keys.bind(self._actions())
         self.keys.changed.connect(self.keys_panel.show_keys)
         self.keys.changed.connect(self.refine_flow.set_keys)
@@ -430,9 +440,12 @@ class MamamiaDock(QWidget):
     # --------------------------------------------------------------- window
 
     def _dress(self, _event: object = None) -> None:
-        rules = style_sheet(theme_colours(self.viewer))
+        theme = theme_colours(self.viewer)
+        rules = style_sheet(theme)
         self.setStyleSheet(rules)
         self.results.setStyleSheet(rules)
+        self.header.dress(theme.text)
+        self.focus_ring.set_colour(theme.text)
 
     def event(self, event: QEvent) -> bool:
         """Remember the docks that napari puts the panel into."""
@@ -445,6 +458,17 @@ class MamamiaDock(QWidget):
         super().showEvent(event)
         self.window().installEventFilter(self)
         self.dropping.watch(self.viewer)
+        QTimer.singleShot(0, self._fit)
+
+    def _fit(self) -> None:
+        """Bring the window into its screen, once: napari shows it after it made the docks."""
+        window = self.window()
+        if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
+            return
+        self._is_fitted = True
+        away = fit_window(window, self.home, self.pages.width + 2 * _MARGIN)
+        if away:
+            self.notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
     def dragEnterEvent(self, event: Any) -> None:
         """Take local files and folders."""

@@ -9,6 +9,7 @@ from qtpy.QtWidgets import QHeaderView, QTableView, QVBoxLayout, QWidget
 from napari_mamamia.services.review import Agreement, Agrees, ErrorPart
 from napari_mamamia.widgets.colours import AGREEMENT_COLOURS
 from napari_mamamia.widgets.controls import label, named, swatch
+from napari_mamamia.widgets.table_fit import TableFit
 
 __all__ = ["ErrorList"]
 
@@ -45,11 +46,9 @@ class ErrorList(QWidget):
         self.table.setMinimumHeight(_LEAST_HEIGHT)
         self.table.verticalHeader().hide()
         self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
         self.table.horizontalHeader().setStretchLastSection(True)
         self.table.horizontalHeader().setHighlightSections(False)
-        for section, width in enumerate(_WIDTHS):
-            self.table.setColumnWidth(section, width)
+        TableFit(self.table, _ROW_HEIGHT, _WIDTHS)
         self.table.clicked.connect(lambda index: self.chosen.emit(index.row()))
         self.note = label("score_error_note", tip="How many errors there are")
         layout = QVBoxLayout(self)

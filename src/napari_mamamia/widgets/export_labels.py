@@ -8,6 +8,7 @@ from qtpy.QtWidgets import QAbstractItemView, QFileDialog, QHeaderView, QTableVi
 
 from napari_mamamia.services.export_labels import LabelFile, LabelLine
 from napari_mamamia.widgets.controls import button, column, label, named, row, set_level
+from napari_mamamia.widgets.table_fit import TableFit
 from napari_mamamia.widgets.titled_rows import TitledRows
 
 __all__ = ["ExportLabels", "LabelTable"]
@@ -115,7 +116,8 @@ class ExportLabels(QWidget):
         self.table.show(lines)
         self.preview.setVisible(bool(lines))
         rows = min(len(lines), _MOST_ROWS)
-        self.preview.setFixedHeight((rows + 1) * _ROW_HEIGHT + 4)
+        header = self.preview.horizontalHeader().sizeHint().height()
+        self.preview.setFixedHeight(rows * self._rows.row_height + header + 4)
         self.changed.emit()
 
     def _prepare_preview(self) -> None:
@@ -125,9 +127,8 @@ class ExportLabels(QWidget):
         view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         view.setAlternatingRowColors(True)
         view.verticalHeader().hide()
-        view.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
+        self._rows = TableFit(view, _ROW_HEIGHT)
         header = view.horizontalHeader()
-        header.setFixedHeight(_ROW_HEIGHT)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
 
     def _browse(self) -> None:

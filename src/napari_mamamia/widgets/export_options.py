@@ -9,7 +9,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
     QGridLayout,
-    QLabel,
     QLineEdit,
     QSizePolicy,
     QSpinBox,
@@ -19,13 +18,13 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.services.export_plan import ExportFormat, FuseRule, SegmentMaker
-from napari_mamamia.widgets.controls import button, column, named, row
+from napari_mamamia.widgets.controls import button, column, named, row, row_name
 from napari_mamamia.widgets.export_labels import ExportLabels
 from napari_mamamia.widgets.export_wish import ExportWish
 
 __all__ = ["ExportOptions"]
 
-_NAME_WIDTH: Final = 84
+_NAMES: Final = ("Several", "Phases", "Study", "Made by", "Orientation", "Labels")
 _MOST_PHASES: Final = 99
 _FORMATS: Final = (
     (ExportFormat.NIFTI, "NIfTI", "One file ID.nii.gz for each mask, on the image's own grid"),
@@ -208,6 +207,4 @@ def _stretch() -> QWidget:
 
 
 def _named_row(text: str, *widgets: QWidget) -> QWidget:
-    name = QLabel(text)
-    name.setFixedWidth(_NAME_WIDTH)
-    return row(name, *widgets)
+    return row(row_name(text, _NAMES), *widgets)

@@ -23,7 +23,7 @@ from napari_mamamia.widgets.page import Page
 
 __all__ = ["ExportPage"]
 
-_ROW_HEIGHT = 20
+_ABOVE_AND_BELOW = 6
 _MOST_ROWS = 5
 _BLOCKED = frozenset({TargetState.READ_ONLY, TargetState.NO_FOLDER})
 
@@ -85,6 +85,10 @@ class ExportPage(Page):
 
     # ------------------------------------------------------------- for the dock
 
+    @property
+    def _row_height(self) -> int:
+        return int(self.sets.fontMetrics().height()) + _ABOVE_AND_BELOW
+
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
         """Offer the masks that the workspace holds, the first ticked; own ticks stay."""
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
@@ -94,13 +98,13 @@ class ExportPage(Page):
             item = QListWidgetItem(f"{found.title} ({found.n_cases})")
             item.setData(Qt.ItemDataRole.UserRole, found)
             item.setToolTip(str(found.folder))
-            item.setSizeHint(QSize(0, _ROW_HEIGHT))
+            item.setSizeHint(QSize(0, self._row_height))
             checked = found.folder in before or (k == 0 and not before)
             item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
             self.sets.addItem(item)
         self.sets.blockSignals(False)
         rows = min(max(len(sets), 1), _MOST_ROWS)
-        self.sets.setFixedHeight(rows * _ROW_HEIGHT + 6)
+        self.sets.setFixedHeight(rows * self._row_height + 6)
         self.options.show_kind(is_dicom=is_dicom)
         self._show_choice()
 

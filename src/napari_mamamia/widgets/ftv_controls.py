@@ -8,10 +8,20 @@ from qtpy.QtWidgets import QGridLayout, QLabel, QSlider, QVBoxLayout, QWidget
 
 from napari_mamamia.kinetics.tumour_volume import FtvSettings
 from napari_mamamia.services.show_kinetics import FtvAnswer
-from napari_mamamia.widgets.controls import button, heading, label, named, row, set_level
+from napari_mamamia.widgets.controls import (
+    FittedLabel,
+    button,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+)
 from napari_mamamia.widgets.kinetic_colours import SER_COLOURS
 
 __all__ = ["FtvControls"]
+
+_WIDEST: Final = "26 of 26"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +166,7 @@ class FtvControls(QWidget):
             )
             slider.setRange(one.least, one.most)
             slider.setValue(one.start)
-            shown = QLabel()
-            shown.setMinimumWidth(58)
+            shown = FittedLabel("", (_WIDEST,))
             shown.setAlignment(Qt.AlignmentFlag.AlignRight)
             self._sliders[one.field], self._shown[one.field] = slider, shown
             slider.valueChanged.connect(lambda _value, which=one: self._moved(which))

@@ -20,11 +20,11 @@ from napari_mamamia.core.progress import Progress
 from napari_mamamia.widgets.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls import (
     button,
+    chip_icon,
     label,
     named,
     row,
     set_level,
-    swatch,
     tool_button,
 )
 from napari_mamamia.widgets.keys import with_key
@@ -102,6 +102,11 @@ class Header(QFrame):
             control.setChecked(chip is not None and chip.visible)
             whose = f" by {chip.name}" if chip and chip.name else ""
             control.setToolTip(with_key(f"{role}{whose}: click shows or hides it", "hide_masks"))
+
+    def dress(self, text_colour: str) -> None:
+        """Draw the squares of the masks with a frame that stands out in the theme."""
+        for role, chip in self._chips.items():
+            chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
 
     def set_agreement(self, text: str) -> None:
         """Show the legend of the agreement colours, rich text; "" takes it away."""
@@ -220,7 +225,6 @@ class Header(QFrame):
 
     def _make_chip(self, role: Role) -> QToolButton:
         chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)
-        chip.setIcon(swatch(MASK_COLOURS[role]))
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setCheckable(True)
         chip.setProperty("chip", True)
@@ -254,7 +258,7 @@ class Header(QFrame):
         self.state = QStackedWidget()
         self.state.addWidget(self.saved)
         self.state.addWidget(running)
-        self.state.setFixedHeight(_LINE_HEIGHT)
+        self.state.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         return self.state
 
     def _make_message_line(self) -> QWidget:

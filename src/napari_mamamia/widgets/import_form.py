@@ -8,7 +8,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFileDialog,
-    QLabel,
     QLineEdit,
     QVBoxLayout,
     QWidget,
@@ -16,11 +15,11 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.io.dicom_facts import Dates
 from napari_mamamia.services.import_check import IdState
-from napari_mamamia.widgets.controls import button, label, named, row, set_level
+from napari_mamamia.widgets.controls import button, label, named, row, row_name, set_level
 
 __all__ = ["ImportForm"]
 
-_NAME_WIDTH: Final = 64
+_NAMES: Final = ("Case id", "Into", "Dates")
 _DATES: Final = (
     (Dates.DROP, "date of the exam left out", "No date is kept; times are seconds since phase 0"),
     (
@@ -132,8 +131,6 @@ class ImportForm(QWidget):
 
 
 def _line(name: str, *widgets: QWidget) -> QWidget:
-    title = QLabel(name)
-    title.setFixedWidth(_NAME_WIDTH)
-    line = row(title, *widgets)
+    line = row(row_name(name, _NAMES), *widgets)
     line.layout().setStretch(1, 1)
     return line

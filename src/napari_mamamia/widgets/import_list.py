@@ -11,6 +11,7 @@ from napari_mamamia.widgets.colours import TINTS
 from napari_mamamia.widgets.controls import named
 from napari_mamamia.widgets.import_choice import StudyChoice
 from napari_mamamia.widgets.import_text import study_text
+from napari_mamamia.widgets.table_fit import TableFit
 from napari_mamamia.widgets.titled_rows import TitledRows
 
 __all__ = ["StudiesModel", "StudiesTable"]
@@ -87,7 +88,7 @@ class StudiesTable(QTableView):
         self.setWordWrap(False)
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
+        self._rows = TableFit(self, _ROW_HEIGHT)
         self.horizontalHeader().setHighlightSections(False)
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.selectionModel().currentRowChanged.connect(self._show)
@@ -100,4 +101,4 @@ class StudiesTable(QTableView):
     def _fit(self) -> None:
         rows = min(self.model().rowCount(), _MOST_ROWS)
         header = self.horizontalHeader().sizeHint().height()
-        self.setFixedHeight(rows * _ROW_HEIGHT + header + 2 * self.frameWidth() + 2)
+        self.setFixedHeight(rows * self._rows.row_height + header + 2 * self.frameWidth() + 2)

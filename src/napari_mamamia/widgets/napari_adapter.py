@@ -1,6 +1,7 @@
 """The one place that may touch what napari keeps private; each use is guarded."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import napari
 from napari.layers import Labels
 from napari.qt import QtViewer
+from napari.settings import get_settings
 from napari.utils.theme import get_theme
 from qtpy.QtWidgets import QWidget
 
@@ -27,6 +29,7 @@ __all__ = [
     "redraw_part",
     "square_off_brush",
     "theme_colours",
+    "watch_font",
 ]
 
 _log = logging.getLogger(__name__)
@@ -34,13 +37,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ThemeColours:
-    """Colours of napari's theme that our own style rules need, as hexadecimal RGB."""
+    """Of napari's theme, what our own style rules need: colours as hexadecimal RGB, and points."""
 
     accent: str
     on_accent: str
     line: str
     quiet: str
     stripe: str
+    text: str
+    font_points: int
     is_dark: bool
 
 
@@ -177,8 +182,13 @@ def canvas_of(view: Any) -> QWidget | None:
     return native if isinstance(native, QWidget) else None
 
 
+def watch_font(then: Callable[[], None]) -> None:
+    """Call `then` whenever the user changes the size of napari's texts."""
+    get_settings().appearance.events.font_size.connect(then)
+
+
 def theme_colours(viewer: Any) -> ThemeColours:
-    """Return the colours of the viewer's theme."""
+    """Return the colours of the viewer's theme, and the size of napari's texts."""
     theme = get_theme(viewer.theme)
     return ThemeColours(
         accent=theme.current.as_hex("long"),
@@ -186,5 +196,7 @@ def theme_colours(viewer: Any) -> ThemeColours:
         line=theme.secondary.as_hex("long"),
         quiet=theme.primary.as_hex("long"),
         stripe=theme.background.as_hex("long"),
+        text=theme.text.as_hex("long"),
+        font_points=int(get_settings().appearance.font_size),
         is_dark=theme.type == "dark",
     )

@@ -7,6 +7,7 @@ from qtpy.QtCore import QObject, Signal
 from qtpy.QtWidgets import QStackedWidget, QTabBar, QWidget
 
 from napari_mamamia.widgets.controls import named
+from napari_mamamia.widgets.page_area import PageArea
 
 __all__ = ["PAGES", "PageTabs"]
 
@@ -38,19 +39,20 @@ class PageTabs(QObject):
 
     def __init__(self, pages: Sequence[QWidget], import_page: QWidget, keys_panel: QWidget) -> None:
         super().__init__()
-        self._import = import_page
-        self._keys = keys_panel
+        self._import = PageArea(import_page, "import_page_area")
+        self._keys = PageArea(keys_panel, "keys_page_area")
         self.tabs: QTabBar = named(QTabBar(), "mamamia_tabs", "Pages of this dock")
         self.tabs.setExpanding(False)
         self.tabs.setDrawBase(False)
-        self.tabs.setUsesScrollButtons(False)
+        self.tabs.setUsesScrollButtons(True)
         self.stack = QStackedWidget()
-        for name, page in zip(PAGES, pages, strict=True):
+        self._areas = [PageArea(page, f"{page.objectName()}_area") for page in pages]
+        for name, area in zip(PAGES, self._areas, strict=True):
             self.tabs.addTab(_TAB_TEXTS.get(name, name))
             self.tabs.setTabToolTip(self.tabs.count() - 1, f"Page {name}")
-            self.stack.addWidget(page)
-        self.stack.addWidget(keys_panel)
-        self.stack.addWidget(import_page)
+            self.stack.addWidget(area)
+        self.stack.addWidget(self._keys)
+        self.stack.addWidget(self._import)
         self.tabs.currentChanged.connect(self._turn_to)
         self.tabs.tabBarClicked.connect(self._turn_to)
 
@@ -58,6 +60,18 @@ class PageTabs(QObject):
     def page(self) -> str:
         """The name of the page on screen."""
         return PAGES[self.tabs.currentIndex()]
+
+    @property
+    def width(self) -> int:
+        """The width in pixels at which every tab and every page is seen whole."""
+        wide = int(self.tabs.sizeHint().width())
+        return max(wide, *(area.whole_width for area in self._areas))
+
+    @property
+    def shown(self) -> QWidget:
+        """The page, import page or table of keys on screen."""
+        area = self.stack.currentWidget()
+        return area.widget() if isinstance(area, PageArea) else self.stack
 
     def show_page(self, name: str) -> None:
         """Show a page by its name in `PAGES`."""

@@ -8,12 +8,12 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 
 from napari_mamamia.services.refine_numbers import MaskNumbers
-from napari_mamamia.widgets.controls import named
+from napari_mamamia.widgets.controls import FittedLabel, named
 
 __all__ = ["RefineNumbers", "ShownNumbers", "number_text"]
 
 _UNKNOWN: Final = "–"
-_CELL_WIDTH: Final = 66
+_WIDEST: Final = "130.4 mm"
 _MM3_PER_ML: Final = 1000.0
 
 
@@ -74,9 +74,10 @@ class RefineNumbers(QWidget):
         for at, (name, text, tip) in enumerate(_ROWS, start=1):
             grid.addWidget(named(QLabel(text), f"refine_{name}_name", tip), at, 0)
             for column, whose in enumerate(("start", "now", "reference"), start=1):
-                cell: QLabel = named(QLabel(_UNKNOWN), f"refine_{name}_{whose}", tip)
+                cell: QLabel = named(
+                    FittedLabel(_UNKNOWN, (_WIDEST,)), f"refine_{name}_{whose}", tip
+                )
                 cell.setAlignment(Qt.AlignmentFlag.AlignRight)
-                cell.setMinimumWidth(_CELL_WIDTH)
                 grid.addWidget(cell, at, column)
                 self.cells[name, whose] = cell
         grid.setColumnStretch(0, 1)

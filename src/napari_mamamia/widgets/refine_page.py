@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QWidget
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QPushButton, QWidget
 
 from napari_mamamia.widgets.colours import MARK_COLOURS
 from napari_mamamia.widgets.controls import (
@@ -12,7 +12,6 @@ from napari_mamamia.widgets.controls import (
     heading,
     label,
     line,
-    named,
     row,
     set_level,
     set_primary,
@@ -21,6 +20,7 @@ from napari_mamamia.widgets.history_list import HistoryList
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.page import Page
+from napari_mamamia.widgets.page_area import PageArea
 from napari_mamamia.widgets.refine_more import RefineMore
 from napari_mamamia.widgets.refine_numbers import RefineNumbers
 from napari_mamamia.widgets.refine_tools import RefineTools
@@ -147,11 +147,7 @@ class RefinePage(Page):
         inner = column(self.tools, self.more, line(), self.numbers, line(), self.history)
         inner.layout().setSpacing(5)
         inner.layout().setStretch(5, 1)
-        area: QScrollArea = named(QScrollArea(), "refine_scroll", "")
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inner)
+        area = PageArea(inner, "refine_scroll", is_part=True)
         made = column(area, self._make_compare(), self._make_buttons())
         made.layout().setSpacing(5)
         made.layout().setStretch(0, 1)

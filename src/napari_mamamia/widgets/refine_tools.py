@@ -12,7 +12,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QLabel,
-    QSizePolicy,
     QSlider,
     QToolButton,
     QVBoxLayout,
@@ -20,7 +19,15 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.edits import Action, Brush, Extent, Features
-from napari_mamamia.widgets.controls import button, label, named, row, set_level, tool_button
+from napari_mamamia.widgets.controls import (
+    FittedLabel,
+    button,
+    label,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.refine_state import (
     RADII_MM,
@@ -266,8 +273,7 @@ class RefineTools(QWidget):
         return made
 
     def _value(self, name: str, tip: str) -> QLabel:
-        made: QLabel = named(QLabel(), name, tip)
-        made.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Preferred)
+        made: QLabel = named(FittedLabel(), name, tip)
         return made
 
     def _choose(self, tool: PaintTool) -> None:

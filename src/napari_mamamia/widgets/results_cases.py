@@ -120,8 +120,7 @@ class CasesTab(QWidget):
         self.table.setModel(self.rows)
         self.table.setAlternatingRowColors(False)
         self.table.setSortingEnabled(True)
-        for section, width in enumerate(COLUMN_WIDTHS):
-            self.table.setColumnWidth(section, width)
+        self.table.fit.set_widths(COLUMN_WIDTHS)
         self.table.horizontalHeader().setHighlightSections(False)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.table.horizontalHeader().setMinimumSectionSize(40)

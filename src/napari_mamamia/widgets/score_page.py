@@ -11,7 +11,7 @@ from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.profiles import CLINICAL
 from napari_mamamia.services.show_case import ShownScores
 from napari_mamamia.widgets.colours import MASK_COLOURS
-from napari_mamamia.widgets.controls import button, heading, label, line, named, row
+from napari_mamamia.widgets.controls import FittedLabel, button, heading, label, line, named, row
 from napari_mamamia.widgets.error_list import ErrorList
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.layers import Role
@@ -21,6 +21,7 @@ from napari_mamamia.widgets.tags_line import TagsLine
 __all__ = ["ScorePage"]
 
 _UNKNOWN: Final = "–"
+_WIDEST: Final = "1,234.5 mm"
 _ALL_LABELS: Final = "all labels"
 
 
@@ -208,10 +209,9 @@ class ScorePage(Page):
         return made
 
     def _cell(self, what: str, role: Role) -> QLabel:
-        cell: QLabel = named(QLabel(_UNKNOWN), f"score_{role}_{what}", _UNKNOWN)
+        cell: QLabel = named(FittedLabel(_UNKNOWN, (_WIDEST,)), f"score_{role}_{what}", _UNKNOWN)
         cell.setAlignment(Qt.AlignmentFlag.AlignRight)
         cell.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        cell.setMinimumWidth(86)
         self._cells[what, role] = cell
         return cell
 

@@ -7,17 +7,15 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QSlider, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.cine import PACES
-from napari_mamamia.widgets.controls import named, row, tool_button
+from napari_mamamia.widgets.controls import FittedLabel, named, row, row_name, tool_button
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.planes import Layout
 
 __all__ = ["ViewPanel"]
 
 _MOST_SLAB_MM: Final = 60
-_VALUE_WIDTH: Final = 100
-_NAME_WIDTH: Final = 52
-_MINUS_WIDTH: Final = 62
-_PADDING: Final = 18
+_WHOLE: Final = "whole volume"
+_NAMES: Final = ("Layout", "Image", "MIP of", "Grey", "Phases")
 
 
 class ViewPanel(QFrame):
@@ -141,9 +139,6 @@ class ViewPanel(QFrame):
             QComboBox(), "view_minus", "Which phase is subtracted from the one on the slider"
         )
         self.minus.activated.connect(self.minus_wanted.emit)
-        self.minus.setFixedWidth(_MINUS_WIDTH)
-        for made in self.images.values():
-            made.setMinimumWidth(made.fontMetrics().horizontalAdvance(made.text()) + _PADDING)
         return row(_name("Image"), *self.images.values(), 1, self.minus)
 
     def _make_slab(self) -> QWidget:
@@ -154,8 +149,9 @@ class ViewPanel(QFrame):
         )
         self.slab.setRange(0, _MOST_SLAB_MM)
         self.slab.valueChanged.connect(self._on_slab)
-        self.slab_mm: QLabel = named(QLabel(), "view_slab_mm", "Thickness of the MIP")
-        self.slab_mm.setFixedWidth(_VALUE_WIDTH)
+        self.slab_mm: QLabel = named(
+            FittedLabel("", (_WHOLE,)), "view_slab_mm", "Thickness of the MIP"
+        )
         self._say_slab(0)
         line = row(_name("MIP of"), self.slab, self.slab_mm)
         line.layout().setStretch(1, 1)
@@ -196,7 +192,7 @@ class ViewPanel(QFrame):
         self.slab_wanted.emit(float(slab_mm))
 
     def _say_slab(self, slab_mm: int) -> None:
-        self.slab_mm.setText(f"{slab_mm} mm" if slab_mm else "whole volume")
+        self.slab_mm.setText(f"{slab_mm} mm" if slab_mm else _WHOLE)
 
 
 def _choice(name: str, text: str, tip: str, on_click: Any) -> Any:
@@ -215,6 +211,4 @@ def _group(parent: QWidget, buttons: Sequence[Any]) -> QButtonGroup:
 
 
 def _name(text: str) -> QLabel:
-    made = QLabel(text)
-    made.setFixedWidth(_NAME_WIDTH)
-    return made
+    return row_name(text, _NAMES)
