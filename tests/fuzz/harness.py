@@ -28,6 +28,8 @@ MEMORY_BYTES = 1 << 30
 GROWTH_BYTES = 400 << 20
 """Resident memory that one small input may take: an .xlsx of 330 kB took 3.7 GB."""
 CPU_S = 12
+UNREADABLE = 0.04
+"""Share of the inputs whose file is not damaged, but cannot be read."""
 WALL_S = 120
 """For an input; the machine may be busy, so the clock on the wall is generous."""
 
@@ -65,6 +67,15 @@ class Result:
         return sum(one["kind"] == kind for one in self.found)
 
 
+def _make_unreadable(target: Path, rng: Random) -> None:
+    """Put in a file's place what opens and fails at reading (EIO), a link to nothing, a folder."""
+    kind = rng.randrange(3)
+    if kind == 2:
+        target.mkdir()
+    else:
+        target.symlink_to(("/proc/self/mem", "nothing")[kind])
+
+
 class Example:
     """The files of a valid example, kept in memory; `place` writes them with one damaged."""
 
@@ -80,9 +91,12 @@ class Example:
         for name, data in self._files.items():
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            if name == victim:
-                data = mutated(data, kind_of(name.name), rng)
-            target.write_bytes(data)
+            if name != victim:
+                target.write_bytes(data)
+            elif rng.random() < UNREADABLE:
+                _make_unreadable(target, rng)
+            else:
+                target.write_bytes(mutated(data, kind_of(name.name), rng))
         return folder / self._given
 
 

@@ -60,7 +60,7 @@ def test_rows_come_back_bit_for_bit(tmp_path_factory, rows):
     assert all(map(same, rows, back))
 
 
-@pytest.mark.parametrize("case_id", ['a,"b"', "two\nlines", "cr\rhere", "crlf\r\n", " x ", "=1+1"])
+@pytest.mark.parametrize("case_id", ['a,"b"', "two\nlines", "cr\rhere", "crlf\r\n", " x "])
 def test_awkward_ids_survive_and_other_programs_read_them(tmp_path, case_id):
     write_case_scores([CaseScore(case_id, ScoreStatus.OK, dsc=0.5)], tmp_path / "s.csv")
     assert read_case_scores(tmp_path / "s.csv")[0].case_id == case_id

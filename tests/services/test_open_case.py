@@ -1,6 +1,8 @@
 """Opening data sets and cases: the first phase first, faults named."""
 
+import errno
 import json
+import os
 import shutil
 
 import nibabel as nib
@@ -10,7 +12,9 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io import streams
 from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.io.volumes import read_header, read_series_into
 from napari_mamamia.services.data_set import case_rows, open_data_set
 from napari_mamamia.services.open_case import load_case, load_mask, load_remaining, open_case
 
@@ -209,3 +213,63 @@ def test_a_damaged_patient_file_is_a_warning_and_the_case_opens(small_data_set):
     case = run_job(load_case(opened.data_set.case("A_1"), opened.record("A_1")))
     assert case.breast_box is None
     assert any("where its breast lies is not known" in text for text in case.warnings)
+
+
+def damaged_series(tmp_path):
+    """Return a 4-D file whose checksum, behind all of its phases, does not fit."""
+    values = np.random.default_rng(2).integers(0, 2000, (48, 48, 40, 3), np.int16)
+    path = tmp_path / "B.nii.gz"
+    nib.save(nib.Nifti1Image(values, np.eye(4)), path)
+    data = bytearray(path.read_bytes())
+    data[-8] ^= 1
+    path.write_bytes(data)
+    return path, values
+
+
+def test_the_first_phase_of_a_damaged_file_is_not_verified_and_the_rest_is_refused(tmp_path):
+    path, values = damaged_series(tmp_path)
+    (files,) = find_data_set(path).cases
+    case = run_job(open_case(files))
+    np.testing.assert_array_equal(case.signal[0], values[..., 0].transpose())
+    assert not case.is_verified
+    with pytest.raises(FormatError, match=r"B\.nii\.gz.*damaged"):
+        run_job(load_remaining(case, files))
+
+
+def test_the_first_two_volumes_are_not_given_of_a_file_with_a_wrong_checksum(tmp_path):
+    path, values = damaged_series(tmp_path)
+    header = read_header(path)
+    out = np.empty((2, *header.grid.shape), header.dtype)
+    with pytest.raises(FormatError, match=r"B\.nii\.gz.*damaged"):
+        run_job(read_series_into(path, header, out))
+    nib.save(nib.Nifti1Image(values, np.eye(4)), path)
+    run_job(read_series_into(path, header, out))
+    np.testing.assert_array_equal(out, values[..., :2].transpose(3, 2, 1, 0))
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_disk_that_fails_while_it_is_read_is_told_with_the_file(tmp_path, monkeypatch, number):
+    path, _ = damaged_series(tmp_path)
+    header = read_header(path)
+
+    class Failing:
+        def __init__(self, raw, content):
+            self.whole = whole(raw, content)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.whole.close()
+
+        def read(self, size):
+            return self.whole.read(size)  # the header can be read
+
+        def readinto(self, out):
+            raise OSError(number, os.strerror(number))
+
+    whole = streams.open_gzip
+    monkeypatch.setattr(streams, "open_gzip", Failing)
+    out = np.empty((1, *header.grid.shape), header.dtype)
+    with pytest.raises(FormatError, match=rf"B\.nii\.gz.*{os.strerror(number)}"):
+        run_job(read_series_into(path, header, out))

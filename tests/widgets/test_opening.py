@@ -1,3 +1,5 @@
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 from napari.layers import Layer
 from qtpy.QtCore import Qt
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.services.show_case import CaseMasks
 from napari_mamamia.widgets.dock import MamamiaDock
@@ -217,3 +219,39 @@ def test_changing_the_workspace_opens_the_data_set_with_it(qtbot, opened, world,
     opened.cases_page.workspace_chosen.emit(elsewhere)
     qtbot.waitUntil(lambda: opened.session.opened.workspace.root == elsewhere)
     assert dict(world.preferences.workspaces)[Path("data").absolute()] == elsewhere
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_phase_shown_before_its_files_checksum_was_seen_is_called_not_yet_verified(
+    qtbot, viewer, world, is_damaged
+):
+    """The header of a 4-D .nii.gz says so until the whole file was read; for ever if it cannot."""
+    plain_open, plain_rest = world.open_case, world.load_remaining
+    may_go_on = threading.Event()
+
+    def open_one_file(files, record=None, first=1):
+        case = yield from plain_open(files, record, first)
+        whole = (Path("A_1.nii.gz"),)
+        phases = [replace(p, sources=whole, loaded=p.index == 0) for p in case.phases]
+        return replace(case, phases=tuple(phases))
+
+    def read_rest(case, files):
+        while not may_go_on.wait(0.01):
+            yield Progress(0, 1, "Reading")
+        if is_damaged:
+            raise FormatError("A_1.nii.gz is damaged")
+        return (yield from plain_rest(case, files))
+
+    world.open_case, world.load_remaining = open_one_file, read_rest
+    dock = MamamiaDock(viewer, world.services())
+    qtbot.addWidget(dock)
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None)
+    assert dock.header.case.text() == "A_1 · not yet verified"
+    may_go_on.set()
+    if is_damaged:
+        qtbot.waitUntil(lambda: "damaged" in dock.header.message.text())
+        assert dock.header.case.text() == "A_1 · not yet verified"
+    else:
+        qtbot.waitUntil(lambda: dock.session.case.is_loaded)
+        assert dock.header.case.text() == "A_1"

@@ -1,6 +1,5 @@
 """What the commands print: tables, failures, and a progress bar on the error stream."""
 
-import csv
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.io.csv_text import write_csv
 
 if TYPE_CHECKING:
     from napari_mamamia.core.records import CaseFailure, CaseScore
@@ -107,22 +107,20 @@ def _number(value: float, digits: int) -> str:
 
 def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
     """Print the cases of a data set as comma-separated values."""
-    writer = csv.writer(sys.stdout)
-    writer.writerow(
-        ["case_id", "phases", "reference", "predictions", "refined", "status", "problems"]
-    )
-    for row in rows:
-        writer.writerow(
-            [
-                row.case_id,
-                row.n_phases,
-                "yes" if row.has_reference else "no",
-                " ".join(row.predictions),
-                " ".join(row.refined),
-                row.status,
-                "; ".join(row.files.problems),
-            ]
+    head = ("case_id", "phases", "reference", "predictions", "refined", "status", "problems")
+    lines = (
+        (
+            row.case_id,
+            row.n_phases,
+            "yes" if row.has_reference else "no",
+            " ".join(row.predictions),
+            " ".join(row.refined),
+            row.status,
+            "; ".join(row.files.problems),
         )
+        for row in rows
+    )
+    write_csv((head, *lines), sys.stdout, "\r\n")
 
 
 def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None:

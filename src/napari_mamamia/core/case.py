@@ -83,6 +83,16 @@ class Case:
         """Whether every phase has been read."""
         return all(phase.loaded for phase in self.phases)
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether the phases that were read come from files that were read to their end.
+
+        A gzip file has its checksum there: the first phase of a 4-D file is seen before it.
+        """
+        read = {path for phase in self.phases if phase.loaded for path in phase.sources}
+        waiting = {path for phase in self.phases if not phase.loaded for path in phase.sources}
+        return not any(path.suffix.lower() == ".gz" for path in read & waiting)
+
     def require_phases(self, at_least: int) -> None:
         """Raise `CaseError` unless the case has `at_least` phases, all of them read."""
         if len(self.phases) < at_least:

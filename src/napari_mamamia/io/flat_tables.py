@@ -8,6 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.csv_text import as_csv_text
 from napari_mamamia.io.save import saving
 from napari_mamamia.io.workbook_writer import write_workbook
 
@@ -60,7 +61,7 @@ def _write_csv(
 ) -> Job[None]:
     with saving(path, overwrite=overwrite) as temporary:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(",".join(columns) + _LINE_END)
+            stream.write(",".join(map(_cell, columns)) + _LINE_END)
             done = 0
             for row in paced(rows):
                 if row is None:
@@ -73,6 +74,7 @@ def _write_csv(
 
 def _cell(value: Cell) -> str:
     if isinstance(value, str):
-        quoted = any(mark in value for mark in ',"\r\n') or value != value.strip()
-        return '"' + value.replace('"', '""') + '"' if quoted else value
+        text = as_csv_text(value)
+        quoted = any(mark in text for mark in ',"\r\n') or text != text.strip()
+        return '"' + text.replace('"', '""') + '"' if quoted else text
     return repr(float(value)).removesuffix(".0") if math.isfinite(value) else ""

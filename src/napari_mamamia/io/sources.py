@@ -52,6 +52,13 @@ class CaseFiles:
     info: Path | None = None
     problems: tuple[str, ...] = ()
 
+    @property
+    def is_series(self) -> bool:
+        """Whether all phases lie in one 4-D file, which is best read in one pass."""
+        if any(source.frames for source in self.phases):
+            return False
+        return len(self.phases) > 1 and len({source.files for source in self.phases}) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class DataSet:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced
+from napari_mamamia.io.csv_text import from_csv_text, write_csv
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.save import saving, write_text_atomically
 from napari_mamamia.io.workbook_limits import Room, most_cells
@@ -85,7 +86,7 @@ def write_sheet(
         _write_xlsx(known, path, name, overwrite)
     else:
         text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\r\n").writerows(known)
+        write_csv(known, text, "\r\n")
         write_text_atomically(path, text.getvalue(), overwrite=overwrite)
 
 
@@ -147,7 +148,7 @@ def _read_csv(path: Path) -> Iterator[Sheet | None]:
             if row is None:
                 yield None
             else:
-                rows.append(row)
+                rows.append([from_csv_text(cell) for cell in row])
         yield Sheet(path.name, rows, all_text=True)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FormatError(

@@ -67,8 +67,13 @@ class VoxelStream:
 
     def finish(self) -> None:
         """Read a gzip file to its end, which compares its checksum; more voxels are no error."""
-        while self.is_gzip and self.head(_SKIP_BYTES):
+        for _ in self.rest():
             pass
+
+    def rest(self) -> Iterator[None]:
+        """Do what `finish` does, in steps of at most 1 MiB."""
+        while self.is_gzip and self.head(_SKIP_BYTES):
+            yield
 
     def require(self, size: int) -> None:
         """Raise `FormatError` at once where the file cannot hold `size` bytes more."""

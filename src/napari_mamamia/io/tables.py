@@ -15,6 +15,7 @@ import numpy as np
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.csv_text import from_csv_text
 from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.save import saving, write_text_atomically
@@ -155,7 +156,7 @@ def _value(name: str, cell: str | None) -> str | float:
     if name == "status":
         return ScoreStatus(cell)
     if name in _TEXTS:
-        return cell
+        return from_csv_text(cell)
     return float(cell) if cell else math.nan
 
 

@@ -133,7 +133,9 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
 
 @reads("a readable volume", "copy or download it again")
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
-    """Read every volume of a file in one pass; progress counts the planes of all volumes.
+    """Read the first volumes of a file in one pass; progress counts their planes.
+
+    The file is read to its end, so that a checksum of it is compared whichever volumes are wanted.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job
     header
         What `read_header` returned.
     out
-        ``(n_volumes, z, y, x)`` of ``header.dtype``.
+        ``(n, z, y, x)`` of ``header.dtype``, n at most ``header.n_volumes``.
 
     Raises
     ------
@@ -151,9 +153,10 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job
     ValueError
         If `out` has another shape or type.
     """
-    _require_room(header, out, (header.n_volumes, *header.grid.shape))
+    n_wanted = min(len(out), header.n_volumes)
+    _require_room(header, out, (n_wanted, *header.grid.shape))
     n_planes = header.grid.shape[0]
-    total = header.n_volumes * n_planes
+    total = n_wanted * n_planes
     text = f"Reading {path.name}"
     yield Progress(0, total, text)
     with _opened(path) as (now, stream):
@@ -162,7 +165,7 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job
             done = volume * n_planes
             steps = fill_planes(stream, now, values)
             yield from _paced(Progress(done + n, total, text) for n in steps)
-        stream.finish()
+        yield from _paced(Progress(total, total, text) for _ in stream.rest())
     yield Progress(total, total, text)
 
 

@@ -47,7 +47,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     signal = np.zeros((len(headers), *headers[0].grid.shape), dtype=_common_dtype(headers))
     times, warning = _times(files, record)
     warnings = dict.fromkeys(text for header in headers for text in header.warnings)
-    index = 0 if _is_series(files) else min(first, len(headers) - 1)
+    index = 0 if files.is_series else min(first, len(headers) - 1)
     phases = tuple(
         Phase(k, times[k], source.files, loaded=False) for k, source in enumerate(files.phases)
     )
@@ -65,7 +65,7 @@ def load_remaining(case: Case, files: CaseFiles) -> Job[Case]:
     Where a volume is all zero or not finite, the case that is returned says so in its warnings.
     """
     waiting = [phase.index for phase in case.phases if not phase.loaded]
-    if waiting and _is_series(files):
+    if waiting and files.is_series:
         header = read_phase_header(files.phases[0])
         yield from read_series_into(files.phases[0].files[0], header, case.signal)
     else:
@@ -93,13 +93,6 @@ def load_mask(path: Path, case: Case) -> LabelMap:
     return labels
 
 
-def _is_series(files: CaseFiles) -> bool:
-    """Whether all phases lie in one 4-D file, which is best read in one pass."""
-    if any(source.frames for source in files.phases):
-        return False
-    return len(files.phases) > 1 and len({source.files for source in files.phases}) == 1
-
-
 def _read_phase(
     files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], index: int
 ) -> Job[None]:
@@ -113,7 +106,7 @@ def _read_phase(
 
 def _require_single_volumes(files: CaseFiles, headers: list[VolumeHeader]) -> None:
     """Raise `CaseError` if a file of several volumes stands for one phase of several files."""
-    if _is_series(files):
+    if files.is_series:
         return
     for k, header in enumerate(headers):
         if header.n_volumes > 1:

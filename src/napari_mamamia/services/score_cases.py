@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.phase_files import case_key
@@ -66,7 +66,8 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> Job[ScoredCase
     """Return a job for the score of one case and why it failed; each mask is read once.
 
     `inputs.about` are the case's `CaseFiles` where there are images of it. Errors as in
-    `score_files`; what cannot be looked at costs the look alone.
+    `score_files`, and `FormatError` if an image that was given is damaged; what else cannot be
+    looked at costs the look alone.
     """
     yield Progress(0, 2, "Reading the masks")
     reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
@@ -78,6 +79,8 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> Job[ScoredCase
     masks, images = (reference, prediction), inputs.about
     try:
         look = yield from look_at_case(inputs.case_id, masks, images, profile, label)
+    except FormatError:
+        raise
     except MamamiaError:
         return ScoredCase(score)
     return ScoredCase(score, look)

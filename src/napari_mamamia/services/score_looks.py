@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import CaseFiles
-from napari_mamamia.io.volumes import read_labels, read_phase_header, read_phase_into
+from napari_mamamia.io.volumes import (
+    read_labels,
+    read_phase_header,
+    read_phase_into,
+    read_series_into,
+)
 from napari_mamamia.metrics.lesions import LesionCounts, lesion_counts
 from napari_mamamia.scoring.contrast import Enhancement, contrast_to_noise
 from napari_mamamia.scoring.failure_kinds import THRESHOLDS, Failure
@@ -152,22 +158,33 @@ def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMa
 
 
 def _enhancement(files: CaseFiles, grid: Grid) -> Job[tuple[Enhancement | None, str]]:
-    """Return a job for the first two phases on the masks' grid; None and the reason without."""
+    """Return a job for the first two phases on the masks' grid; None and the reason without.
+
+    Raises `FormatError` if a file is damaged: what else of the case comes from it is in doubt.
+    """
     if files.problems or len(files.phases) < 2:
         return None, "; ".join(files.problems) or "it has one phase, which shows no enhancement"
     try:
-        phases = []
-        for index in (0, 1):
-            phases.append((yield from _phase(files, index, grid)))
-    except MamamiaError as error:
+        headers = [_header(files, index, grid) for index in (0, 1)]
+    except GridMismatchError as error:
         return None, str(error)
-    return Enhancement(phases[0], phases[1]), ""
+    if files.is_series:
+        both = np.empty((2, *grid.shape), dtype=headers[0].dtype)
+        for step in read_series_into(files.phases[0].files[0], headers[0], both):
+            yield Progress(step.done, step.total, "Reading phases 0 and 1")
+        return Enhancement(both[0], both[1]), ""
+    before = yield from _phase(files, 0, headers[0])
+    return Enhancement(before, (yield from _phase(files, 1, headers[1]))), ""
 
 
-def _phase(files: CaseFiles, index: int, grid: Grid) -> Job[NDArray[Any]]:
-    source = files.phases[index]
-    header = read_phase_header(source)
+def _header(files: CaseFiles, index: int, grid: Grid) -> VolumeHeader:
+    header = read_phase_header(files.phases[index])
     require_same_grid(header.grid, grid, f"phase {index} of {files.case_id}", "its reference")
+    return header
+
+
+def _phase(files: CaseFiles, index: int, header: VolumeHeader) -> Job[NDArray[Any]]:
+    source = files.phases[index]
     out: NDArray[Any] = np.empty(header.grid.shape, dtype=header.dtype)
     for step in read_phase_into(source, header, out):
         yield Progress(step.done, step.total, f"Reading phase {index}")

@@ -1,6 +1,5 @@
 """One run of a submission on one or more cases: prepared, run, looked at, saved."""
 
-import csv
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, FailureCause
 from napari_mamamia.io.challenge_info import challenge_facts
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.csv_text import write_csv
 from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.save import write_text_atomically
@@ -132,7 +132,7 @@ def write_failures(failures: Iterable[CaseFailure], out: Path) -> None:
 
 def _write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
     text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_csv(rows, text)
     write_text_atomically(path, text.getvalue(), overwrite=True)
 
 

@@ -46,6 +46,8 @@ class HeaderFlow(QObject):
             name = f"{name} · {context.opened.data_set.name}"
         if self._session.registered is not None:
             name = f"{name} · registered"
+        if self._session.case is not None and not self._session.case.is_verified:
+            name = f"{name} · not yet verified"
         self._header.set_case(name, self._session.position)
         chips = []
         for role in MASK_ROLES:
