@@ -1,6 +1,7 @@
 """Opening a mask for editing, saving it, and what a crash, damage or another program leaves."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.append_file import is_open_here
 from napari_mamamia.io.journal import read_journal
 from napari_mamamia.io.journal_records import Opened, Saved
 from napari_mamamia.io.provenance import read_provenance
 from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services import edit_opening
 from napari_mamamia.services.edit_case import is_begun, open_editing, save_editing
 
 BALL = Brush(tool=Tool.SPHERE, radius_mm=3.0)
@@ -67,9 +70,7 @@ def paint(editing, *places, label=1):
 
 def crash(editing):
     """Let go of the journal as the system does for a process that is killed."""
-    lines = editing.journal._lines
-    os.close(lines._handle)
-    lines._handle = -1
+    editing.journal._lines._release()
     editing.journal._lines = None
     editing.journal._queue.clear()
     editing.session.on_record = None
@@ -356,11 +357,48 @@ def test_values_that_are_no_labels_are_refused(opened, case):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no file locks there")
-def test_a_second_window_on_the_same_mask_is_refused_but_not_on_another_readers(opened):
+def test_a_second_window_on_the_same_mask_is_refused_but_not_on_another_readers(
+    opened, monkeypatch
+):
+    monkeypatch.setattr(edit_opening, "_OWN_LOCK_S", 0.0)
     opened()
-    with pytest.raises(SaveConflictError):
+    with pytest.raises(SaveConflictError, match="this program has it open already, in another"):
         opened()
     opened(reader="Bea")
+
+
+def test_an_opening_waits_for_one_of_the_same_program_that_was_cancelled(case, workspace):
+    first = open_editing(case, workspace, "Ana")
+    while not is_open_here(journal_file(workspace)):
+        next(first)
+    second = open_editing(case, workspace, "Ana")
+    said = [next(second).text for _ in range(3)]
+    assert said[1:] == ["Waiting for an earlier opening to end"] * 2
+    first.close()
+    editing = run_job(second)
+    assert editing.problem == ""
+    editing.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no file locks there")
+def test_another_program_that_has_the_mask_open_is_named_as_such_at_once(case, workspace):
+    path = journal_file(workspace)
+    path.parent.mkdir(parents=True)
+    hold = (
+        "import sys; from pathlib import Path; from napari_mamamia.io.journal import Journal;"
+        "journal = Journal(Path(sys.argv[1])); print('held', flush=True); sys.stdin.readline()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", hold, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(SaveConflictError, match="but another program has it open: close"):
+            run_job(open_editing(case, workspace, "Ana"))
+        other.communicate("end\n", timeout=60)
+    run_job(open_editing(case, workspace, "Ana")).close()
 
 
 def test_a_save_over_a_mask_that_changed_meanwhile_is_refused_and_steps_go_on(opened, case):

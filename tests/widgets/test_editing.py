@@ -1,3 +1,5 @@
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +189,37 @@ def test_the_mask_is_there_again_when_the_case_is_opened_again(qtbot, editing, w
     assert editing.session.mask(Role.REFINED).buffer.sum() == 49
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     assert editing.scene.layer(Role.REFINED).editable
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_start_from_while_the_own_mask_is_still_opening_waits_for_it(
+    qtbot, opened, world, monkeypatch, has_begun
+):
+    """The opening holds the journal: stopped for a second one, it stood in its own way."""
+    gate, asked = threading.Event(), []
+    if has_begun:
+        world.refined["Bea", "A_1"] = np.zeros(opened.session.case.grid.shape, np.uint8)
+    is_begun = world.is_begun
+
+    def slowly(*who):
+        asked.append(who[1])
+        assert gate.wait(5)
+        return is_begun(*who)
+
+    monkeypatch.setattr(
+        opened.editing, "_services", replace(opened.editing._services, is_begun=slowly)
+    )
+    opened.show_page("Refine")
+    opened.session.set_reader("Bea")
+    qtbot.waitUntil(lambda: asked == ["Bea"])
+    click(opened, "refine_from_reference")
+    gate.set()
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    reference = opened.session.mask(Role.REFERENCE)
+    live = opened.editing.live
+    qtbot.waitUntil(lambda: (live.labels == reference.buffer).all())
+    assert [step.name for step in live.steps] == ["reference expert"] * has_begun
+    assert asked == ["Bea"]
 
 
 def test_closing_saves_at_once(editing, world):

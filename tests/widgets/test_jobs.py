@@ -147,6 +147,24 @@ def test_only_the_newest_answer_of_a_lane_counts(qtbot, runner):
     assert new == [Finished("new")]
 
 
+def test_a_result_that_comes_after_its_request_was_stopped_is_discarded(qtbot, runner):
+    """It may hold a file open: nobody else would ever let go of it."""
+    gate, begun, ends, discarded = threading.Event(), threading.Event(), [], []
+
+    def at_its_end():
+        begun.set()
+        gate.wait(5)
+        return "result"
+
+    runner.start("a", "t", lambda: job_of(at_its_end), ends.append, discard=discarded.append)
+    assert begun.wait(5)
+    runner.cancel("a")
+    assert isinstance(ends[0], Stopped)
+    gate.set()
+    qtbot.waitUntil(lambda: discarded == ["result"])
+    assert len(ends) == 1
+
+
 def test_lanes_do_not_stop_each_other(qtbot, runner):
     first, second = [], []
     runner.start("one", "Work", lambda: steps(3), first.append)

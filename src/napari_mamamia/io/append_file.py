@@ -7,6 +7,7 @@ a file that has a second name is copied first, and nothing is emptied in place.
 import os
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["SYNC_EVERY_S", "AppendFile"]
+__all__ = ["SYNC_EVERY_S", "AppendFile", "is_open_here"]
 
 SYNC_EVERY_S: Final = 1.0
 """A power failure costs at most the lines of this time; the end of the program costs none."""
@@ -31,6 +32,11 @@ _LOCKED_BYTE: Final = 1 << 40
 """On Windows a locked byte cannot be read by others: one far behind any line."""
 
 _BLOCK: Final = 1 << 20
+
+_own_locks: Final[set[tuple[int, int, int]]] = set()
+"""What this process has open (process, device, file): the system's locks tell nobody whose they
+are, and some file systems have none."""
+_own_locks_turn: Final = threading.Lock()
 
 
 class AppendFile:
@@ -185,8 +191,17 @@ class AppendFile:
 
     def _release(self) -> None:
         if self._handle >= 0:
-            os.close(self._handle)
+            _let_go(self._handle)
             self._handle = -1
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether this very process has the file at `path` open as its writer."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return (os.getpid(), found.st_dev, found.st_ino) in _own_locks
 
 
 def _claimed(path: Path) -> int:
@@ -196,7 +211,7 @@ def _claimed(path: Path) -> int:
             _lock(handle, path)
             if _is_at(path, handle):
                 return handle
-        os.close(handle)  # another writer gave the name to a new file meanwhile
+        _let_go(handle)  # another writer gave the name to a new file meanwhile
 
 
 def _opened(path: Path) -> int:
@@ -222,13 +237,24 @@ def _must_be_new(handle: int, size: int) -> bool:
 
 def _copied(handle: int, path: Path, size: int) -> int:
     """Give the name to a new file with the first `size` bytes, locked; return its handle."""
-    with saving(path, overwrite=True) as temporary:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with _closed_on_error(os.open(temporary, flags, 0o666)) as copy:
-            _lock(copy, path)
+    copy = -1
+    try:
+        with saving(path, overwrite=True) as temporary:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            copy = os.open(temporary, flags, 0o666)
             _copy_bytes(handle, copy, size)
-    os.close(handle)
+            _lock(copy, path)
+    except BaseException:
+        if copy >= 0:
+            _let_go(copy)
+        raise
+    _let_go(handle)
     return copy
+
+
+def _let_go(handle: int) -> None:
+    _own_locks.discard(_identity(handle))
+    os.close(handle)
 
 
 def _read_at(handle: int, size: int, start: int) -> bytes:
@@ -242,6 +268,11 @@ def _copy_bytes(source: int, target: int, size: int) -> None:
         at += len(block)
         while block:
             block = block[os.write(target, block) :]
+
+
+def _identity(handle: int) -> tuple[int, int, int]:
+    found = os.fstat(handle)
+    return (os.getpid(), found.st_dev, found.st_ino)
 
 
 @contextmanager
@@ -274,6 +305,15 @@ def _length_of_whole_lines(handle: int, block: int = 1 << 16) -> int:
 
 def _lock(handle: int, path: Path) -> None:
     """Claim the file for this writer; the system lets go of it when the process ends."""
+    with _own_locks_turn:
+        own = _identity(handle)
+        if own in _own_locks:
+            raise _taken(path)
+        _lock_against_others(handle, path)
+        _own_locks.add(own)
+
+
+def _lock_against_others(handle: int, path: Path) -> None:
     try:
         if sys.platform == "win32":
             os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)

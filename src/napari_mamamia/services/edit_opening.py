@@ -1,5 +1,6 @@
 """What an opened mask goes on from: unsaved work, the saved mask, a start, or nothing."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,9 @@ from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import InputFile
+from napari_mamamia.io.append_file import is_open_here
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.journal import Journal, journal_path
 from napari_mamamia.io.journal_records import Opened
@@ -31,6 +33,10 @@ from napari_mamamia.smartpaint.session_state import label_map
 __all__ = ["Opening"]
 
 RECOVERED: Final = "recovered from a damaged journal"
+
+_OWN_LOCK_S: Final = 3.0
+_POLL_S: Final = 0.02
+"""How long an opening waits for another one of this program that is just ending. Our choice."""
 
 
 class Opening:
@@ -70,7 +76,7 @@ class Opening:
         mask = self.workspace.refined(self.reader, self.case.case_id)
         path = journal_path(mask)
         size = path.stat().st_size if path.exists() else 0
-        self.journal = self._lock(path)
+        self.journal = yield from self._lock(path)
         self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
         if self.saved is not None:
             self.on_disk = as_labels(load_mask(mask, self.case))
@@ -79,16 +85,27 @@ class Opening:
         if size:
             yield from self._read_journal(path, size)
 
-    def _lock(self, path: Path) -> Journal:
-        """Return the journal, which is this window's alone from now on."""
-        try:
-            return Journal(path)
-        except SaveConflictError as error:
-            raise SaveConflictError(
-                f"expected to be the only window that edits {self.reader}'s mask of "
-                f"{self.case.case_id}, but another one has it open: close the case there, or read "
-                "under another name"
-            ) from error
+    def _lock(self, path: Path) -> Job[Journal]:
+        """Return the journal, which is this window's alone from now on.
+
+        An opening of this program that was cancelled lets go of it within a moment.
+        """
+        end = time.monotonic() + _OWN_LOCK_S
+        while True:
+            try:
+                return Journal(path)
+            except SaveConflictError as error:
+                is_own = is_open_here(path)
+                if not is_own or time.monotonic() > end:
+                    who = "this program has it open already, in another window or page"
+                    raise SaveConflictError(
+                        f"expected to be the only window that edits {self.reader}'s mask of "
+                        f"{self.case.case_id}, but "
+                        f"{who if is_own else 'another program has it open'}: close the case "
+                        "there, or read under another name"
+                    ) from error
+            yield Progress(0, 3, "Waiting for an earlier opening to end")
+            time.sleep(_POLL_S)
 
     def _read_provenance(self, sidecar: Path) -> None:
         """Take over what the saved mask's provenance says of its making, if it is there."""

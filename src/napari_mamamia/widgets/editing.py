@@ -6,7 +6,7 @@ case is opened and before the window closes; each step is in the journal before 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from qtpy.QtCore import QObject, QTimer, Signal
 
@@ -27,6 +27,8 @@ from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session, SessionMask
 
 __all__ = ["Editing"]
+
+_LANE: Final = "edit"
 
 
 class Editing(QObject):
@@ -56,6 +58,7 @@ class Editing(QObject):
         self._notifier = notifier
         self._asked_for: tuple[object, str] | None = None
         self._pending: OpenEditing | None = None
+        self._wanted_start: tuple[LabelMap | None, str] | None = None
         self._begin = QTimer(self)
         self._begin.setSingleShot(True)
         self._begin.timeout.connect(self._begin_pending)
@@ -102,24 +105,27 @@ class Editing(QObject):
     def start(self, source: Role | None) -> None:
         """Copy the mask of a role (None: an empty one) as this reader's own.
 
-        Where the reader has a mask of the case already, the copy becomes a step of it.
+        Where the reader has a mask of the case already, the copy becomes a step of it; where that
+        is just being opened, once it is open.
         """
         case, reader = self._session.case, self._session.reader
         if case is None or not reader:
             return
         origin = None if source is None else self._session.mask(source)
-        name = "empty mask" if origin is None else f"{origin.role} {origin.name}".strip()
+        name = "" if origin is None else f"{origin.role} {origin.name}".strip()
         labels = None if origin is None else label_map(origin.buffer, case.grid)
         if self.live is not None:
-            self._lay_over(name, labels or empty_map(case.grid))
-            return
-        self._open(case, reader, labels, name if origin else "")
+            self._lay_over(labels, name)
+        elif self._jobs.is_running(_LANE) or self._pending is not None:
+            self._wanted_start = (labels, name)
+        else:
+            self._open(case, reader, labels, name)
 
-    def _lay_over(self, name: str, labels: LabelMap) -> None:
+    def _lay_over(self, labels: LabelMap | None, name: str) -> None:
         live = self.live
         if live is None:
             return
-        step = live.apply_labels(name, labels)
+        step = live.apply_labels(name or "empty mask", labels or empty_map(live.grid))
         if step is not None:
             self._scene.redraw_box(Role.REFINED, step.difference.box)
             self.mask.stepped.emit()
@@ -170,15 +176,24 @@ class Editing(QObject):
         def opened(outcome: Outcome[OpenEditing | None]) -> None:
             if isinstance(outcome, Finished) and outcome.result is not None:
                 self._opened(outcome.result, case)
-            elif isinstance(outcome, Failed):
+                return
+            wanted, self._wanted_start = self._wanted_start, None
+            if isinstance(outcome, Failed):
                 self._notifier.fail("Opening your mask for editing", outcome.error)
+            elif isinstance(outcome, Finished) and wanted is not None:
+                self._open(case, reader, *wanted)
 
-        self._jobs.start("edit", "Opening your mask", work, opened, shown=False)
+        self._jobs.start(
+            _LANE, "Opening your mask", work, opened, discard=_close_opened, shown=False
+        )
 
     def _opened(self, opened: OpenEditing, case: Case) -> None:
         """Show the mask, and begin in the next turn of the event loop: each takes its time."""
+        _close_opened(self._pending)
+        self._pending = None
         if not self._is_of(opened, self._session.case, self._session.reader):
             opened.close()
+            self._wanted_start = None
             return
         self._pending = opened
         self._scene.show_mask(tag_for(case, Role.REFINED), opened.session.labels)
@@ -187,10 +202,10 @@ class Editing(QObject):
     def _begin_pending(self) -> None:
         """Edit the mask that was just shown, unless the reader has gone on to another case."""
         opened, self._pending = self._pending, None
+        wanted, self._wanted_start = self._wanted_start, None
         case = self._session.case
         if opened is None or case is None or not self._is_of(opened, case, self._session.reader):
-            if opened is not None:
-                opened.close()
+            _close_opened(opened)
             return
         live = opened.session
         before = self._session.mask(Role.REFINED)
@@ -209,6 +224,8 @@ class Editing(QObject):
             self._notifier.warn(note)
         self.opened.emit()
         self.state_changed.emit()
+        if wanted is not None:
+            self._lay_over(*wanted)
 
     def _lock_layer(self) -> None:
         """Let nobody paint on a mask that is not open for editing: it would be lost."""
@@ -281,8 +298,7 @@ class Editing(QObject):
         """Let go of the journal, because the window closes for good."""
         self.mask.end()
         for opened in (self.open, self._pending):
-            if opened is not None:
-                opened.close()
+            _close_opened(opened)
 
     # -------------------------------------------------------------- watching
 
@@ -310,3 +326,9 @@ class Editing(QObject):
                 self._session.set_mask(mask)
 
         self.save_if_needed(after)
+
+
+def _close_opened(opened: OpenEditing | None) -> None:
+    """Let go of the journal of a mask that is not wanted any more."""
+    if opened is not None:
+        opened.close()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from qtpy.QtCore import QObject, Qt, Signal
 
 from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
-from napari_mamamia.widgets.notify import Outcome, Stopped, outcome_of
+from napari_mamamia.widgets.notify import Finished, Outcome, Stopped, outcome_of
 
 __all__ = ["JobRunner", "RunningJob", "job_of"]
 
@@ -91,6 +91,7 @@ class JobRunner(QObject):
         self._newest: dict[str, int] = {}
         self._on_end: dict[int, Callable[[Any], None]] = {}
         self._on_progress: dict[int, Callable[[Progress], None]] = {}
+        self._discard: dict[int, Callable[[Any], None]] = {}
 
     def start(
         self,
@@ -100,12 +101,14 @@ class JobRunner(QObject):
         on_end: Callable[[Outcome[T]], None],
         *,
         on_progress: Callable[[Progress], None] | None = None,
+        discard: Callable[[T], None] | None = None,
         shown: bool = True,
     ) -> RunningJob:
         """Run the job that `make_job` returns in a thread; `on_end` gets its outcome once.
 
         An older request in the same lane is stopped, and `on_end` is called with `Stopped` for it
-        at once: its late answer is dropped.
+        at once: its late answer is dropped. A result that comes all the same, because the job was
+        at its end, goes to `discard`: it may hold a file that must be let go of.
         """
         self.cancel(lane)
         self._count += 1
@@ -118,6 +121,8 @@ class JobRunner(QObject):
         self._on_end[ticket.number] = on_end
         if on_progress is not None:
             self._on_progress[ticket.number] = on_progress
+        if discard is not None:
+            self._discard[ticket.number] = discard
         self.started.emit(ticket)
         worker.thread.start()
         return ticket
@@ -163,9 +168,12 @@ class JobRunner(QObject):
             report(progress)
 
     def _ended(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
+        discard = self._discard.pop(ticket.number, None)
         if self._newest.get(ticket.lane) == ticket.number:
             del self._newest[ticket.lane]
             self._deliver(ticket, outcome)
+        elif discard is not None and isinstance(outcome, Finished):
+            discard(outcome.result)
         worker = self._workers.pop(ticket.number, None)
         if worker is not None:
             worker.deleteLater()
