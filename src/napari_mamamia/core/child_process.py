@@ -96,7 +96,7 @@ def start(
     OSError
         If it cannot be started.
     """
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 - a list from an absolute path on, no shell
         _absolute(command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -133,10 +133,12 @@ def become(command: Sequence[str], environment: Mapping[str, str], folder: Path)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     if sys.platform == "win32":
-        done = subprocess.run(program, env=environment, cwd=folder, check=False)
+        done = subprocess.run(  # noqa: S603 - as in `start`
+            program, env=environment, cwd=folder, check=False
+        )
         raise SystemExit(done.returncode)
     os.chdir(folder)
-    os.execve(program[0], program, environment)
+    os.execve(program[0], program, environment)  # noqa: S606 - no shell is wanted
 
 
 def wait_for(process: Process, seconds: float) -> bool:

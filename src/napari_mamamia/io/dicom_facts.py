@@ -60,7 +60,7 @@ _LEAST_LETTERS: Final = 3
 _MOST_TEXT: Final = 64
 _DAYS: Final = 365
 _UID_BITS: Final = 120
-_SECRET_FILE: Final = "deidentify.key"
+_SECRET_FILE: Final = "deidentify.key"  # noqa: S105 - a file's name
 _SECRET_BYTES: Final = 32
 
 

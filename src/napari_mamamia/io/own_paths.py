@@ -38,7 +38,7 @@ __all__ = [
 _PREFIX: Final = ".mamamia-"
 _PART: Final = ".part"
 _WAS: Final = ".was-"
-_IN_MEMORY: Final = Path("/dev/shm")
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - only looked into, for names of our own
 _LEASE_S: Final = 7 * 24 * 3600.0
 """How long a path of another computer, whose processes cannot be asked for, is left alone."""
 _DEPTH: Final = 4

@@ -114,7 +114,7 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> Job[str]:
         cases=cases,
         page=cases.page(PAGE_ROWS),
         page_rows=PAGE_ROWS,
-        data=Markup(data),
+        data=Markup(data),  # noqa: S704 - JSON whose "<" are escaped
         colours={"reference": REFERENCE_COLOUR, "prediction": PREDICTION_COLOUR},
     )
     yield Progress(total, total, "Report made")
@@ -190,7 +190,8 @@ def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> Job[tu
     for figure in figures:
         yield now
         drawn = yield from _told(draw(figure.drawing), now)
-        drawings.append(_Drawing(figure.name, figure.caption, Markup(drawn.svg)))
+        svg = Markup(drawn.svg)  # noqa: S704 - drawn by matplotlib, which escapes texts
+        drawings.append(_Drawing(figure.name, figure.caption, svg))
     return tuple(drawings)
 
 

@@ -34,7 +34,7 @@ CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
 """The container image that the challenge runs submissions in. Source: its sample submission."""
 
 _TRY_SECONDS: Final = 20.0
-SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")
+SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")  # noqa: S108 - of the closed room
 _HIDDEN: Final = ("kcore", "keys", "key-users", "timer_list", "sysrq-trigger", "kmsg", "kallsyms")
 """Files of /proc that tell of the whole computer. Source: the masked paths of containers (runc)."""
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
@@ -259,7 +259,7 @@ def _try_bubblewrap() -> Isolation | str:
 def _tried_room(program: str, content: bytes | None) -> str | None:
     """Return None if a small room can be made with a filter, else what bubblewrap says."""
     with nullcontext() if content is None else filter_file(content) as number:
-        room = (*_system(), *_kernel_files(), "--size", "65536", "--tmpfs", "/tmp")
+        room = (*_system(), *_kernel_files(), "--size", "65536", "--tmpfs", SCRATCH[0])
         line = (*_closed(program, number), *room, "--remount-ro", "/", "/usr/bin/true")
         return _output(line, kept_files=() if number is None else (number,))
 

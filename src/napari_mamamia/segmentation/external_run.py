@@ -19,6 +19,7 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.external import Submission, Task
 from napari_mamamia.segmentation.external_guard import guarded
 from napari_mamamia.segmentation.external_isolation import (
+    SCRATCH,
     Isolation,
     IsolationKind,
     Room,
@@ -149,7 +150,7 @@ def _started(
 ) -> Iterator[_Room]:
     """Start the room's process; leaving the block ends it and everything below it."""
     name = f"mamamia-{secrets.token_hex(6)}"
-    own_environment = environment("/tmp" if isolation.is_closed else str(work))
+    own_environment = environment(SCRATCH[0] if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         own_environment = child_environment()  # the client's; the container gets none of it
     content = call_filter() if isolation.has_filter else None

@@ -79,7 +79,8 @@ class Child:
             process.stdin.flush()
         except OSError as error:
             raise _Ended(self._how_it_ended()) from error
-        answer: Outcome[R] = pickle.loads((yield from self._answer(limit_s)))
+        packed = yield from self._answer(limit_s)
+        answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
         return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
 
     def kill(self) -> None:
@@ -154,7 +155,7 @@ def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
     """Move what the child says into a queue, which can be waited for with a limit everywhere."""
     with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
         while True:
-            answers.put(pickle.load(stream))
+            answers.put(pickle.load(stream))  # noqa: S301 - our own child's pipe
     answers.put(_Ended())
 
 
@@ -173,14 +174,14 @@ def _listen(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
     """Queue the requests; the end of the pipe is the parent's end, also in the midst of a case."""
     try:
         while True:
-            requests.put(pickle.load(stream))
+            requests.put(pickle.load(stream))  # noqa: S301 - our own parent's pipe
     finally:
         os._exit(0)
 
 
 def _answer_to(request: bytes) -> bytes:
     try:
-        work, inputs = pickle.loads(request)
+        work, inputs = pickle.loads(request)  # noqa: S301 - our own parent's pipe
         return pickle.dumps(attempt(work, inputs))
     except Exception as error:  # noqa: BLE001 - a request that cannot be read or an answer not sent
         reason = f"unexpected {type(error).__name__}: {error}"
