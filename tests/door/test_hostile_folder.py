@@ -126,6 +126,7 @@ SWEEP = (
     ("models show", "m --registry reg", 0),
     ("models verify", "m --registry reg", 0),
     ("models convert", "m --registry reg --out converted", 0),
+    ("models wrap", "results --phase 0 --label 1 --out wrapped", 1),
     ("pacs list", NOBODY, 1),
     ("pacs fetch", f"{NOBODY} 1.2.3 --out fetched", 1),
     ("pacs send", f"{NOBODY} images/A_1/A_1_0000.nii.gz", 1),

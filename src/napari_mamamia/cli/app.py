@@ -20,6 +20,7 @@ from napari_mamamia.cli import (
     replay,
     scoring,
     submissions,
+    wrapping,
 )
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
@@ -107,6 +108,7 @@ def cases(
 
 app.command()(predicting.predict)
 models.models.command("convert")(converting.convert)
+models.models.command("wrap")(wrapping.wrap)
 app.add_typer(models.models, name="models")
 app.command()(scoring.score)
 app.command("score-table")(scoring.score_table)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from napari_mamamia.segmentation.bundle_config import BundleConfig, DataFormat
-from napari_mamamia.segmentation.bundle_references import understood
+from napari_mamamia.segmentation.bundle_references import IN_A_ROOM, understood
 from napari_mamamia.segmentation.bundle_steps import Step, short_name
 
 __all__ = [
@@ -93,7 +93,7 @@ NETWORKS: Final = frozenset(
 """Networks that take plain values only, load nothing, and make one output."""
 
 _ALIASES: Final = {"Unet": "UNet", "BasicUnet": "BasicUNet", "AttentionUNet": "AttentionUnet"}
-_ISOLATED: Final = "or run the bundle as a challenge submission in isolation"
+_ISOLATED: Final = f"or {IN_A_ROOM}"
 
 
 def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:

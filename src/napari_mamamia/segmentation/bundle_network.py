@@ -14,7 +14,7 @@ from torch import nn
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.bundle_allowed import network_name
-from napari_mamamia.segmentation.bundle_references import NumberType, understood
+from napari_mamamia.segmentation.bundle_references import IN_A_ROOM, NumberType, understood
 from napari_mamamia.segmentation.bundle_steps import Step
 from napari_mamamia.segmentation.bundle_transforms import said_by_monai
 from napari_mamamia.segmentation.network_script import read_script
@@ -112,8 +112,7 @@ def _loaded(path: Path) -> Any:
         wanted = ", ".join(unsafe_globals(path)) or "something that is not told"
         raise ModelError(
             f"{path} should hold numbers only, but loading it would call {wanted}: it was not "
-            "opened and nothing was run. Ask its author for a clean file, or run the bundle as a "
-            "challenge submission in isolation"
+            f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}"
         ) from error
     except DAMAGE as error:
         said = next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
 
-__all__ = ["NumberType", "References", "Refused", "understood"]
+__all__ = ["IN_A_ROOM", "NumberType", "References", "Refused", "understood"]
 
 _MOST_VALUES: Final = 20_000  # a real inference.json has some hundred
 _DEEPEST: Final = 50
@@ -29,10 +29,9 @@ _NUMBER_TYPE: Final = re.compile(
     r"^(?:torch|np|numpy)\.(float16|float32|float64|u?int8|int16|int32|int64|bool)$"
 )
 _NO_DATA: Final = "is a Python expression"
-_REMEDY: Final = (
-    "write it as a value into the bundle's inference.json, or run the bundle as a challenge "
-    "submission in isolation"
-)
+IN_A_ROOM: Final = "run it as it is in a closed room (mamamia models wrap --help)"
+"""What helps with every bundle that is refused."""
+_REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.bundle_references import References, understood
+from napari_mamamia.segmentation.bundle_references import IN_A_ROOM, References, understood
 
 __all__ = ["UNUSED", "WRITERS", "Step", "read_steps", "short_name", "without_loader"]
 
@@ -55,7 +55,7 @@ def short_name(target: Any, where: str) -> str:
         raise ModelError(
             f"{where} should name a class of MONAI, but asks for {target!r}, which was not looked "
             "up and not run: use MONAI's own classes, export the network as models/model.ts, or "
-            "run the bundle as a challenge submission in isolation"
+            f"{IN_A_ROOM}"
         )
     for ending in ("Dict", "D"):
         if name.endswith(ending) and len(name) > len(ending):

@@ -1,0 +1,34 @@
+"""`mamamia models wrap`."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["wrap"]
+
+
+def wrap(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder of a MONAI bundle.")],
+    phase: Annotated[
+        list[int],
+        typer.Option(
+            "--phase", min=0, help="Phase for its next image, 0 before contrast; repeatable."
+        ),
+    ],
+    label: Annotated[
+        list[int], typer.Option("--label", min=0, help="Value that is tumour; repeatable.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
+) -> None:
+    """Make a submission of a bundle that is refused here, to run it in a closed room.
+
+    Nothing of it is run by this command. MONAI has to be in the Python that runs it (--python).
+    """
+    from napari_mamamia.services.wrap_bundle import wrap_bundle
+
+    made = wrap_bundle(bundle, out, phase, label)
+    print(f"{made.files} file(s), {made.n_bytes / 10**6:.1f} MB, saved in {out}")
+    place = shlex.quote(str(out))
+    print(f"run it:  mamamia run-submission {place} DATASET --task segmentation --out DIR")

@@ -1,0 +1,99 @@
+"""The program that runs a MONAI bundle as its author wrote it: ``model.py`` of a submission.
+
+It is copied beside the bundle and its ``wrap.json`` by ``mamamia models wrap`` and run in a closed
+room, in a Python with MONAI: expressions and pickles of the bundle are executed there. Nothing of
+napari_mamamia is imported.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Model"]
+
+_HERE = Path(__file__).resolve().parent
+_BUNDLE = _HERE / "bundle"
+
+
+class Model:
+    """A bundle in the form of the challenge."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self.wrap = json.loads((_HERE / "wrap.json").read_text("utf-8"))
+
+    def predict_segmentation(self, output_dir: str) -> str:
+        """Write a mask for each case, on the grid of its first image; return their folder."""
+        import torch
+
+        folder = Path(output_dir, "pred_segmentations")
+        folder.mkdir(parents=True, exist_ok=True)
+        sys.path.insert(0, str(_BUNDLE))
+        parser, keys = _parser()
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        network = _network(parser).to(device).eval()
+        before = parser.get_parsed_content("preprocessing")
+        after = parser.get_parsed_content("postprocessing")
+        inferer = parser.get_parsed_content("inferer")
+        for case_id in self.dataset.get_patient_id_list():
+            phases = self.dataset.get_dce_mri_path_list(case_id)
+            files = [phases[number] for number in self.wrap["phases"]]
+            named = {keys[0]: files} if len(keys) == 1 else dict(zip(keys, files, strict=True))
+            data = before(named)
+            with torch.no_grad():
+                data["pred"] = inferer(data["image"][None].to(device), network)[0]
+            _save(after(data)["pred"], files[0], folder / f"{case_id}.nii.gz", self.wrap["labels"])
+        return str(folder)
+
+
+def _parser() -> tuple[Any, list[str]]:
+    """Return MONAI's parser of the bundle's config without what writes files, and its images."""
+    from monai.bundle import ConfigParser
+
+    found = [_BUNDLE / "configs" / f"inference.{kind}" for kind in ("json", "yaml", "yml")]
+    parser = ConfigParser()
+    parser.read_config(str(next(path for path in found if path.is_file())))
+    parser["bundle_root"] = str(_BUNDLE)
+    parser["output_dir"] = "/tmp"
+    steps = parser["postprocessing"]["transforms"]
+    parser["postprocessing"]["transforms"] = [
+        step for step in steps if not step["_target_"].rpartition(".")[2].startswith("SaveImage")
+    ]
+    keys = parser["preprocessing"]["transforms"][0].get("keys", "image")
+    return parser, [keys] if isinstance(keys, str) else list(keys)
+
+
+def _network(parser: Any) -> Any:
+    import torch
+
+    script = _BUNDLE / "models" / "model.ts"
+    if script.is_file():
+        return torch.jit.load(str(script), map_location="cpu")
+    network = parser.get_parsed_content("network_def")
+    path = _BUNDLE / "models" / "model.pt"
+    stored = torch.load(path, map_location="cpu", weights_only=False)
+    for name in ("model", "state_dict", "network"):
+        if isinstance(stored, dict) and name in stored:
+            stored = stored[name]
+    network.load_state_dict(stored.state_dict() if hasattr(stored, "state_dict") else stored)
+    return network
+
+
+def _save(prediction: Any, image: str, path: Path, labels: list[int]) -> None:
+    import numpy as np
+    from monai.data import NibabelWriter
+    from monai.transforms import LoadImage
+
+    found = np.asarray(prediction.cpu() if hasattr(prediction, "cpu") else prediction)
+    chosen = np.isin(found[0], labels) if len(found) == 1 else found[labels].any(axis=0)
+    like = LoadImage(image_only=True)(image)
+    if chosen.shape != tuple(like.shape[:3]):
+        raise ValueError(
+            f"the bundle should bring its result back to the image's grid {tuple(like.shape[:3])}, "
+            f"but gave {chosen.shape}: add Invertd to its postprocessing"
+        )
+    writer = NibabelWriter(output_dtype=np.uint8)
+    writer.set_data_array(chosen.astype(np.uint8), channel_dim=None)
+    writer.set_metadata({"affine": like.affine}, resample=False)
+    writer.write(str(path))
