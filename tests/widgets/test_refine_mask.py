@@ -1,6 +1,5 @@
 """What users do to a mask while it is refined: nothing of it may be lost without a word."""
 
-import gc
 from pathlib import Path
 
 import numpy as np
@@ -120,12 +119,6 @@ def test_a_layer_deleted_in_the_middle_of_a_stroke_ends_it_quietly(qtbot, refini
     refining.editing.mask.drag((4.0, 4.0, 6.0))
     refining.editing.mask.release()
     qtbot.waitUntil(lambda: ("Ana", "A_1") in world.refined)
-
-
-def test_no_full_garbage_collection_falls_into_a_stroke(refining):
-    assert gc.get_freeze_count() > 0
-    refining.editing.discard()
-    assert gc.get_freeze_count() == 0
 
 
 def test_a_deleted_layer_of_marks_comes_back(qtbot, refining, viewer):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
+from napari_mamamia.core.garbage import is_set_aside
+
 __all__ = ["Cancelled", "Job", "Progress", "paced", "run_job", "spared_collections"]
 
 P = ParamSpec("P")
@@ -75,7 +77,7 @@ def spared_collections(start: Callable[P, Job[T]]) -> Callable[P, Job[T]]:
     A full collection looks at every object there is, with the interpreter's lock held: 0.2 s and
     more at 100,000 cases, for the window too. What exists at each sign of life is set aside until
     the end of the job. For work of seconds to minutes: nothing set aside is freed meanwhile if it
-    refers to itself.
+    refers to itself. Where the window has set its own aside already, all stays so until it closes.
     """
 
     @wraps(start)
@@ -91,7 +93,8 @@ def spared_collections(start: Callable[P, Job[T]]) -> Callable[P, Job[T]]:
                         return result
                     yield progress
             finally:
-                gc.unfreeze()
+                if not is_set_aside():
+                    gc.unfreeze()
 
     return started
 

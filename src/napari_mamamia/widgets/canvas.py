@@ -167,6 +167,7 @@ class CanvasText:
         self._names_plane = not names_phase
         self._names_phase = names_phase
         self._loaded: frozenset[int] | None = None
+        self._is_closed = False
         self._full = 1.0 if viewer is None else _SMALL
         viewer = self._viewer
         square_off_brush(viewer)
@@ -186,6 +187,7 @@ class CanvasText:
 
     def close(self) -> None:
         """Follow the scene no more, because the view goes."""
+        self._is_closed = True
         events = self._scene.viewer.layers.events
         events.inserted.disconnect(self.update)
         events.removed.disconnect(self.update)
@@ -209,7 +211,12 @@ class CanvasText:
         self.update()
 
     def update(self, _event: object = None) -> None:
-        """Write everything anew; cheap enough for each slice."""
+        """Write everything anew; cheap enough for each slice.
+
+        An event that closes the view on its way still comes here afterwards.
+        """
+        if self._is_closed:
+            return
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
         overlays = self._viewer.canvas.overlays

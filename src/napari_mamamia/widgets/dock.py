@@ -35,7 +35,7 @@ from napari_mamamia.widgets.keys_panel import KeysPanel
 from napari_mamamia.widgets.kinetics_page import KineticsPage
 from napari_mamamia.widgets.kinetics_parts import KineticsParts
 from napari_mamamia.widgets.layer_watch import LayerWatch
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.layers import Role, tag_of
 from napari_mamamia.widgets.marks import Marks
 from napari_mamamia.widgets.mask_refresh import MaskRefresh
 from napari_mamamia.widgets.mouse_tools import MouseTools
@@ -43,6 +43,7 @@ from napari_mamamia.widgets.napari_adapter import (
     bare,
     focus_canvas,
     guard_canvas,
+    late_controls,
     main_view,
     theme_colours,
     watch_font,
@@ -111,6 +112,7 @@ class MamamiaDock(QWidget):
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
         guard_canvas(main_view(self.viewer))
+        late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.home: QDockWidget | None = None
         self.docks: list[QDockWidget] = []
         self._warned_of_loss = False
@@ -163,6 +165,7 @@ class MamamiaDock(QWidget):
         self.predict_flow.close()
         self.import_flow.close()
         self.planes.close()
+        self.scene.cool_down()
         if all_saved or self._warned_of_loss:
             self.editing.close()
         return all_saved

@@ -4,13 +4,15 @@ Layers are found by their tag each time, so that a user may rename, reorder or d
 Only the GUI thread calls this.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from napari.layers import Layer
+from napari.layers import Labels, Layer
 
+from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.layers import (
     MASK_ROLES,
@@ -20,6 +22,7 @@ from napari_mamamia.widgets.layers import (
     find_layers,
     tag_of,
 )
+from napari_mamamia.widgets.napari_adapter import insert_unchosen, late_drawing
 
 __all__ = ["BELOW_MASKS", "LayerStack", "Part"]
 
@@ -27,7 +30,7 @@ BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION, Role.DOU
 """The roles of what lies under the masks, lowest first."""
 
 _ORDER = (*BELOW_MASKS, *MASK_ROLES, Role.AGREEMENT, Role.MARKS)
-_UPDATED = ("scale", "name", "contrast_limits")
+_UPDATED = ("scale", "translate", "rotate", "affine", "name", "contrast_limits")
 
 Part = tuple[slice, slice, slice]
 """A block of a layer, (slice, row, column) as it is displayed."""
@@ -82,9 +85,11 @@ class LayerStack:
         finally:
             self._own_change = before
 
-    def put(self, made: LayerTuple, role: Role) -> Any:
+    def put(self, made: LayerTuple, role: Role, style: Callable[[Any], None] | None = None) -> Any:
         """Add a layer, or give the layer of that role new data.
 
+        A new one gets its `style` before napari makes visuals of it: each change costs anew then.
+        With new data napari lets every labels layer be edited; ours stays as it was.
         Taking a layer out of napari costs a garbage collection, and adding one new controls, which
         together take longer than reading a phase.
         """
@@ -92,23 +97,33 @@ class LayerStack:
         layer = self.layer(role)
         if layer is None:
             layer = Layer.create(*made)
-            active = self.viewer.layers.selection.active
-            self.viewer.layers.insert(self._place_of(role), layer)
-            if active is not None:
-                self.viewer.layers.selection.active = active
+            if isinstance(layer, Labels):
+                late_drawing(layer)
+            if style is not None:
+                style(layer)
+            insert_unchosen(self.viewer.layers, self._place_of(role), layer)
             return layer
         layer.metadata = keywords["metadata"]
+        may_edit = layer.editable
         layer.data = data
-        for name in _UPDATED:
-            if name in keywords and not np.array_equal(getattr(layer, name), keywords[name]):
-                setattr(layer, name, keywords[name])
+        layer.editable = may_edit
+        for name, value in (_unmoved(layer.ndim) | keywords).items():
+            if name in _UPDATED and not np.array_equal(getattr(layer, name), value):
+                setattr(layer, name, value)
+        if "contrast_limits" in keywords:
+            layer.contrast_limits_range = keywords["contrast_limits"]
         return layer
 
     def remove(self, layers: list[Any]) -> None:
-        """Take layers out of the viewer, those that are still there."""
+        """Take layers out of the viewer, those that are still there.
+
+        Their arrays are let go at once, what else belonged to them by and by.
+        """
         for layer in layers:
             if layer in self.viewer.layers:
-                self.viewer.layers.remove(layer)
+                with _collected_later():
+                    self.viewer.layers.remove(layer)
+                layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
 
     def take_away(self, *roles: Role) -> None:
         """Take our layers of some roles out of the viewer."""
@@ -134,3 +149,25 @@ class LayerStack:
             if (tag := tag_of(layer)) and _ORDER.index(tag.role) <= _ORDER.index(role)
         ]
         return max(below, default=-1) + 1
+
+
+def _unmoved(ndim: int) -> dict[str, Any]:
+    """Return the place of a layer that nobody moved."""
+    return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """Let napari's search for garbage find nothing to look at, where all is looked at.
+
+    Whenever a layer goes it looks at every object there is, which takes 0.2 s of the window's
+    thread (napari 0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``).
+    """
+    if is_set_aside():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

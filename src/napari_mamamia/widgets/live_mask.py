@@ -5,7 +5,6 @@ painted there becomes a step of the session, and a layer that no longer fits is 
 word.
 """
 
-import gc
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -80,12 +79,6 @@ class LiveMask(QObject):
         """Edit with `live`, whose buffer the layer of the refined mask shows."""
         self.end()
         self.live, self.tag = live, tag
-        # A full collection of napari's 300 000 objects stops the window for 200 ms, often in the
-        # middle of a stroke: while a mask is edited, what is there already is left out of it.
-        # `end` takes it back, at the latest when the window closes; until then a layer that was
-        # there at the start and is deleted keeps its memory. (Never unfreeze from a destructor or
-        # from `destroyed`: during a collection that ends the program.)
-        gc.freeze()
         self.follow()
 
     def end(self) -> None:
@@ -93,8 +86,6 @@ class LiveMask(QObject):
         self._look.stop()
         self._going += 1
         self._leave()
-        if self.live is not None:
-            gc.unfreeze()
         self.live, self.tag = None, None
 
     def follow(self) -> None:

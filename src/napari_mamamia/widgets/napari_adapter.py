@@ -4,14 +4,16 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import napari
-from napari.layers import Labels
+from napari.layers import Labels, Layer
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
-from qtpy.QtWidgets import QWidget
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QFrame, QWidget
 
 __all__ = [
     "ThemeColours",
@@ -23,6 +25,9 @@ __all__ = [
     "forget_history",
     "guard_canvas",
     "has_history",
+    "insert_unchosen",
+    "late_controls",
+    "late_drawing",
     "layer_scrolling",
     "main_view",
     "new_view",
@@ -158,13 +163,94 @@ def guard_canvas(view: Any) -> None:
         context.set_depth_func("lequal")
 
     def finish_own() -> None:
-        if native.isValid():
-            canvas.set_current()
-            finish()
+        with suppress(RuntimeError):
+            if native.isValid():
+                canvas.set_current()
+                finish()
 
     canvas.events.initialize.connect(set_rule)
     set_rule()
     context.finish = finish_own
+
+
+def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
+    """Insert a layer without choosing it, where another one is chosen.
+
+    napari chooses each new layer; choosing the old one again afterwards turns controls, buttons and
+    cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the private
+    switch it is done so.
+    """
+    active, switch = layers.selection.active, "_activate_on_insert"
+    if active is None or not hasattr(layers, switch):
+        layers.insert(place, layer)
+        if active is not None:
+            layers.selection.active = active
+        return
+    before = getattr(layers, switch)
+    setattr(layers, switch, False)
+    try:
+        layers.insert(place, layer)
+    finally:
+        setattr(layers, switch, before)
+
+
+def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
+    """Make a layer's controls, the box at the top left, when the layer is first chosen.
+
+    napari makes some fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
+    `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets an empty
+    frame until it is chosen, and its controls in a turn of the event loop of their own. Without the
+    private methods all is as napari does it.
+    """
+    box = getattr(view, "controls", None)
+    add, widgets = getattr(box, "_add", None), getattr(box, "widgets", None)
+    if add is None or not isinstance(widgets, dict):
+        return
+    layers, frames = view.viewer.layers, {}
+    timer = QTimer(box)
+    timer.setSingleShot(True)
+
+    def insert(event: Any) -> None:
+        if not is_late(event.value):
+            add(event)
+            return
+        frames[event.value] = widgets[event.value] = QFrame()
+        box.addWidget(widgets[event.value])
+
+    def fill() -> None:
+        layer = layers.selection.active
+        frame = frames.pop(layer, None)
+        if frame is None or widgets.get(layer) is not frame:
+            return
+        add(SimpleNamespace(value=layer))
+        box.setCurrentWidget(widgets[layer])
+        box.removeWidget(frame)
+        frame.deleteLater()
+
+    timer.timeout.connect(fill)
+    layers.events.inserted.disconnect(add)
+    layers.events.inserted.connect(insert)
+    layers.events.removed.connect(lambda event: frames.pop(event.value, None))
+    layers.selection.events.active.connect(lambda _event: timer.start(0))
+
+
+def late_drawing(layer: Labels) -> None:
+    """Make a labels layer's own pen and polygon when one of napari's drawing modes is chosen.
+
+    napari makes both at insertion, 20 to 30 ms for a mask that is never drawn on with them (napari
+    0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
+    """
+    overlays = getattr(layer, "_overlays", {})
+    own = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
+    shown = [overlay for overlay in own if overlay.visible]
+
+    def show(_event: object = None) -> None:
+        for overlay in shown:
+            overlay.visible = True
+
+    for overlay in shown:
+        overlay.visible = False
+    layer.events.mode.connect(show)
 
 
 def new_view(model: Any) -> Any:

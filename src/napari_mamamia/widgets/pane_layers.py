@@ -44,6 +44,7 @@ class LayerCopies:
         self._copies: dict[Any, Any] = {}
         self._own: dict[Role, Any] = {}
         self._handlers: dict[Any, list[tuple[str, Callable[..., None]]]] = {}
+        self._is_closed = False
         source.layers.events.inserted.connect(self.follow)
         source.layers.events.removed.connect(self.follow)
         source.layers.events.reordered.connect(self.follow)
@@ -52,6 +53,7 @@ class LayerCopies:
 
     def close(self) -> None:
         """Follow nothing any more; the copies stay as they are."""
+        self._is_closed = True
         events = self._source.layers.events
         for emitter in (events.inserted, events.removed, events.reordered):
             emitter.disconnect(self.follow)
@@ -77,7 +79,12 @@ class LayerCopies:
         return own if own is not None and own.shape == layer.data.shape else layer.data
 
     def follow(self, _event: object = None) -> None:
-        """Copy what is new, drop what is gone, and take over the order."""
+        """Copy what is new, drop what is gone, and take over the order.
+
+        An event that closes the view on its way still comes here afterwards.
+        """
+        if self._is_closed:
+            return
         ours = [layer for layer in find_layers(self._source.layers) if self._is_wanted(layer)]
         for layer in tuple(self._copies):
             if layer not in ours:
@@ -181,6 +188,8 @@ class LayerCopies:
 
     def _choose(self, _event: object = None) -> None:
         """Choose the copy of the chosen layer: its cursor and drag are the view's."""
+        if self._is_closed:
+            return
         copy = self._copies.get(self._source.layers.selection.active)
         if copy is not None and copy in self._model.layers:
             self._model.layers.selection.active = copy

@@ -7,6 +7,7 @@ removed. So every click opens the page it names, and place and width of the dock
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ def page_for_menu(page: str) -> MamamiaDock:
     if viewer is None:
         raise MissingExtraError("napari", "pyqt6")
     panel = _panel_on(viewer, page)
-    QTimer.singleShot(0, lambda: _send_home(viewer, panel))
+    _soon(panel, lambda: _send_home(viewer, panel))
     return panel
 
 
@@ -83,4 +84,13 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     """
     root, case_id = (os.environ.pop(name, "") for name in (_DATA_SET_VARIABLE, _CASE_VARIABLE))
     if root:
-        QTimer.singleShot(0, lambda: panel.open_data_set(Path(root), case_id or None))
+        _soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
+
+
+def _soon(panel: MamamiaDock, act: Callable[[], None]) -> None:
+    """Act once the present events are through, unless the window was closed by then."""
+    timer = QTimer(panel)
+    timer.setSingleShot(True)
+    timer.timeout.connect(act)
+    timer.timeout.connect(timer.deleteLater)
+    timer.start(0)

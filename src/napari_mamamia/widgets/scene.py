@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.garbage import set_aside, take_back
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.colours import OUTLINE_VOXELS
 from napari_mamamia.widgets.layer_stack import BELOW_MASKS, LayerStack
@@ -29,7 +30,7 @@ from napari_mamamia.widgets.layers import (
     tag_for,
     tag_of,
 )
-from napari_mamamia.widgets.napari_adapter import forget_history, redraw_part
+from napari_mamamia.widgets.napari_adapter import forget_history, main_view, redraw_part
 from napari_mamamia.widgets.overlays import Overlays
 from napari_mamamia.widgets.prompt_box import PromptBox
 from napari_mamamia.widgets.slice_view import SliceView
@@ -93,6 +94,9 @@ class Scene:
 
         It takes about a second, which otherwise the first case would wait for. Nothing is drawn:
         the layers are gone before the window is painted again.
+
+        What the window is made of by then, some 300 000 objects, is left out of collections until
+        `cool_down`: a full one stops the window for 200 ms, often in the middle of a stroke.
         """
         if self._is_warm or len(self.viewer.layers):
             return
@@ -105,6 +109,15 @@ class Scene:
                 mask_layer(tag_for(tiny, Role.REFERENCE), tiny.signal[0]), Role.REFERENCE
             )
             self.stack.remove(self.stack.find())
+        self.viewer.dims.ndim = 4
+        self.viewer.dims.range = ((0, 0, 1),) * 4
+        if main_view(self.viewer) is not None:
+            set_aside()
+
+    @staticmethod
+    def cool_down() -> None:
+        """Let collections look at everything again, because the window closes."""
+        take_back()
 
     def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
         """Replace the layers of the case before by the phases of `case`."""
@@ -137,14 +150,8 @@ class Scene:
         """Add the mask of a role, or replace the one that is there, keeping how it is drawn."""
         with self.stack.changing():
             is_new = self.layer(tag.role) is None
-            data, keywords, kind = mask_layer(tag, buffer)
-            if is_new:
-                keywords["visible"] = False
-            layer = self.stack.put((data, keywords, kind), tag.role)
-            if is_new:
-                style_mask(layer)
-                layer.visible = True
-            else:
+            layer = self.stack.put(mask_layer(tag, buffer), tag.role, style_mask)
+            if not is_new:
                 forget_history(layer)
         return layer
 
@@ -195,14 +202,8 @@ class Scene:
         """Add the layer of marks, or give the one that is there another buffer."""
         with self.stack.changing():
             is_new = self.layer(Role.MARKS) is None
-            data, keywords, kind = marks_layer(tag, buffer)
-            if is_new:
-                keywords["visible"] = False
-            layer = self.stack.put((data, keywords, kind), Role.MARKS)
-            if is_new:
-                layer.editable = False
-                layer.visible = True
-            else:
+            layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect)
+            if not is_new:
                 forget_history(layer)
         return layer
 
@@ -268,6 +269,10 @@ class Scene:
         for layer in masks:
             layer.contour = OUTLINE_VOXELS if filled else 0
             layer.opacity = 1.0 if filled else 0.5
+
+
+def _protect(layer: Any) -> None:
+    layer.editable = False
 
 
 def _role(layer: Layer) -> Role:

@@ -1,0 +1,180 @@
+"""What keeps the window's thread free: swapped layers, late controls, garbage left out."""
+
+import gc
+
+import numpy as np
+import pytest
+from napari.components import ViewerModel
+from napari.layers import Image, Labels
+
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.garbage import is_set_aside
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.layers import Role, tag_for
+from napari_mamamia.widgets.napari_adapter import main_view
+from napari_mamamia.widgets.scene import Scene
+
+pytestmark = pytest.mark.window
+AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])
+SAGITTAL = np.array(
+    [[0.0, 0.0, 2.5, 0.0], [-0.7, 0.0, 0.0, 9.0], [0.0, -0.8, 0.0, 4.0], [0.0, 0.0, 0.0, 1.0]]
+)
+
+
+def case_of(name, shape, phases, affine, low):
+    signal = (np.arange(phases * np.prod(shape)) % 89 + low).astype(np.int16)
+    times = [Phase(k, 60.0 * k) for k in range(phases)]
+    return Case(name, Grid(shape, affine), signal.reshape(phases, *shape), tuple(times))
+
+
+FIRST = case_of("FIRST", (6, 20, 24), 3, AXIAL, 0)
+OTHERS = [
+    case_of("SAME", (6, 20, 24), 3, AXIAL, 400),
+    case_of("LARGER", (9, 31, 17), 5, SAGITTAL, 900),
+    case_of("ONE_SLICE", (1, 40, 12), 2, AXIAL, -70),
+    case_of("ONE_PHASE", (5, 8, 50), 1, SAGITTAL, 30),
+]
+
+
+def show(scene, case, limits):
+    mask = np.zeros(case.grid.shape, np.uint8)
+    mask[:1, 2:5, 3:6] = 1
+    scene.show_case(case, limits)
+    scene.keep_masks({Role.REFERENCE})
+    scene.show_mask(tag_for(case, Role.REFERENCE), mask)
+    scene.go_to_phase(case.signal.shape[0] - 1)
+    scene.view.go_to((0, 3, 4), centre=False)
+    scene.view.fit()
+
+
+LAYER = ("name", "visible", "blending", "opacity", "ndim", "editable", "mode", "contour")
+LAYER += ("contrast_limits", "gamma", "interpolation2d", "selected_label", "contrast_limits_range")
+
+
+def facts_of(viewer):
+    """Return what a viewer shows, as plain values that can be compared."""
+    found = {"steps": viewer.dims.current_step, "range": viewer.dims.range}
+    found |= {"zoom": viewer.scene.camera.zoom, "centre": viewer.scene.camera.center}
+    found |= {"labels": viewer.dims.axis_labels, "ndim": viewer.dims.ndim}
+    for layer in viewer.layers:
+        facts = {name: getattr(layer, name) for name in LAYER if hasattr(layer, name)}
+        for name in ("scale", "translate", "extent"):
+            facts[name] = np.asarray(getattr(layer, name)[1 if name == "extent" else slice(None)])
+        facts["units"] = tuple(str(unit) for unit in layer.units)
+        facts["axes"] = tuple(layer.axis_labels)
+        facts["thumbnail"] = layer.thumbnail
+        facts["case"] = layer.metadata["napari_mamamia"].case_id
+        facts["history"] = len(getattr(layer, "_undo_history", ()))
+        found |= {f"{layer.metadata['napari_mamamia'].role} {k}": v for k, v in facts.items()}
+    return found
+
+
+def swap(viewer, case):
+    """Show a case, let a user change what is shown, then show another one in its place."""
+    scene = Scene(viewer)
+    show(scene, FIRST, (0.0, 90.0))
+    before = [id(layer) for layer in viewer.layers]
+    mask, phases = scene.layer(Role.REFERENCE), scene.layer(Role.PHASE)
+    mask.paint((0, 0, 0), 1)
+    phases.contrast_limits = (11.0, 12.0)
+    phases.translate = (0, 5, 5, 5)
+    show(scene, case, (5.0, 700.0))
+    assert [id(layer) for layer in viewer.layers] == before
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.case_id)
+def test_after_a_swap_everything_equals_a_scene_made_anew(case):
+    swapped, fresh = ViewerModel(), ViewerModel()
+    swap(swapped, case)
+    show(Scene(fresh), case, (5.0, 700.0))
+    seen, wanted = facts_of(swapped), facts_of(fresh)
+    assert seen.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(seen[name], value, err_msg=name)
+
+
+def test_after_a_swap_the_picture_equals_one_made_anew(make_napari_viewer):
+    swapped, fresh = make_napari_viewer(show=True), make_napari_viewer(show=True)
+    for viewer in (swapped, fresh):
+        viewer.window.resize(1000, 700)
+    swap(swapped, OTHERS[1])
+    show(Scene(fresh), OTHERS[1], (5.0, 700.0))
+    pictures = [viewer.screenshot(flash=False) for viewer in (swapped, fresh)]
+    assert np.ptp(pictures[1]) > 100
+    np.testing.assert_array_equal(*pictures)
+
+
+def test_another_layer_of_the_user_is_left_alone_by_a_swap():
+    viewer = ViewerModel()
+    scene = Scene(viewer)
+    own = viewer.add_image(np.ones((4, 4)), name="FIRST phases")
+    show(scene, FIRST, (0.0, 90.0))
+    scene.layer(Role.PHASE).name = "renamed by the user"
+    show(scene, OTHERS[1], (0.0, 90.0))
+    assert own in viewer.layers
+    assert own.data.shape == (4, 4)
+    assert scene.layer(Role.PHASE).name == "LARGER phases"
+    viewer.layers.remove(scene.layer(Role.PHASE))
+    show(scene, OTHERS[2], (0.0, 90.0))
+    assert scene.layer(Role.PHASE).data.shape == (2, 1, 40, 12)
+    assert own in viewer.layers
+
+
+def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_the_end(
+    qtbot, window, docked
+):
+    box = main_view(window).controls
+    show(docked.scene, FIRST, (0.0, 90.0))
+    mask = docked.scene.layer(Role.REFERENCE)
+    assert type(box.widgets[mask]).__name__ == "QFrame"
+    window.layers.selection.active = mask
+    qtbot.waitUntil(lambda: type(box.widgets[mask]).__name__ == "QtLabelsControls")
+    assert box.currentWidget() is box.widgets[mask]
+    window.layers.selection.active = docked.scene.layer(Role.PHASE)
+    qtbot.waitUntil(lambda: type(box.currentWidget()).__name__ == "QtImageControls")
+    window.layers.remove(mask)
+    own = window.add_labels(np.zeros((4, 4), int))
+    assert type(box.widgets[own]).__name__ == "QtLabelsControls"
+    docked.scene.remove_mask(Role.PHASE)
+    assert set(box.widgets) == set(window.layers)
+
+    # what the window is made of is left out of collections until it closes
+    window.layers.clear()
+    docked.scene.warm_up()
+    assert is_set_aside()
+    assert gc.get_freeze_count() > 10_000
+    docked.close_down()
+    assert not is_set_aside()
+    assert gc.get_freeze_count() == 0
+
+
+def test_napari_draws_on_our_mask_with_its_own_tools_once_they_are_chosen():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    mask = scene.layer(Role.REFERENCE)
+    assert not mask._overlays["brush_stroke"].visible
+    mask.editable = True
+    mask.mode = "paint"
+    own = Labels(np.zeros((4, 4), int))
+    for name, overlay in mask._overlays.items():
+        assert overlay.visible == own._overlays[name].visible, name
+
+
+def test_the_choice_of_layers_stays_when_ours_are_added():
+    window = ViewerModel()
+    own = window.add_image(np.ones((4, 4)))
+    chosen = []
+    window.layers.selection.events.active.connect(lambda event: chosen.append(event.value))
+    Scene(window).show_mask(tag_for(FIRST, Role.REFERENCE), np.zeros(FIRST.grid.shape, np.uint8))
+    assert window.layers.selection.active is own
+    assert chosen == []
+    assert window.add_image(np.ones((2, 2))) is window.layers.selection.active
+
+
+def test_the_array_of_a_layer_that_we_take_out_is_let_go():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    mask = scene.layer(Role.REFERENCE)
+    scene.remove_mask(Role.REFERENCE)
+    assert mask.data.nbytes == 1
+    assert isinstance(scene.layer(Role.PHASE), Image)
