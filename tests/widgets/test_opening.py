@@ -120,11 +120,20 @@ def test_the_progress_line_is_there_only_while_something_runs(qtbot, dock):
     qtbot.waitUntil(lambda: dock.header.state.currentIndex() == 0)
 
 
-def test_deleting_the_image_layer_closes_the_case(opened, viewer):
+def test_deleting_the_image_layer_closes_the_case(qtbot, opened, viewer):
     viewer.layers.remove(opened.scene.layer(Role.PHASE))
-    assert opened.session.case is None
+    qtbot.waitUntil(lambda: opened.session.case is None)
     assert opened.header.case.text() == "no case open"
     assert "Open a case first" in opened.predict_page.missing.text()
+
+
+def test_all_layers_selected_and_deleted_go_in_one_act(qtbot, opened, viewer):
+    tag = tag_for(opened.session.case, Role.SUBTRACTION, phase=1)
+    opened.scene.overlays.show_subtraction(tag, opened.session.case.signal[1], (0.0, 1.0))
+    viewer.layers.selection = set(viewer.layers)
+    viewer.layers.remove_selected()
+    assert len(viewer.layers) == 0
+    qtbot.waitUntil(lambda: opened.session.case is None)
 
 
 def test_deleting_a_mask_layer_takes_it_out_of_the_header_and_the_next_case_has_it_again(

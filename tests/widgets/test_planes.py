@@ -324,9 +324,9 @@ def test_the_tumour_of_the_case_before_is_not_looked_for_in_the_next_one(qtbot, 
     assert three.planes.links.place == (1, 2, 3)
 
 
-def test_a_closed_case_closes_the_planes(three, viewer):
+def test_a_closed_case_closes_the_planes(qtbot, three, viewer):
     viewer.layers.remove(three.scene.layer(Role.PHASE))
-    assert three.planes.panes == []
+    qtbot.waitUntil(lambda: three.planes.panes == [])
 
 
 def test_without_a_case_the_keys_do_no_harm(dock, viewer):

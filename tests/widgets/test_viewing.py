@@ -137,10 +137,10 @@ def test_cine_goes_round_the_phases_until_it_is_stopped(opened, viewer):
     assert not opened.view_flow.cine.is_playing
 
 
-def test_cine_stops_with_its_case(opened, viewer):
+def test_cine_stops_with_its_case(qtbot, opened, viewer):
     press(viewer, "U")
     viewer.layers.remove(opened.scene.layer(Role.PHASE))
-    assert not opened.view_flow.cine.is_playing
+    qtbot.waitUntil(lambda: not opened.view_flow.cine.is_playing)
 
 
 def test_a_named_contrast_holds_for_the_image_on_screen(qtbot, opened, viewer):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from napari.layers import Labels, Layer
+from napari.layers import Image, Labels, Layer
 
 from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
@@ -123,7 +123,8 @@ class LayerStack:
             if layer in self.viewer.layers:
                 with _collected_later():
                     self.viewer.layers.remove(layer)
-                layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
+                if isinstance(layer, Image | Labels):
+                    layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
 
     def take_away(self, *roles: Role) -> None:
         """Take our layers of some roles out of the viewer."""

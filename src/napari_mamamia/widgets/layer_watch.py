@@ -40,6 +40,9 @@ class LayerWatch(QObject):
         self._adopt = QTimer(self)
         self._adopt.setSingleShot(True)
         self._adopt.timeout.connect(self._adopt_case)
+        self._close = QTimer(self)
+        self._close.setSingleShot(True)
+        self._close.timeout.connect(self._close_case)
         events = scene.viewer.layers.events
         events.inserted.connect(self._on_inserted)
         events.removed.connect(self._on_removed)
@@ -51,6 +54,14 @@ class LayerWatch(QObject):
     def _adopt_case(self) -> None:
         self._editing.save_if_needed(lambda saved: self._opening.adopt() if saved else None)
 
+    def _close_case(self) -> None:
+        """Close a case without phases, once napari is through with removing what was selected.
+
+        Other layers of the case go with it, which must not happen while napari goes through them.
+        """
+        if self._scene.layer(Role.PHASE) is None:
+            self._editing.save_if_needed(lambda _saved: self._session.close_case())
+
     def _on_inserted(self, event: Any) -> None:
         tag = tag_of(event.value)
         if tag is not None and tag.case_id and not self._scene.is_changing:
@@ -61,7 +72,7 @@ class LayerWatch(QObject):
         if tag is None or self._scene.is_changing or tag.case_id != self._session.case_id:
             return
         if tag.role is Role.PHASE:
-            self._editing.save_if_needed(lambda _saved: self._session.close_case())
+            self._close.start(0)
         elif tag.role is Role.SUBTRACTION:
             self._scene.overlays.hide_subtraction()
         elif tag.role is Role.PROJECTION:
