@@ -202,11 +202,12 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
     frame until it is chosen, and its controls in a turn of the event loop of their own. Without the
     private methods all is as napari does it.
     """
-    box = getattr(view, "controls", None)
+    box: Any = getattr(view, "controls", None)
     add, widgets = getattr(box, "_add", None), getattr(box, "widgets", None)
     if add is None or not isinstance(widgets, dict):
         return
-    layers, frames = view.viewer.layers, {}
+    layers = view.viewer.layers
+    frames: dict[Any, Any] = {}
     timer = QTimer(box)
     timer.setSingleShot(True)
 
