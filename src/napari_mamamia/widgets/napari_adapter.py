@@ -220,7 +220,7 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
 
     def fill() -> None:
         layer = layers.selection.active
-        frame = frames.pop(layer, None)
+        frame: Any = frames.pop(layer, None)
         if frame is None or widgets.get(layer) is not frame:
             return
         add(SimpleNamespace(value=layer))
