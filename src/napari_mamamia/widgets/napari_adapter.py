@@ -220,9 +220,9 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
 
     def fill() -> None:
         layer = layers.selection.active
-        frame: Any = frames.pop(layer, None)
-        if frame is None or widgets.get(layer) is not frame:
+        if layer not in frames or widgets.get(layer) is not frames[layer]:
             return
+        frame = frames.pop(layer)
         add(SimpleNamespace(value=layer))
         box.setCurrentWidget(widgets[layer])
         box.removeWidget(frame)
