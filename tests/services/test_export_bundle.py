@@ -415,10 +415,10 @@ def test_phases_of_another_place_are_a_red_finding_and_the_mask_is_still_written
 def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path, monkeypatch):
     write = export_writer.write_volume_job
 
-    def full(array, grid, path, *, overwrite):
+    def full(array, grid, path):
         if path.name == "A_2.nii.gz" and "harmonised" in path.parts:
             raise SaveError(f"expected to save {path}, but No space left on device: free some")
-        yield from write(array, grid, path, overwrite=overwrite)
+        yield from write(array, grid, path)
 
     monkeypatch.setattr(export_writer, "write_volume_job", full)
     summary = export(opened, tmp_path / "out", expert, profile=OrientationProfile.RAS)
@@ -429,7 +429,7 @@ def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path
 
 
 def test_an_export_without_a_case_packs_no_submission(opened, expert, tmp_path, monkeypatch):
-    def full(array, grid, path, *, overwrite):
+    def full(array, grid, path):
         raise SaveError(f"expected to save {path}, but No space left on device: free some")
 
     monkeypatch.setattr(export_writer, "write_volume_job", full)
@@ -459,9 +459,29 @@ def test_an_export_that_is_cancelled_inside_a_phase_leaves_nothing_of_its_case(
     for step in job:
         if "Writing A_2_0001.nii.gz" in step.text:
             break
-    assert list((out / "images/A_2").glob(".*.part"))  # half of it is there
+    assert list(out.glob(".mamamia-*/images/A_2/.*.part"))  # half of it is there
     job.close()
     assert not [name for name in names_below(out) if "A_2" in name or ".part" in name]
+
+
+def test_a_case_that_fails_while_it_is_replaced_keeps_its_older_files_whole(
+    opened, expert, tmp_path, monkeypatch
+):
+    out = tmp_path / "out"
+    export(opened, out, expert)
+    before = {path: path.read_bytes() for path in out.glob("A_2.*")}
+    write = export_writer.write_provenance
+
+    def full(provenance, path):
+        if path.name == "A_2.json":  # its mask is written by then
+            raise SaveError("no space left")
+        write(provenance, path)
+
+    monkeypatch.setattr(export_writer, "write_provenance", full)
+    summary = export(opened, out, expert, existing=Existing.OVERWRITE)
+    assert [failure.case_id for failure in summary.failures] == ["A_2"]
+    assert {path: path.read_bytes() for path in out.glob("A_2.*")} == before
+    assert not [name for name in names_below(out) if ".part" in name]
 
 
 def test_files_of_an_earlier_export_are_named_when_replacing(opened, expert, tmp_path):

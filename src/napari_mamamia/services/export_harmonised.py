@@ -68,10 +68,10 @@ def write_harmonised(
     if files.info is not None:
         breast = read_patient_info(files.info).breast_box
         path = root / "patient_info_files" / f"{case_id}.json"
-        write_moved_info(files.info, turn, path, overwrite=writer.replacing)
+        write_moved_info(files.info, turn, path)
         writer.record(path, "coordinates")
     path = root / "coordinates" / f"{case_id}.json"
-    write_json(_coordinates(case_id, turn, drawn, breast), path, overwrite=writer.replacing)
+    write_json(_coordinates(case_id, turn, drawn, breast), path)
     writer.record(path, "coordinates")
 
 

@@ -80,7 +80,6 @@ def write_seg(
             segment_meaning(mask, settings.segment_maker),
             path,
             software=software_version(),
-            overwrite=writer.replacing,
         )
         writer.record(path, "segmentation", masks=mask.name, grid=mask.grid)
 
