@@ -143,3 +143,21 @@ def test_recent_data_sets_are_ten_without_doubles(tmp_path):
     assert [path.name for path in preferences.recent] == list("5") + [
         str(n) for n in (11, 10, 9, 8, 7, 6, 4, 3, 2)
     ]
+
+
+def test_preferences_that_could_not_be_read_this_time_are_neither_set_aside_nor_replaced(
+    own_preferences, monkeypatch
+):
+    save_preferences(Preferences(reader="Ana"))
+
+    def stale(path):
+        raise OSError(116, "Stale file handle")
+
+    with monkeypatch.context() as shared:
+        shared.setattr("napari_mamamia.io.preferences.read_json", stale)
+        found = load_preferences()
+        assert "Stale file handle" in found.problem
+        with pytest.raises(SaveError, match="nothing was written"):
+            save_preferences(remember_recent(found, own_preferences / "data"))
+    assert load_preferences().reader == "Ana"
+    assert [path.name for path in own_preferences.iterdir()] == ["preferences.json"]

@@ -422,6 +422,26 @@ def test_uids_and_dates_are_moved_the_same_way_in_every_import_of_this_user(tmp_
     assert len(user_secret()) == 32
 
 
+def test_a_secret_that_was_being_written_when_the_program_was_killed_is_no_secret(
+    own_preferences, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    def killed(_):
+        raise Killed
+
+    with monkeypatch.context() as once:
+        once.setattr("napari_mamamia.io.dicom_facts.secrets.token_bytes", killed)
+        with pytest.raises(Killed):
+            user_secret()
+    secret = user_secret()
+    assert len(secret) == 32
+    (path,) = own_preferences.glob("*.key")
+    assert path.stat().st_mode & 0o077 == 0
+    assert user_secret() == secret
+
+
 def test_a_folder_that_tells_the_patient_is_refused_as_an_id(tmp_path):
     source = tmp_path / "Musterfrau_2019"
     phantoms.write_exam(source, PatientName="MUSTERFRAU^ERIKA")

@@ -16,10 +16,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from napari_mamamia.core.errors import FormatError, SaveError
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom, optional_number
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.preferences import preferences_path
+from napari_mamamia.io.save import saving
 
 __all__ = [
     "Dates",
@@ -142,9 +143,9 @@ def user_secret() -> bytes:
         If it cannot be read or made.
     """
     path = preferences_path().with_name(_SECRET_FILE)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(SaveConflictError):  # there is one, or another import made it just now
         _make_secret(path)
+    try:
         return _known_secret(path)
     except OSError as error:
         raise SaveError(
@@ -154,8 +155,8 @@ def user_secret() -> bytes:
 
 
 def _make_secret(path: Path) -> None:
-    with suppress(FileExistsError):
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with saving(path) as temporary:
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "wb") as stream:
             stream.write(secrets.token_bytes(_SECRET_BYTES))
 

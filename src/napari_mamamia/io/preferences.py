@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import platformdirs
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import recognise
 from napari_mamamia.io.own_paths import can_write_in
@@ -51,7 +51,7 @@ class Preferences:
     `reader` is None until it was asked; `workspaces` pairs a data set's root with the workspace
     that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of
     the window with the user's own key for it; `view` pairs a setting of the image area with what
-    it was left at.
+    it was left at. `problem` says why these are defaults though something may be saved, "" else.
     """
 
     reader: str | None = None
@@ -59,6 +59,7 @@ class Preferences:
     recent: tuple[Path, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
     view: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
 
 
 def preferences_path() -> Path:
@@ -70,14 +71,17 @@ def preferences_path() -> Path:
 def load_preferences() -> Preferences:
     """Return what was saved; defaults where nothing was.
 
-    A file that is damaged gives defaults too and is kept beside as ``preferences.json.bad``.
+    A file that is damaged gives defaults too and is kept beside as ``preferences.json.bad``. One
+    that could not be read this time gives defaults with a `problem`, which are never saved.
     """
     path = preferences_path()
     try:
         return _from_json(read_json(path))
     except FileNotFoundError:
         return Preferences()
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except OSError as error:  # they may be sound: a share that does not answer tells nothing
+        return Preferences(problem=f"{path} could not be read ({error.strerror or error})")
+    except (ValueError, TypeError, RecursionError) as error:
         _log.warning("preferences could not be read and were set aside: %s", error)
         _set_aside(path)
         return Preferences()
@@ -89,8 +93,13 @@ def save_preferences(preferences: Preferences) -> None:
     Raises
     ------
     SaveError
-        If the system refuses to write.
+        If the system refuses to write, or `preferences` stand for ones that could not be read.
     """
+    if preferences.problem:
+        raise SaveError(
+            f"expected to add to the preferences, but {preferences.problem}: nothing was written, "
+            "so that none is lost; see that the file can be read and try again"
+        )
     content = {
         "reader": preferences.reader,
         "workspaces": [

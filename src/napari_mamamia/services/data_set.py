@@ -1,7 +1,7 @@
 """Opening a data set: its cases, the clinical table and the user's workspace for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -141,7 +141,12 @@ def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
 
 def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
     if wanted is None:
-        return find_workspace(data_set, load_preferences())
+        preferences = load_preferences()
+        place = find_workspace(data_set, preferences)
+        if not preferences.problem:
+            return place
+        doubt = f"{preferences.problem}: the workspace is taken to be {place.root}"
+        return replace(place, warnings=(*place.warnings, doubt))
     require_own(wanted, data_set)
     return WorkspacePlace(wanted, "chosen now")
 
