@@ -1,10 +1,14 @@
 """Results of another run are never mixed in or overwritten unasked."""
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
+import typer
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.owner import this_process
 from napari_mamamia.services.output_folder import Existing, claim_folder
 
 PARAMETERS = (("model", "kinetic"), ("label", None))
@@ -55,3 +59,25 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(SaveError, match="cannot use"):
         claim_folder(tmp_path / "out", "predict", PARAMETERS, Existing.REFUSE)
+
+
+@pytest.mark.parametrize("command", ["export", "score-table", "score-pcr", "predict", "kinetics"])
+def test_a_refusal_names_only_options_that_the_command_has(command, tmp_path):
+    from napari_mamamia.cli.app import app
+
+    (tmp_path / "file").touch()
+    with pytest.raises(SaveConflictError) as refusal:
+        claim_folder(tmp_path, command, (), Existing.REFUSE)
+    options = typer.main.get_command(app).commands[command].params
+    known = {name for option in options for name in option.opts}
+    named = set(re.findall(r"--[a-z]+", str(refusal.value)))
+    assert named <= known
+    assert "--overwrite" in named
+    assert ("--resume" in named) == ("--resume" in known)
+
+
+def test_what_a_killed_run_left_half_written_does_not_make_a_folder_taken(tmp_path):
+    dead = replace(this_process(), start="0badc0de")
+    (tmp_path / f".mamamia-{dead}-0a1b2c3d.part").write_bytes(b"half")
+    claim_folder(tmp_path, "export", (), Existing.REFUSE)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

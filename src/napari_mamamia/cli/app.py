@@ -1,9 +1,11 @@
 """The command `mamamia` and its commands but those that score."""
 
 import shlex
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -40,7 +42,7 @@ from napari_mamamia.cli.printing import (
 )
 from napari_mamamia.core.child_environment import child_environment, leave_out_current_folder
 from napari_mamamia.core.child_process import become, python_command
-from napari_mamamia.core.errors import MamamiaError, MissingExtraError
+from napari_mamamia.core.errors import MamamiaError, MissingExtraError, refusal_text
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.own_paths import sweep_temporary
 
@@ -59,11 +61,30 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; errors that the user can mend are one line, not a traceback."""
     leave_out_current_folder()
+    for name in ("SIGTERM", "SIGHUP"):
+        _stop_at(name)
     sweep_temporary()
     try:
         app()
     except MamamiaError as error:
         _fail(f"error: {error}", 1)
+    except OSError as error:
+        _fail(f"error: {refusal_text(error)}", 1)
+
+
+def _stop_at(name: str) -> None:
+    """Let a signal end the program as Ctrl-C does, which tidies up; a second one ends it at once.
+
+    One that is ignored, as below nohup, stays so.
+    """
+    number = getattr(signal, name, None)
+    if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        signal.signal(number, _stop)
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt
 
 
 @app.callback(invoke_without_command=True)

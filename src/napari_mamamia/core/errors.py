@@ -12,6 +12,7 @@ __all__ = [
     "RefusedCheckpointError",
     "SaveConflictError",
     "SaveError",
+    "refusal_text",
 ]
 
 
@@ -68,3 +69,12 @@ class SaveConflictError(MamamiaError, FileExistsError):
 
 class SaveError(MamamiaError, OSError):
     """Writing failed (disk full, read-only, verification); an existing file is untouched."""
+
+
+def refusal_text(error: OSError) -> str:
+    """Return what to tell of a refusal of the system that no reader or writer foresaw."""
+    where = f" at {error.filename}" if error.filename else ""
+    return (
+        f"expected to read and write files, but the system refused{where} "
+        f"({error.strerror or error}): see that the disk has room and can be read, then go on"
+    )

@@ -61,9 +61,9 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     ...     [path.name for path in Path(folder).iterdir()]
     ['note.txt']
     """
+    temporary = new_path_in(target.parent)
     if not overwrite and os.path.lexists(target):
         raise _conflict(target)
-    temporary = new_path_in(target.parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

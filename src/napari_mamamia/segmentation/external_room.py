@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import Answer, answer_of
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.segmentation import external_cuda, external_runner
 from napari_mamamia.segmentation.external import INGESTED, Submission, Task
 
@@ -259,6 +259,12 @@ def _phase_path(root: str, patient: Patient, index: int) -> str:
 def _copied(patient: Patient, folder: Path) -> Iterator[str]:
     for index, phase in enumerate(patient.phases):
         target = Path(_phase_path(str(folder), patient, index))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(phase, target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(phase, target)
+        except OSError as error:
+            raise SaveError(
+                f"expected to copy {phase} for the submission, but {error.strerror or error}: free "
+                "some space and see that the file can be read"
+            ) from error
         yield str(target)

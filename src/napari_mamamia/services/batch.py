@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError
+from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError, refusal_text
 from napari_mamamia.core.progress import Cancelled, Job, Progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.services.batch_child import Child, attempt_in_child
@@ -64,6 +64,8 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job
             raise
         except MamamiaError as error:
             failures.append(CaseFailure(case_id, str(error)))
+        except OSError as error:
+            failures.append(CaseFailure(case_id, refusal_text(error)))
         except Exception as error:  # noqa: BLE001 - as `attempt_job`, for jobs
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))

@@ -161,6 +161,12 @@ def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
 
 def main() -> None:
     """Answer requests until the parent closes the pipe or ends."""
+    with suppress(BrokenPipeError):
+        _answer_all()
+    os._exit(0)  # the thread that listens holds the input, which Python's own end would wait for
+
+
+def _answer_all() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a case prints must not get between the answers
     requests: SimpleQueue[bytes] = SimpleQueue()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Lock, Thread, current_thread, get_ident, main_thread
 from typing import Any, Final, TypeVar, cast
 
@@ -15,6 +16,7 @@ from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 from distributed.security import Security
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
+from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.services.batch_child import Child, attempt_in_child
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt
 
@@ -43,21 +45,22 @@ def connection(place: Place) -> Iterator["Future[Client]"]:
 
     The future holds a `ClusterError` if the scheduler cannot be reached.
     """
-    opening = aside(lambda: _connect(place))
-    try:
-        yield opening
-    finally:
-        wait([opening], timeout=_CLOSE_S)
-        opening.add_done_callback(_close_opened)
+    with own_folder() as folder:
+        opening = aside(lambda: _connect(place, folder))
+        try:
+            yield opening
+        finally:
+            wait([opening], timeout=_CLOSE_S)
+            opening.add_done_callback(_close_opened)
 
 
-def _connect(place: Place) -> Client:
+def _connect(place: Place, folder: Path) -> Client:
     limit_s = min(_CONNECT_S, place.patience_s)
     try:
         if place.scheduler:
             client = Client(place.scheduler, timeout=limit_s, set_as_default=False)
         else:
-            client = _start_workers(place.workers)
+            client = _start_workers(place.workers, folder)
     except (OSError, ValueError, TimeoutError) as error:
         raise _unreachable(place, error) from error
     if place.workers or place.time_limit_s is not None:
@@ -77,7 +80,7 @@ def _unreachable(place: Place, error: Exception) -> ClusterError:
     )
 
 
-def _start_workers(workers: int) -> Client:
+def _start_workers(workers: int, folder: Path) -> Client:
     with config.set({"distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT}):
         cluster = LocalCluster(
             n_workers=0,
@@ -87,6 +90,7 @@ def _start_workers(workers: int) -> Client:
             protocol="tls://",
             security=_key_of_this_run(),
             dashboard_address="127.0.0.1:0",
+            local_directory=str(folder),
             silence_logs=logging.CRITICAL,
         )
         cluster.scale(workers)

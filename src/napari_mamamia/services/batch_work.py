@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
-from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError, refusal_text
 from napari_mamamia.core.progress import Cancelled, Job, run_job
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import FailureCause
@@ -186,6 +186,8 @@ def attempt_job(work: CaseWork[R], inputs: CaseInputs) -> Job[Outcome[R]]:
         raise
     except MamamiaError as error:
         return Outcome(inputs.case_id, reason=str(error))
+    except OSError as error:
+        return Outcome(inputs.case_id, reason=refusal_text(error))
     except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case
         _log.exception("case %s failed", inputs.case_id)
         return Outcome(inputs.case_id, reason=f"unexpected {type(error).__name__}: {error}")

@@ -14,6 +14,7 @@ from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.journal import PlacedRecord, scan_journal
 from napari_mamamia.io.journal_records import Opened
+from napari_mamamia.io.own_paths import sweep
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.volumes import write_volume
 from napari_mamamia.services.edit_case import summary_settings
@@ -236,6 +237,7 @@ def _write(
 
 
 def _require_free(out: Path) -> None:
+    sweep(out.parent)
     for path in (out, sidecar_path(out)):
         if path.exists():
             raise SaveConflictError(
