@@ -1,0 +1,56 @@
+"""Print how every command stood its faults: ``python tests/fault/table.py [PLACES [SEED]]``."""
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from trials import COLUMNS, KINDS, Trials
+from worlds import COMMANDS
+
+HEADS = ("kill", "full disk", "I/O error")
+
+
+def main() -> None:
+    places = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    say(f"| command | {' | '.join(HEADS)} | hostile folder |\n|---|" + "---|" * 4)
+    totals: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        trials = Trials(Path(folder), has_figures=True)
+        for way in COMMANDS:
+            cells = {head: Counter() for head in HEADS}
+            for kind in KINDS if way.out else KINDS[-2:]:
+                for place in trials.places(way, kind, places, seed):
+                    trial = trials.strike(way, kind, place)
+                    counts = cells[COLUMNS[kind]]
+                    counts["tried"] += 1
+                    counts["lost"] += bool(trial.losses)
+                    counts["left"] += bool(trial.leftovers)
+                    counts["unclear"] += bool(trial.manners)
+                    if trial.problems:
+                        sys.stderr.write(f"{trial}\n")
+            for counts in cells.values():
+                totals.update(counts)
+            row = " | ".join(map(cell, cells.values()))
+            say(f"| {way.name} | {row} | |")
+        trials.close()
+    say(f"\nSeed {seed}, up to {places} places a kind: {cell(totals)}.")
+
+
+def cell(counts: Counter) -> str:
+    """Return trials, losses, leftovers and unclear ends; a dash where nothing can strike."""
+    if not counts["tried"]:
+        return "–"
+    tried, *bad = (counts[name] for name in ("tried", "lost", "left", "unclear"))
+    return "{}: {} lost, {} left, {} unclear".format(tried, *bad)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
