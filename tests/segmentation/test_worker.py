@@ -1,5 +1,6 @@
 """The model's process: same result, cancelling, dying, memory, and that nothing stays behind."""
 
+import json
 import os
 import select
 import signal
@@ -10,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 
@@ -224,3 +226,19 @@ def test_a_shared_array_comes_back_bit_for_bit_and_its_folder_goes(tmp_path):
     assert not folder.exists()
     assert found.dtype == array.dtype
     assert np.array_equal(found, array)
+
+
+def test_a_grid_comes_over_the_wire_with_the_header_that_spacing_is_read_from():
+    from napari_mamamia.segmentation.nnunet_geometry import header_spacing
+    from napari_mamamia.segmentation.worker_wire import grid_from, grid_on_wire
+
+    header = nib.Nifti1Header()
+    header.set_data_shape((4, 4, 4))
+    header.set_zooms((0.8, 0.8, 2.4))  # as float32, 2.4 is more than three times 0.8
+    grid = Grid((4, 4, 4), np.diag([-0.8, 0.8, 2.4, 1.0]), header.binaryblock)
+    sent = grid_from(json.loads(json.dumps(grid_on_wire(grid))))
+    assert sent == grid
+    assert sent.nifti_header == grid.nifti_header
+    thick, fine, _ = header_spacing(sent)
+    assert thick / fine > 3
+    assert sent.spacing_mm[0] / sent.spacing_mm[1] <= 3

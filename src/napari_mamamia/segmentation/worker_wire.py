@@ -84,14 +84,21 @@ def card_from(found: dict[str, Any]) -> ModelCard:
 
 
 def grid_on_wire(grid: Grid) -> dict[str, Any]:
-    """Return a grid's shape and affine."""
-    return {"shape": list(grid.shape), "affine": np.asarray(grid.affine).tolist()}
+    """Return a grid's shape, affine and header: nnU-Net's spacing is the header's own."""
+    header = None if grid.nifti_header is None else grid.nifti_header.hex()
+    return {
+        "shape": list(grid.shape),
+        "affine": np.asarray(grid.affine).tolist(),
+        "header": header,
+    }
 
 
 def grid_from(found: dict[str, Any]) -> Grid:
     """Return the grid, equal to the bit: JSON keeps every float64."""
     z, y, x = found["shape"]
-    return Grid((z, y, x), np.array(found["affine"], dtype=np.float64))
+    header = found["header"]
+    affine = np.array(found["affine"], dtype=np.float64)
+    return Grid((z, y, x), affine, None if header is None else bytes.fromhex(header))
 
 
 def region_on_wire(region: Box | None) -> list[list[int]] | None:
