@@ -7,6 +7,7 @@ napari_mamamia is imported.
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def _parser() -> tuple[Any, list[str]]:
     parser = ConfigParser()
     parser.read_config(str(next(path for path in found if path.is_file())))
     parser["bundle_root"] = str(_BUNDLE)
-    parser["output_dir"] = "/tmp"
+    parser["output_dir"] = tempfile.gettempdir()
     steps = parser["postprocessing"]["transforms"]
     parser["postprocessing"]["transforms"] = [
         step for step in steps if not step["_target_"].rpartition(".")[2].startswith("SaveImage")

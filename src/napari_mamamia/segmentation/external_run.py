@@ -25,6 +25,7 @@ from napari_mamamia.segmentation.external_isolation import (
     Room,
     bubblewrap_command,
     container_command,
+    has_graphics_card,
 )
 from napari_mamamia.segmentation.external_limits import RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.external_pipes import EventPipe, LogPipe, Wording, verdict
@@ -153,7 +154,8 @@ def _started(
     own_environment = environment(SCRATCH[0] if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         own_environment = child_environment()  # the client's; the container gets none of it
-    content = call_filter() if isolation.has_filter else None
+    spared = ("memfd_create",) if has_graphics_card() else ()  # a card's driver may need it
+    content = call_filter(spared=spared) if isolation.has_filter else None
     with nullcontext() if content is None else filter_file(content) as number:
         process = start(
             _command(layout, isolation, limits, name, number),

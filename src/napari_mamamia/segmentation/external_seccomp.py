@@ -12,7 +12,7 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
@@ -74,15 +74,16 @@ _MACHINES: Final = {
 }
 
 
-def call_filter(machine: str = "") -> bytes | None:
+def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
     """Return the filter for a kind of processor (this one's), None where there is none for it.
 
-    Refused calls give an error, as on a system that lacks them; nothing is killed.
+    Refused calls give an error, as on a system that lacks them; nothing is killed. The calls
+    `spared` are let through.
     """
     if sys.maxsize < 2**32:
         return None
     known = _MACHINES.get(machine or platform.machine())
-    return None if known is None else b"".join(_program(known))
+    return None if known is None else b"".join(_program(known, spared))
 
 
 @contextmanager
@@ -97,7 +98,7 @@ def filter_file(content: bytes) -> Iterator[int]:
         os.close(reading)
 
 
-def _program(machine: _Machine) -> Iterator[bytes]:
+def _program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
     yield _step(_LOAD, _ARCHITECTURE)
     yield _step(_JUMP_EQUAL, machine.audit, then=1)
     yield _step(_RETURN, _ERROR | ENOSYS)
@@ -106,8 +107,8 @@ def _program(machine: _Machine) -> Iterator[bytes]:
         yield _step(_JUMP_ABOVE, _X32, otherwise=1)
         yield _step(_RETURN, _ERROR | ENOSYS)
     for entry in _FORBIDDEN.split(","):
-        number = entry.split()[machine.column]
-        if number != "-":
+        name, number = entry.split()[0], entry.split()[machine.column]
+        if number != "-" and name not in spared:
             yield from _when(int(number), _step(_RETURN, _ERROR | EPERM))
     # flags of clone3 lie in memory, where no filter looks; libraries fall back to clone
     yield from _when(machine.clone3, _step(_RETURN, _ERROR | ENOSYS))
