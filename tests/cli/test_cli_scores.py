@@ -45,6 +45,35 @@ def test_score_prints_the_cohort_with_profile_n_excluded_and_intervals(expert, c
     assert mamamia("score", *folders, *extras, "--overwrite").returncode == 0
 
 
+@pytest.mark.door
+def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert, tmp_path):
+    out, outside = tmp_path / "out", tmp_path / "outside"
+    command = ("score", "--reference", expert, "--prediction", expert, "--bootstrap", 0)
+    command = (*command, "--out", out)
+    assert mamamia(*command).returncode == 0
+    outside.mkdir()
+    store = out / "case_results.jsonl"
+    kept = store.rename(outside / "kept.jsonl").read_bytes()
+    store.symlink_to(outside / "kept.jsonl")
+    done = mamamia(*command, "--overwrite")
+    assert done.returncode == 1, done.stdout
+    assert "it is a link to another place" in " ".join(done.stderr.split())
+    assert (outside / "kept.jsonl").read_bytes() == kept
+    store.unlink()
+    store.hardlink_to(outside / "kept.jsonl")
+    others = [path for path in out.iterdir() if path.is_file() and path != store]
+    for path in others:
+        (outside / path.name).write_bytes(b"mine")
+        if path.name != "run.json":  # says whose folder it is
+            path.unlink()
+            path.symlink_to(outside / path.name)
+    done = mamamia(*command, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert (outside / "kept.jsonl").read_bytes() == kept
+    assert {(outside / path.name).read_bytes() for path in others} == {b"mine"}
+    assert len(store.read_bytes().splitlines()) == 3
+
+
 def test_several_models_are_compared(expert, tmp_path):
     out = tmp_path / "out"
     options = ("--reference", expert, "--bootstrap", 0, "--out", out)

@@ -39,6 +39,7 @@ _CALLS = {
 
 OWN = {
     "io.append_file._opened": "opened to write; line ends are looked for",
+    "io.append_file.opened_to_add": "opened to write",
     "io.append_file._copied": "written",
     "io.checksums._blocks": "bytes for a checksum, whatever they are",
     "io.checksums.sha256_of": "bytes for a checksum, whatever they are",

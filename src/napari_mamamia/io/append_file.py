@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.io.save import saving
@@ -23,7 +23,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["SYNC_EVERY_S", "AppendFile", "is_open_here"]
+__all__ = ["SYNC_EVERY_S", "AppendFile", "is_open_here", "opened_to_add"]
 
 SYNC_EVERY_S: Final = 1.0
 """A power failure costs at most the lines of this time; the end of the program costs none."""
@@ -204,6 +204,17 @@ def is_open_here(path: Path) -> bool:
     return (os.getpid(), found.st_dev, found.st_ino) in _own_locks
 
 
+def opened_to_add(path: Path) -> IO[bytes]:
+    """Return the plain file at `path`, open for adding bytes to, such as a log; made if missing.
+
+    Raises
+    ------
+    OSError
+        If the system refuses, or a link or something else than a file is there.
+    """
+    return os.fdopen(_opened(path, os.O_APPEND), "ab")
+
+
 def _claimed(path: Path) -> int:
     """Return the file at `path`, locked for this writer; made if missing."""
     while True:
@@ -214,13 +225,13 @@ def _claimed(path: Path) -> int:
         _let_go(handle)  # another writer gave the name to a new file meanwhile
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path, more: int = 0) -> int:
     """Open for reading and writing what lies under this very name, if it is a plain file."""
     # a FIFO would wait for its other end, a link would lead to somebody else's file
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if path.is_symlink():
         raise _not_own(path, "a link to another place")
-    flags = os.O_RDWR | os.O_CREAT | careful | getattr(os, "O_BINARY", 0)
+    flags = os.O_RDWR | os.O_CREAT | more | careful | getattr(os, "O_BINARY", 0)
     with _closed_on_error(os.open(path, flags, 0o666)) as handle:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise _not_own(path, "no plain file")

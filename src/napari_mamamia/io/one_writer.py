@@ -83,7 +83,8 @@ def wait_for_turn(path: Path) -> Job[Turn]:
 
 def _opened(lock: Path, path: Path) -> int:
     try:
-        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        # a link that somebody put there would make a file wherever it leads
+        return os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         raise SaveError(
             f"expected to lock {path} against other programs by {lock.name}, but "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from napari_mamamia.io.append_file import opened_to_add
 from napari_mamamia.segmentation.external import printable
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits
 
@@ -49,7 +50,7 @@ class LogPipe(threading.Thread):
 
     def run(self) -> None:
         """Read until the stream ends."""
-        with suppress(OSError, ValueError), self._path.open("ab") as file:
+        with suppress(OSError, ValueError), opened_to_add(self._path) as file:
             while block := os.read(self._stream.fileno(), _BLOCK):
                 kept = block[: self._left]
                 file.write(kept)

@@ -12,6 +12,7 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, FailureCause
+from napari_mamamia.io.append_file import opened_to_add
 from napari_mamamia.io.challenge_info import challenge_facts
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.csv_text import write_csv
@@ -260,9 +261,11 @@ def _log_file(run: SubmissionRun, name: str, case_ids: Sequence[str]) -> Path:
 
 
 def _close_log(log: Path, ended: RunOfSubmission) -> None:
-    with suppress(OSError), log.open("a", encoding="utf-8") as file:
-        file.write("\n--- end ---\n")
-        if ended.dropped_bytes:
-            file.write(f"{ended.dropped_bytes} more bytes of print were dropped\n")
-        peak = "" if ended.peak_bytes is None else f", at most {ended.peak_bytes / 10**6:.0f} MB"
-        file.write(f"{ended.ending.value} after {ended.seconds:.1f} s{peak}\n{ended.reason}\n")
+    dropped = f"{ended.dropped_bytes} more bytes of print were dropped\n"
+    peak = "" if ended.peak_bytes is None else f", at most {ended.peak_bytes / 10**6:.0f} MB"
+    text = (
+        f"\n--- end ---\n{dropped if ended.dropped_bytes else ''}"
+        f"{ended.ending.value} after {ended.seconds:.1f} s{peak}\n{ended.reason}\n"
+    )
+    with suppress(OSError), opened_to_add(log) as file:
+        file.write(text.encode("utf-8"))

@@ -1,0 +1,144 @@
+"""One way to write: the old file or the whole new one, never through somebody else's link.
+
+The source is looked through for whatever makes or changes a file. It is right inside a block
+``with saving(...) as temporary`` that writes to that path; each other place stands in `ELSEWHERE`
+with the reason why nobody else can have prepared the file.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import napari_mamamia
+
+SOURCE = Path(napari_mamamia.__file__).parent
+
+ELSEWHERE = {
+    "io.append_file.AppendFile._back_to": "its own file, opened by `_opened`",
+    "io.append_file._opened": "no link is followed, no bytes are emptied",
+    "io.append_file.opened_to_add": "opened by `_opened`",
+    "io.dicom_facts._make_secret": "made anew or refused (O_EXCL)",
+    "io.dicom_zip._made": "made anew or refused (x), in a folder of its own",
+    "io.one_writer._opened": "no link is followed; nothing is written",
+    "io.save._claim_and_replace": "made anew or refused",
+    "io.save._force_to_disk": "nothing is written",
+    "io.save._rename_to_free_name": "made anew or refused",
+    "io.voxel_writer._write": "the temporary path of `saving`, handed on",
+    "io.workbook_writer.write_workbook": "a member of the zip that is being written",
+    "scoring.figures.png_of": "into memory",
+    "scoring.figures.svg_of": "into memory",
+    "segmentation.external_room._copied": "in a folder of its own, closed to others",
+    "segmentation.external_room._readable": "in a folder of its own, closed to others",
+    "segmentation.external_room.lay_out": "in a folder of its own, closed to others",
+    "segmentation.external_runner._keep": "inside the closed room",
+    "segmentation.external_runner.main": "an end of its own pipe",
+    "segmentation.external_seccomp.filter_file": "a file without a name, in memory",
+    "segmentation.external_watch.offer_to_end": "/proc of a child of its own",
+    "segmentation.nnunet_files._extracted": "made anew or refused (x), in a folder of its own",
+    "segmentation.nnunet_unpickle.main": "inside the closed room",
+    "segmentation.self_test._write_model": "in a folder of its own, closed to others",
+    "segmentation.shared_arrays.share": "made anew or refused (x)",
+    "segmentation.worker.main": "an end of its own pipe",
+    "services.batch_child.main": "an end of its own pipe",
+    "services.convert_stage._copied": "in a folder of its own, which gets its name when whole",
+    "widgets.planes.Planes._steps_for.view": "a view of the window, no file",
+}
+
+WRITERS = {
+    *("write_text", "write_bytes", "touch", "truncate", "ftruncate", "tofile"),
+    *("hardlink_to", "symlink_to", "link", "symlink", "mkstemp", "NamedTemporaryFile"),
+    *("savez", "savez_compressed", "savetxt", "savefig", "to_csv", "to_excel", "to_parquet"),
+    *("save_as", "save_file", "dcmwrite", "FileHandler", "RotatingFileHandler", "WriteImage"),
+    *("write_table", "imsave", "imwrite", "copyfile", "copy2", "copytree"),
+}
+OF_MODULES = {"shutil": {"copy", "move"}, "np": {"save"}, "torch": {"save"}, "nib": {"save"}}
+OPENERS = {"open", "fdopen", "ZipFile", "ZstdFile", "GzipFile"}
+TO_WRITE = set("wax+")
+
+
+def writer_of(call: ast.Call) -> str | None:
+    """Return what in a call writes, None where nothing does."""
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    owner = getattr(getattr(function, "value", None), "id", "")
+    if owner == "self":  # a method of ours is looked at where it stands
+        return None
+    if name in WRITERS or name in OF_MODULES.get(owner, ()):
+        return name
+    if (owner, name) == ("os", "open"):
+        flags = ast.dump(call)
+        return None if "O_RDONLY" in flags and "O_CREAT" not in flags else name
+    return name if name in OPENERS and set(mode_of(call)) & TO_WRITE else None
+
+
+def mode_of(call: ast.Call) -> str:
+    """Return the mode that a file is opened with, "r" where none is given."""
+    values = [*call.args, *(word.value for word in call.keywords if word.arg == "mode")]
+    texts = [value.value for value in values if isinstance(value, ast.Constant)]
+    modes = [
+        text for text in texts if isinstance(text, str) and text and set(text) <= set("rwaxbt+")
+    ]
+    return modes[0] if modes else "r"
+
+
+def writers(node: ast.AST, place: str, saved: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the functions that write to something else than what `saving` gave."""
+    for child in ast.iter_child_nodes(node):
+        inner, own = place, saved
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = f"{place}.{child.name}"
+        if isinstance(child, ast.With):
+            own = saved | {
+                item.optional_vars.id
+                for item in child.items
+                if isinstance(item.context_expr, ast.Call)
+                and getattr(item.context_expr.func, "id", "") == "saving"
+                and isinstance(item.optional_vars, ast.Name)
+            }
+        if isinstance(child, ast.Call) and writer_of(child) is not None:
+            names = {name.id for name in ast.walk(child) if isinstance(name, ast.Name)}
+            if not names & saved:
+                yield place
+        yield from writers(child, inner, own)
+
+
+def found_in(text: str) -> set[str]:
+    return set(writers(ast.parse(text), "module"))
+
+
+def test_every_file_is_written_in_the_one_way_or_stands_here_with_its_reason():
+    found = {
+        place
+        for path in SOURCE.rglob("*.py")
+        for place in writers(
+            ast.parse(path.read_text("utf-8")),
+            ".".join(path.relative_to(SOURCE).with_suffix("").parts),
+        )
+    }
+    assert sorted(found - ELSEWHERE.keys()) == []
+    assert sorted(ELSEWHERE.keys() - found) == []
+
+
+def test_the_search_itself_finds_what_it_is_for():
+    """A search that sees nothing would pass everything."""
+    bad = (
+        "def f(path):\n    {}\n",
+        "class A:\n    def f(self, path):\n        with suppress(OSError):\n            {}\n",
+    )
+    calls = (
+        'path.open("w")',
+        'open(path, mode="ab")',
+        "path.write_text(text)",
+        "np.save(path, array)",
+        "shutil.copy(source, path)",
+        "os.open(path, os.O_WRONLY | os.O_CREAT)",
+        "os.open(path, flags)",
+        "figure.savefig(path)",
+        "table.to_excel(path)",
+    )
+    for form in bad:
+        for call in calls:
+            assert len(found_in(form.format(call))) == 1, call
+    good = "def f(path):\n    with saving(path) as part:\n        part.write_text(text)\n"
+    assert found_in(good) == set()
+    assert found_in('def f(path):\n    path.open("rb")\n    labels.copy()\n') == set()
