@@ -39,8 +39,9 @@ ELSEWHERE = {
     "segmentation.self_test._write_model": "in a folder of its own, closed to others",
     "segmentation.shared_arrays.share": "made anew or refused (x)",
     "segmentation.worker.main": "an end of its own pipe",
-    "services.batch_child.main": "an end of its own pipe",
+    "services.batch_child._answer_all": "an end of its own pipe",
     "services.convert_stage._copied": "in a folder of its own, which gets its name when whole",
+    "services.wrap_bundle.wrap_bundle": "in a folder of its own, which gets its name when whole",
     "widgets.planes.Planes._steps_for.view": "a view of the window, no file",
 }
 
