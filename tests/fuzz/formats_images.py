@@ -111,6 +111,7 @@ VOLUMES = (
         _submission_mask,
         _take_mask,
         ("segmentation.external_outputs.take_mask",),
+        called="the mask of X",
     ),
 )
 
@@ -328,10 +329,10 @@ def _ask_pacs(path: Path) -> object:
 
 
 DICOM = (
-    Format("dicom-classic", _classic, _read_exam, _DICOM, share=2),
-    Format("dicom-enhanced", _enhanced, _read_exam, _DICOM, share=2),
-    Format("dicom-mosaic", _mosaic, _read_exam, _DICOM),
-    Format("dicom-rle", _compressed, _read_exam, _DICOM),
+    Format("dicom-classic", _classic, _read_exam, _DICOM, share=2, called="series 1"),
+    Format("dicom-enhanced", _enhanced, _read_exam, _DICOM, share=2, called="series 1"),
+    Format("dicom-mosaic", _mosaic, _read_exam, _DICOM, called="series 1"),
+    Format("dicom-rle", _compressed, _read_exam, _DICOM, called="series 1"),
     Format(
         "dicom-import", _two_studies, _import, (*_IMPORT, "io.dicom_facts.names_a_person"), share=2
     ),
@@ -347,6 +348,10 @@ DICOM = (
         share=0.5,
     ),
     Format(
-        "dicom-web", _web, _ask_pacs, ("io.dicom_web.find_studies_on", "io.dicom_web.fetch_study")
+        "dicom-web",
+        _web,
+        _ask_pacs,
+        ("io.dicom_web.find_studies_on", "io.dicom_web.fetch_study"),
+        called="http://pacs",
     ),
 )

@@ -40,7 +40,7 @@ class Format:
 
     `make` fills an empty folder and returns what `read` is given. `readers` are names such as
     "io.volumes.read_header". `touched` are ends of names of the files that get damaged. A slow one
-    runs in `make fuzz` and at night.
+    runs in `make fuzz` and at night. `called` is what messages name where it is no file.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Format:
     touched: tuple[str, ...] = ("",)
     share: float = 1.0
     is_slow: bool = False
+    called: str = ""
 
 
 @dataclass
@@ -86,8 +87,9 @@ class Example:
         self._files = {path.relative_to(folder): path.read_bytes() for path in paths}
         self._touched = [name for name in self._files if name.name.endswith(form.touched)]
 
-    def place(self, folder: Path, rng: Random | None) -> Path:
-        victim = rng.choice(self._touched) if rng else None
+    def place(self, folder: Path, rng: Random) -> tuple[Path, str]:
+        """Write the files; return what the reader is given, and which file is damaged."""
+        victim = rng.choice(self._touched)
         for name, data in self._files.items():
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +99,7 @@ class Example:
                 _make_unreadable(target, rng)
             else:
                 target.write_bytes(mutated(data, kind_of(name.name), rng))
-        return folder / self._given
+        return folder / self._given, victim.name
 
 
 def run_format(
@@ -226,13 +228,14 @@ def _child(form, example, seed, todo, folder, until, into) -> None:
         own = resource.getrusage(resource.RUSAGE_SELF)
         soft = int(own.ru_utime + own.ru_stime) + CPU_S + 1
         resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
-        given = example.place(folder, Random(f"{seed}/{form.name}/{index}"))
-        said = {"index": index, **_tried(form, given, folder)}
+        given, victim = example.place(folder, Random(f"{seed}/{form.name}/{index}"))
+        names = (str(folder), victim, form.called or given.name)
+        said = {"index": index, **_tried(form, given, names)}
         shutil.rmtree(folder, ignore_errors=True)
         os.write(into, json.dumps(said).encode() + b"\n")
 
 
-def _tried(form: Format, given: Path, folder: Path) -> dict:
+def _tried(form: Format, given: Path, names: tuple[str, ...]) -> dict:
     from napari_mamamia.core.errors import MamamiaError
 
     Path("/proc/self/clear_refs").write_text("5")
@@ -247,8 +250,8 @@ def _tried(form: Format, given: Path, folder: Path) -> dict:
             if isinstance(cause, MemoryError):
                 kind, trace = "memory", traceback.format_exc()
             cause = cause.__cause__ or cause.__context__
-        if kind == "refused" and not text.strip():
-            kind = "silent"
+        if kind == "refused" and not any(name in text for name in names):
+            kind, text = "crash", f"the message names no file: {text}"
     except BaseException as error:
         kind, text, trace = "crash", f"{type(error).__name__}: {error}", traceback.format_exc()
     growth = max(0, _status("VmHWM") - before)

@@ -106,7 +106,7 @@ def _run(wanted: list[Format], options: argparse.Namespace, work: Path) -> int:
         until = time.monotonic() + 60 * options.minutes * form.share / total_share
         inputs = max(1, int(options.inputs * form.share))
         result = run_format(form, options.seed, inputs, until, work, options.keep)
-        crashes = result.count("crash") + result.count("death") + result.count("silent")
+        crashes = result.count("crash") + result.count("death")
         counts = (result.inputs, result.accepted, result.refused, crashes)
         bad = (result.count("hang"), result.count("memory"))
         peak = round(result.peak_bytes / 2**20, 1)

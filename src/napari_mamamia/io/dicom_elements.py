@@ -1,8 +1,6 @@
 """Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
 
-import io
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -12,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError
-from napari_mamamia.io.foreign import explained
+from napari_mamamia.io.foreign import explained, open_bounded
 
 __all__ = [
     "DAMAGED",
@@ -22,7 +20,6 @@ __all__ = [
     "days",
     "needed",
     "numbers",
-    "open_bounded",
     "open_dicom",
     "optional_number",
     "philips_time_s",
@@ -45,7 +42,6 @@ PHILIPS_DYNAMIC_TIME: Final = (0x2005, 0x10A0)
 `scaling_of`); for the time, seen in dcm_qa_philips, where it counts 0, 2, 4 s at TR 2 s."""
 PHILIPS_TAGS: Final = (PHILIPS_CREATOR, PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME)
 _PHILIPS_BLOCK: Final = "Philips MR Imaging DD 001"
-_ASKED: Final = 1 << 20
 _MOST_ROWS: Final = 65535
 """Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
@@ -89,20 +85,6 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
             return dcmread(path, **options)
         with open_bounded(path) as stream:
             return dcmread(stream, **options)
-
-
-class _Bounded(io.BufferedReader):
-    """A file whose `read` never asks the system for more memory than the file has bytes."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > _ASKED:
-            size = min(size, os.fstat(self.fileno()).st_size)
-        return super().read(size)
-
-
-def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """Open a file for pydicom, which reads as many bytes as a damaged length says: up to 4 GB."""
-    return _Bounded(io.FileIO(path), buffering)
 
 
 def require_pydicom() -> None:

@@ -12,7 +12,6 @@ from napari_mamamia.io.dicom_elements import (
     PHILIPS_TAGS,
     needed,
     numbers,
-    open_bounded,
     open_dicom,
     require_room,
     scaling_of,
@@ -25,7 +24,7 @@ from napari_mamamia.io.dicom_kinds import GE_TAGS, left_out_as, sequence_of
 from napari_mamamia.io.dicom_mosaic import is_mosaic, tiles_of
 from napari_mamamia.io.dicom_quick import read_quickly
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice, clocks_of
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_bounded, reads
 
 __all__ = ["is_dicom_file", "read_slices"]
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.core.reorientation import reorientation_to
-from napari_mamamia.io.dicom_elements import open_bounded
 from napari_mamamia.io.dicom_seg_codes import load_highdicom
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_bounded, reads
 
 __all__ = ["FRACTION_THRESHOLD", "Segment", "Segmentation", "dicom_grid", "read_segmentation"]
 

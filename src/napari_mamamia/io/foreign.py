@@ -4,17 +4,20 @@ Files come from others, damaged, cut or made to harm. A reader returns, or raise
 `core.errors`: `reads` stands at each public one and sees to that, whatever a library below raises.
 """
 
+import io
 import logging
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import isgeneratorfunction
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Cancelled
 
-__all__ = ["READS", "explained", "reads", "said"]
+__all__ = ["READS", "explained", "open_bounded", "reads", "said"]
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +25,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 READS: Final = "__reads__"
 """Attribute of a reader: what it expects of a file, in words. Tests find the readers by it."""
+
+
+_ASKED: Final = 1 << 20
+
+
+class _Bounded(io.BufferedReader):
+    """A file whose `read` never asks the system for more memory than the file has bytes."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _ASKED:
+            size = min(size, os.fstat(self.fileno()).st_size)
+        return super().read(size)
+
+
+def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
+    """Open a file for a library that reads as many bytes as a damaged length says: up to 4 GB."""
+    return _Bounded(io.FileIO(path), buffering)
 
 
 def said(error: BaseException) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_bounded, reads
 from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet_safetensors import Checkpoint, read_safetensors
@@ -162,7 +162,7 @@ def _globals_of_pickle(path: Path) -> Iterator[str]:
     """Yield the names that a bare pickle would import, read from its opcodes without running it."""
     texts: list[str] = []
     memo: list[str] = []
-    with suppress(*DAMAGE), path.open("rb") as stream:
+    with suppress(*DAMAGE), open_bounded(path) as stream:
         for opcode, argument, _ in pickletools.genops(stream):
             if opcode.name == "GLOBAL":
                 yield str(argument).replace(" ", ".")

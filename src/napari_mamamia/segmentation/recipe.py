@@ -292,7 +292,15 @@ def recipe_from(text: str, where: str) -> Recipe:
                 f"{where} should be version {_VERSION}, got {found.get('version')!r}: update "
                 "napari-mamamia, or correct the recipe"
             )
+        return _named(found, where)
+
+
+def _named(found: Mapping[str, Any], where: str) -> Recipe:
+    """Return a recipe; its records know what is wrong with them, but not where they stand."""
+    try:
         return _recipe(found)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
 
 
 def recipe_text(recipe: Recipe) -> str:

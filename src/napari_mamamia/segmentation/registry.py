@@ -16,6 +16,7 @@ from platformdirs import user_data_path
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc
+from napari_mamamia.io.foreign import explained
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.workspace import file_name
@@ -282,12 +283,13 @@ def _read(file: Path) -> ModelEntry:
     """Return an entry; the model's own files are looked at, their sums are those of the adding."""
     path = file
     try:
-        found = read_json(file)
-        path = Path(found["path"])
-        return _entry(found, path, file)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, ModelError) as error:
-        said = str(error) or type(error).__name__
-        return ModelEntry(file.stem, ModelCard(path, ModelKind.UNKNOWN, file.stem), problem=said)
+        with explained(file, "a model that was added", "add the model again", ModelError):
+            found = read_json(file)
+            path = Path(found["path"])
+            return _entry(found, path, file)
+    except ModelError as error:
+        card = ModelCard(path, ModelKind.UNKNOWN, file.stem)
+        return ModelEntry(file.stem, card, problem=str(error))
 
 
 def _entry(found: Mapping[str, Any], path: Path, file: Path) -> ModelEntry:

@@ -99,7 +99,10 @@ def unpacked(source: Path) -> Iterator[Path]:
         yield source
         return
     with own_folder() as folder:
-        yield folder
+        try:
+            yield folder
+        except (FormatError, CaseError) as error:  # the user knows the archive, not our folder
+            raise type(error)(str(error).replace(str(folder), str(source))) from error
 
 
 def find_studies(
