@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from napari.layers import Layer
 from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import Progress
@@ -47,6 +48,26 @@ def test_an_opened_case_shows_its_phases_and_reference(opened, viewer):
     )
     assert opened.header.case.text() == "A_1"
     assert opened.header.position.text() == "1 / 3"
+
+
+def test_a_mask_that_needs_a_new_layer_comes_a_turn_later_and_the_header_follows(qtbot, dock):
+    there = []
+    dock.opening.case_shown.connect(lambda: there.append(dock.scene.layer(Role.REFERENCE)))
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.scene.layer(Role.REFERENCE) is not None)
+    assert there == [None]
+    chip = dock.header.findChild(QWidget, "header_mask_reference")
+    qtbot.waitUntil(lambda: chip.isVisibleTo(dock.header) and chip.isChecked())
+    open_case(qtbot, dock, "A_2")
+    assert there[1] is dock.scene.layer(Role.REFERENCE)
+
+
+def test_a_mask_of_a_case_that_was_closed_meanwhile_gets_no_layer(qtbot, dock, viewer):
+    dock.opening.case_shown.connect(viewer.layers.clear)
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.opened is not None and dock.session.case is None)
+    qtbot.waitUntil(lambda: not dock.opening._late._timer.isActive())
+    assert len(viewer.layers) == 0
 
 
 def test_a_case_opens_on_the_first_phase_after_contrast_and_the_slice_of_the_tumour(opened):

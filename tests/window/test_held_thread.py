@@ -171,6 +171,17 @@ def test_the_choice_of_layers_stays_when_ours_are_added():
     assert window.add_image(np.ones((2, 2))) is window.layers.selection.active
 
 
+def test_a_mask_that_comes_while_the_agreement_is_shown_waits_below_it():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    empty = np.zeros(FIRST.grid.shape, np.uint8)
+    scene.overlays.show_agreement(tag_for(FIRST, Role.AGREEMENT), empty)
+    late = scene.show_mask(tag_for(FIRST, Role.PREDICTION), empty)
+    assert not late.visible
+    scene.overlays.hide_agreement()
+    assert late.visible
+
+
 def test_the_array_of_a_layer_that_we_take_out_is_let_go():
     scene = Scene(ViewerModel())
     show(scene, FIRST, (0.0, 90.0))

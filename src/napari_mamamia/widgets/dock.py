@@ -365,6 +365,8 @@ class MamamiaDock(QWidget):
         self._connect_review()
         self._connect_import()
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
+        for follow in (self.header_flow.show, self.kinetics.flow.refresh):
+            self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress)
         watch_font(lambda: self._dress())
         self.keys.bind(self._actions())

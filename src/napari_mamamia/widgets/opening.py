@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session, SessionMask
+from napari_mamamia.widgets.turns import Turns
 
 __all__ = ["CaseRead", "Opening"]
 
@@ -53,11 +55,12 @@ class Opening(QObject):
     """Runs the jobs and puts their results into the session and the scene.
 
     `listed` carries the rows of a data set that was opened, `case_shown` says that a case is on
-    screen.
+    screen, `mask_shown` that one of its masks came a turn later.
     """
 
     listed = Signal(object)
     case_shown = Signal()
+    mask_shown = Signal()
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class Opening(QObject):
         self._services = services
         self._notifier = notifier
         self._since_redraw = QElapsedTimer()
+        self._late = Turns(self)
 
     # --------------------------------------------------------------- data set
 
@@ -252,14 +256,29 @@ class Opening(QObject):
     ) -> None:
         self._scene.show_case(case, limits)
         self._scene.keep_masks({mask.role for mask in masks})
+        late = [mask for mask in masks if self._may_be_late(mask)]
         for mask in masks:
-            self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
+            if mask not in late:
+                self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
         self._session.set_case(case, context, masks)
         self._scene.go_to_phase(next((p.index for p in case.phases if p.loaded), 0))
         z, y, x = case.grid.shape
         self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False)
         self._text.set_loaded(frozenset(p.index for p in case.phases if p.loaded))
         self.case_shown.emit()
+        self._late.start(partial(self._show_late, case, mask) for mask in late)
+
+    def _may_be_late(self, mask: SessionMask) -> bool:
+        """Whether a mask gets its layer in a turn of its own: a new layer takes napari 50 ms."""
+        return mask.role is not Role.REFINED and self._scene.layer(mask.role) is None
+
+    def _show_late(self, case: Case, mask: SessionMask) -> None:
+        is_there = self._scene.layer(mask.role) is not None
+        if self._session.case_id != case.case_id or self._session.mask(mask.role) is not mask:
+            return
+        if not is_there and self._scene.layer(Role.PHASE) is not None:
+            self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
+            self.mask_shown.emit()
 
     # ------------------------------------------------------------ other phases
 

@@ -136,6 +136,12 @@ class Overlays:
             for mask in self._below_agreement:
                 mask.visible = False
 
+    def keep_below_agreement(self, mask: Any) -> None:
+        """Hide a mask that came while an agreement map is shown, until that goes."""
+        if self._stack.layer(Role.AGREEMENT) is not None:
+            mask.visible = False
+            self._below_agreement.append(mask)
+
     def hide_agreement(self) -> None:
         """Take the agreement map away and show again the masks that it replaced."""
         with self._stack.changing():

@@ -151,7 +151,9 @@ class Scene:
         with self.stack.changing():
             is_new = self.layer(tag.role) is None
             layer = self.stack.put(mask_layer(tag, buffer), tag.role, style_mask)
-            if not is_new:
+            if is_new:
+                self.overlays.keep_below_agreement(layer)
+            else:
                 forget_history(layer)
         return layer
 
