@@ -125,6 +125,13 @@ def test_another_case_is_opened_with_nothing_in_hand(qtbot, refining):
     assert sign(refining) == ""
 
 
+def test_a_tool_is_put_down_when_the_dock_is_hidden(refining):
+    refining.show()
+    assert refining.painting.state.tool is PaintTool.SPHERE
+    refining.hide()
+    assert refining.hand.tool is None
+
+
 # ------------------------------------------------ where hit and seen are not one
 
 
@@ -232,6 +239,22 @@ def test_growing_from_what_is_pointed_at_rests_on_a_mip(qtbot, refining, mouse):
     refining.growing.grow()
     assert not refining.growing.is_busy
     assert MIP in refining.header.message.text()
+
+
+def test_the_curve_of_a_hidden_place_is_not_drawn_on_a_mip(qtbot, refining):
+    curves = refining.kinetics.curves
+    mouse = Mouse(refining)
+    curves._position = mouse.world((2, 9, 12))
+    curves._follow_pointer()
+    assert len(curves.plot().lines) == 1
+    show_mip(qtbot, refining)
+    assert curves.plot().lines == ()
+    curves._position = mouse.world((2, 9, 12))
+    curves._follow_pointer()
+    assert curves.plot().lines == ()
+    curves.pin("cursor")
+    assert curves.pinned == []
+    assert "many slices" in refining.header.message.text()
 
 
 # ------------------------------------------------------------- napari's own tools

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtGui import QHideEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.agreement import Reviewing
@@ -474,6 +475,12 @@ class MamamiaDock(QWidget):
         away = fit_window(window, self.home, self.pages.width + 2 * _MARGIN)
         if away:
             self.notifier.hint(_PUT_AWAY.format(" and ".join(away)))
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Put the tool down with its controls; a minimised window keeps it."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.hand.put_down()
 
     def dragEnterEvent(self, event: Any) -> None:
         """Take local files and folders."""
