@@ -34,8 +34,14 @@ class Reader:
         self.middle = (x + width // 2, y + height // 2)
 
     def turn_to(self, page, shows):
-        self.screen.click(*self.program.ask("evaluate", code=TAB.format(at=TABS.index(page))))
-        self.program.widget(shows)
+        def is_there():
+            if self.program.widgets(name=shows):
+                return True
+            # again where the row of tabs moved on the way, since a line above it came or went
+            self.screen.click(*self.program.ask("evaluate", code=TAB.format(at=TABS.index(page))))
+            return False
+
+        wait_until(is_there, f"page {page}")
 
     def point(self, across=0, down=0):
         self.screen.xdotool("mousemove", self.middle[0] + across, self.middle[1] + down)
