@@ -21,7 +21,7 @@ from worlds import COMMANDS, ELSEWHERE, Way
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 QUICK = [way for way in COMMANDS if not way.is_slow]
-PLACES_AT_NIGHT = 8
+PLACES_AT_NIGHT = 5
 SEED = int(os.environ.get("FAULT_SEED", "1"))
 
 

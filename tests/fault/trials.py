@@ -236,7 +236,7 @@ def is_left(path: Path, world: Path) -> bool:
 def written(world: Path, way: Way) -> dict[str, object]:
     """Return what lies where the command may write."""
     return {
-        f"{name}/{inner}": value
+        f"{name}/{inner}": "there" if way.varies else value
         for name in way.out
         if (world / name).exists()
         for inner, value in contents(world / name).items()

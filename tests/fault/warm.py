@@ -73,6 +73,8 @@ def run_command(trial: dict) -> None:
     os.environ.update(trial["env"])
     tempfile.tempdir = None
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as a shell starts it
+        signal.signal(number, signal.SIG_DFL)
     from faults import Faults, install
 
     from napari_mamamia.cli import main as command

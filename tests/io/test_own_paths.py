@@ -207,12 +207,16 @@ def test_whether_a_folder_can_be_written_to_leaves_nothing_in_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+IN_THE_ROOM = {"bundle_in_room.py"}
+"""Programs that run inside the closed room, whose /tmp lies in memory and goes with it."""
+
+
 def test_only_one_module_makes_temporary_paths():
     """No other module imports tempfile or makes up a name for something unfinished."""
     root = Path(napari_mamamia.__file__).parent
     found = []
     for path in root.rglob("*.py"):
-        if path == Path(own_paths.__file__):
+        if path == Path(own_paths.__file__) or path.name in IN_THE_ROOM:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [a.name for a in getattr(node, "names", ()) if isinstance(a, ast.alias)]

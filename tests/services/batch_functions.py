@@ -9,6 +9,7 @@ from math import inf, nan
 from pathlib import Path
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.own_paths import new_path_in
 
 
 class Colour(StrEnum):
@@ -43,8 +44,8 @@ def measure(inputs, settings):
         raise FormatError("expected a mask, but it is broken: make it again")
     if kind == "bug":
         raise KeyError("oops")
-    if kind == "forever":
-        threading.Event().wait()
+    if kind in ("forever", "half"):
+        wait_forever(settings.notes, leaves_half=kind == "half")
     if kind == "gate":
         wait_for(settings.notes / "open")
     if kind == "dies":
@@ -55,6 +56,12 @@ def measure(inputs, settings):
         os.write(1, b"a case may print what it likes")
     size = sum(path.stat().st_size for path in inputs.files if path)
     return Row(case_id, size, size * settings.factor)
+
+
+def wait_forever(folder, *, leaves_half):
+    if leaves_half:
+        new_path_in(folder).write_bytes(b"half a mask")
+    threading.Event().wait()
 
 
 def note(folder, case_id):

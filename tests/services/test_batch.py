@@ -13,6 +13,8 @@ def half_and_whole(case_id):
         raise CaseError("phase 1 is missing")
     if case_id == "bug":
         raise KeyError("oops")
+    if case_id == "full":
+        raise OSError(28, "No space left on device", "out/A_2.nii.gz")
     yield Progress(2, 2, "whole")
     return case_id.upper()
 
@@ -24,6 +26,15 @@ def test_one_failure_costs_one_row():
         ("bad", "phase 1 is missing"),
         ("bug", "unexpected KeyError: 'oops'"),
     ]
+
+
+def test_what_the_system_refuses_is_a_plain_reason_without_a_traceback(caplog):
+    (failure,) = run_job(for_each_case(["full"], half_and_whole)).failures
+    assert failure.reason == (
+        "expected to read and write files, but the system refused at out/A_2.nii.gz (No space left "
+        "on device): see that the disk has room and can be read, then go on"
+    )
+    assert caplog.text == ""
 
 
 def test_progress_grows_and_ends_at_the_total():

@@ -239,3 +239,11 @@ def test_other_images_make_the_case_anew(one_pair, tmp_path):
     new = run_job(score_cases(one_pair, images=images, store=store, existing=Existing.RESUME))
     assert new.n_reused == 0
     assert new.results[0].look.no_images == ""
+
+
+def test_what_a_case_that_was_ended_left_half_written_goes_with_the_run(work, cases_of, notes):
+    place, store = Place(time_limit_s=2.0), notes / "results.jsonl"
+    batch = run_job(run_batch(cases_of("half_1", "a"), work, place, store=store))
+    assert [row.case_id for row in batch.results] == ["a"]
+    assert (notes / "half_1.1").exists()  # it had come to its half file
+    assert list(notes.glob(".mamamia-*")) == []

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError, refusal_text
 from napari_mamamia.core.progress import Cancelled, Job, Progress
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.own_paths import sweep_below
 from napari_mamamia.services.batch_child import Child, attempt_in_child
 from napari_mamamia.services.batch_store import ResultStore
 from napari_mamamia.services.batch_work import (
@@ -135,11 +136,14 @@ def run_batch(
     _require_unique(cases)
     if store is None:
         return (yield from _run(cases, work, place or Place(), {}, None, here))
-    with closing(ResultStore(store, work, existing)) as kept:
-        found = yield from kept.reusable(cases) if existing is Existing.RESUME else _nothing()
-        if still_holds is not None:
-            found = {case_id: own for case_id, own in found.items() if still_holds(own)}
-        return (yield from _run(cases, work, place or Place(), found, kept, here))
+    try:
+        with closing(ResultStore(store, work, existing)) as kept:
+            found = yield from kept.reusable(cases) if existing is Existing.RESUME else _nothing()
+            if still_holds is not None:
+                found = {case_id: own for case_id, own in found.items() if still_holds(own)}
+            return (yield from _run(cases, work, place or Place(), found, kept, here))
+    finally:
+        sweep_below(store.parent)  # what a case's process that was ended left half-written
 
 
 def _run(
