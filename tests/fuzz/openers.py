@@ -39,7 +39,6 @@ _CALLS = {
 
 OWN = {
     "io.append_file._opened": "opened to write; line ends are looked for",
-    "io.append_file.opened_to_add": "opened to write",
     "io.append_file._copied": "written",
     "io.checksums._blocks": "bytes for a checksum, whatever they are",
     "io.checksums.sha256_of": "bytes for a checksum, whatever they are",
@@ -58,6 +57,10 @@ OWN = {
     "segmentation.external_runner._children": "/proc",
     "segmentation.external_runner.main": "inside the closed room: the order of its own parent",
     "segmentation.external_runner.RestrictedDataset.read_json_file": "inside the closed room",
+    "segmentation.bundle_in_room.Model.__init__": "inside the closed room",
+    "segmentation.bundle_in_room._network": "inside the closed room",
+    "segmentation.external_cuda._AfterTorch.find_spec.<locals>.loaded": "inside the closed room",
+    "segmentation.external_cuda._mapped.<locals>.loaded": "inside the closed room",
     "segmentation.external_pipes.EventPipe._note": "the pipe of a closed room",
     "segmentation.external_room._order": "text that was made a line before",
     "segmentation.external_room.find_interpreter": "what the user's interpreter says of itself",
