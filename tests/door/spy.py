@@ -88,6 +88,11 @@ def _describe(widget) -> dict:
     from qtpy.QtCore import QPoint
     from qtpy.QtWidgets import QApplication
 
+    ratio = widget.devicePixelRatioF()  # Qt counts in points, the screen and xdotool in pixels
+
+    def pixels(*points):
+        return [round(ratio * value) for value in points]
+
     corner = widget.mapToGlobal(QPoint(0, 0))
     region = widget.visibleRegion().boundingRect()
     seen = widget.mapToGlobal(region.center())
@@ -100,12 +105,12 @@ def _describe(widget) -> dict:
         "name": widget.objectName(),
         "text": str(text()) if callable(text) else "",
         "tooltip": widget.toolTip(),
-        "rect": [corner.x(), corner.y(), widget.width(), widget.height()],
+        "rect": pixels(corner.x(), corner.y(), widget.width(), widget.height()),
         "hint": [hint.width(), hint.height()],
         "visible_rect": None
         if region.isEmpty()
-        else [*_xy(widget.mapToGlobal(region.topLeft())), region.width(), region.height()],
-        "centre": [seen.x(), seen.y()],
+        else pixels(*_xy(widget.mapToGlobal(region.topLeft())), region.width(), region.height()),
+        "centre": pixels(seen.x(), seen.y()),
         "hit": hit is not None and (hit is widget or widget.isAncestorOf(hit)),
         "visible": widget.isVisible(),
         "enabled": widget.isEnabled(),

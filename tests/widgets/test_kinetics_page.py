@@ -151,7 +151,7 @@ def test_the_numbers_of_the_mask_shown_have_units(qtbot, kinetics):
 
 
 def test_the_page_needs_no_more_width_than_the_dock_leaves_beside_a_scroll_bar(qtbot, kinetics):
-    area = kinetics.findChild(QScrollArea, "kinetics_scroll")
+    area = kinetics.findChild(QScrollArea, "kinetics_area")
     bins = find(kinetics, "kinetics_ftv_bins")
     qtbot.waitUntil(lambda: "cc" in bins.text())
     find(kinetics, "kinetics_diameter").setText("57.3 mm · 55.7 mm in plane")

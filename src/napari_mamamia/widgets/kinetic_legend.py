@@ -11,7 +11,6 @@ from napari_mamamia.widgets.kinetic_colours import SER_COLOURS, TYPE_COLOURS, ra
 
 __all__ = ["KineticLegend"]
 
-_HEIGHT: Final = 34
 _BAR: Final = 12
 
 
@@ -28,7 +27,7 @@ class KineticLegend(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return the height of a bar and its values."""
-        return QSize(300, _HEIGHT)
+        return QSize(300, self._height)
 
     def show_map(self, shown: ShownMap | None) -> None:
         """Draw the legend of another map."""
@@ -61,6 +60,10 @@ class KineticLegend(QWidget):
 
     # -------------------------------------------------------------------- inner
 
+    @property
+    def _height(self) -> int:
+        return _BAR + int(self.fontMetrics().height()) + 4
+
     def _draw_classes(
         self, painter: QPainter, classes: list[tuple[str, str, str]], has_names: bool
     ) -> None:
@@ -69,7 +72,7 @@ class KineticLegend(QWidget):
             left = place * wide
             painter.fillRect(QRectF(left, 0, wide - 3, _BAR), QColor(colour))
             text = f"{letter}  {name}" if has_names else letter.removeprefix("SER ")
-            where = QRectF(left, _BAR + 2, wide - 3, _HEIGHT - _BAR - 4)
+            where = QRectF(left, _BAR + 2, wide - 3, self._height - _BAR - 4)
             painter.drawText(where, Qt.AlignmentFlag.AlignCenter, text)
 
     def _draw_bar(self, painter: QPainter, shown: ShownMap) -> None:
@@ -80,7 +83,7 @@ class KineticLegend(QWidget):
             gradient.setColorAt(place / (len(colours) - 1), QColor.fromRgbF(red, green, blue))
         painter.fillRect(bar, gradient)
         low, high = shown.limits
-        below = QRectF(0, _BAR + 2, self.width(), _HEIGHT - _BAR - 4)
+        below = QRectF(0, _BAR + 2, self.width(), self._height - _BAR - 4)
         middle = f"{(low + high) / 2:.4g}"
         sides = Qt.AlignmentFlag
         painter.drawText(below, sides.AlignLeft, f"{low:.4g}")

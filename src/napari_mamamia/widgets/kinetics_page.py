@@ -7,11 +7,9 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QFrame,
     QGridLayout,
     QLabel,
     QLineEdit,
-    QScrollArea,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -76,12 +74,7 @@ class KineticsPage(Page):
         self._inner = QVBoxLayout(holder)
         self._inner.setContentsMargins(0, 0, 4, 0)
         self._inner.setSpacing(5)
-        area: QScrollArea = named(QScrollArea(), "kinetics_scroll", "")
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(holder)
-        self.body.addWidget(area)
+        self.body.addWidget(holder)
         self._make_map()
         self._inner.addWidget(line())
         self._make_times()

@@ -1,0 +1,182 @@
+"""The started window on the usual screens, in both themes, with usual and large text.
+
+Large text is napari's own setting (14 points for 9) and a desktop's scale of 150 % (`QT_FONT_DPI`).
+In each state the mask is seen, no text is cut and every control can be clicked.
+"""
+
+import json
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program import count_colour, wait_until
+
+pytestmark = pytest.mark.door
+
+REFERENCE, PREDICTION, REFINED = "#56B4E9", "#E69F00", "#009E73"
+LAYOUT = (Path(__file__).parent / "layout.py").read_text()
+PANEL = """
+import napari
+from napari_mamamia.widgets.place import dock_of
+from qtpy.QtWidgets import QAbstractButton, QWidget
+panel = dock_of(napari.current_viewer())
+"""
+SIZES = ((1280, 720), (1400, 900), (1920, 1080))
+THEMES = ("dark", "light")
+FONTS = ("usual", "setting", "scale")
+SOME = (((1280, 720), "light", "scale"), ((1400, 900), "dark", "setting"))
+ALL = tuple(state for state in product(SIZES, THEMES, FONTS) if state not in SOME)
+PAGES = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch", "Export")
+TEXT_CONTRAST, MARK_CONTRAST = 4.5, 3.0  # WCAG 2.1, 1.4.3 and 1.4.11
+
+
+def inside(program, code):
+    """Run code in the started program, where `panel` is our dock."""
+    return program.ask("evaluate", code=PANEL + code)
+
+
+def faults(program):
+    roots = ["mamamia_dock", "results_panel"]
+    return program.ask("evaluate", code=f"{LAYOUT}\nresult = faults({json.dumps(roots)})")
+
+
+def click_tab(program, text):
+    """Click a tab as a user does, with the arrows where it is not seen."""
+    place = f"""
+bar = panel.pages.tabs
+at = [bar.tabText(k) for k in range(bar.count())].index({text!r})
+middle = bar.tabRect(at).center()
+arrow = next((b for b in bar.findChildren(QAbstractButton)
+              if b.isVisible() and b.isEnabled() and b.arrowType().name == "RightArrow"), None)
+room = arrow.x() if arrow else bar.width()
+seen = bar.rect().contains(middle) and middle.x() < room
+place = bar.mapToGlobal(middle) if seen else arrow.mapToGlobal(arrow.rect().center())
+ratio = bar.devicePixelRatioF()
+result = [seen, round(ratio * place.x()), round(ratio * place.y())]
+"""
+    for _ in range(2 * len(PAGES)):
+        seen, x, y = inside(program, place)
+        program.screen.click(x, y)
+        if seen:
+            break
+    wait_until(
+        lambda: inside(program, f"result = panel.page.startswith({text!r})"), f"page {text}", 20
+    )
+
+
+def press(program, name):
+    """Click a control in the program's own thread: where it is, `faults` has looked at."""
+    inside(program, f"panel.findChild(QAbstractButton, {name!r}).click()")
+
+
+def pixels(program, colour):
+    return count_colour(program.canvas_picture(), colour)
+
+
+def see(program, colour, what):
+    return wait_until(lambda: pixels(program, colour) > 30, f"{what} on the screen")
+
+
+def luminance(rgb):
+    part = np.asarray(rgb, float) / 255
+    linear = np.where(part <= 0.03928, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
+
+
+def contrast(picture):
+    """Return the greatest contrast of a picture's pixels against its commonest colour."""
+    colours, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)
+    ground, others = luminance(colours[counts.argmax()]), luminance(colours)
+    high, low = np.maximum(others, ground), np.minimum(others, ground)
+    return float(((high + 0.05) / (low + 0.05)).max())
+
+
+def picture_of(program, name, part=lambda width: slice(None)):
+    x, y, width, height = program.widget(name)["rect"]
+    return program.screen.picture()[y : y + height, x : x + width][:, part(width)]
+
+
+def low_contrasts(program):
+    """Return what of the header and the search field is too faint, shown and hidden."""
+    found = {}
+    chip = "header_mask_reference"
+    for shown in ("shown", "hidden"):
+        found[f"name of a {shown} mask"] = (
+            contrast(picture_of(program, chip, lambda width: slice(width // 3, None))),
+            TEXT_CONTRAST,
+        )
+        mark = contrast(picture_of(program, chip, lambda width: slice(0, width // 4)))
+        found[f"square of a {shown} mask"] = (mark, MARK_CONTRAST)
+        press(program, chip)
+        wait_until(lambda s=shown: (pixels(program, REFERENCE) == 0) == (s == "shown"), "the chip")
+    field = contrast(picture_of(program, "cases_search", lambda width: slice(4, width - 4)))
+    found["what the search field asks for"] = (field, TEXT_CONTRAST)
+    return {what: value for what, (value, least) in found.items() if value < least}
+
+
+def ring_contrast(program):
+    """Return the contrast of the ring around the search field once it was clicked."""
+    program.click("cases_search")
+    program.widget("focus_ring", seconds=20)
+    edge = picture_of(program, "focus_ring")
+    return contrast(np.concatenate([edge[:1], edge[4:6]]))
+
+
+def look(program, where, found):
+    """Add what stays cut or out of reach once the page has settled."""
+    with suppress(AssertionError):
+        wait_until(lambda: not faults(program), where, 4)
+        return
+    found.update({f"{where}: {fault}": None for fault in faults(program)})
+
+
+def walk(program):
+    """Go through all pages as a reader does; return what is cut or out of reach on the way."""
+    found = {}
+    for page in PAGES:
+        click_tab(program, page)
+        look(program, page, found)
+    click_tab(program, "Predict")
+    press(program, "predict_start")
+    see(program, PREDICTION, "the prediction")
+    look(program, "Predict, done", found)
+    click_tab(program, "Score")
+    wait_until(lambda: "0." in program.widget("score_prediction_dsc")["text"], "the Dice")
+    look(program, "Score, with numbers", found)
+    click_tab(program, "Refine")
+    press(program, "refine_from_prediction")
+    look(program, "Refine, reader asked", found)
+    inside(program, "panel.header.reader_given.emit('Dr A. Long-Surname')")
+    see(program, REFINED, "the refined mask")
+    wait_until(lambda: program.widgets(name="refine_tool_smartpaint"), "the tools")
+    inside(program, "[c.setText('130.4 mm') for c in panel.refine_page.numbers.cells.values()]")
+    look(program, "Refine", found)
+    press(program, "header_view")
+    look(program, "Refine, View open", found)
+    press(program, "header_keys")
+    look(program, "Keys", found)
+    inside(program, "panel.pages.show_import()")
+    look(program, "Import", found)
+    return list(found)
+
+
+@pytest.mark.parametrize(
+    ("size", "theme", "font"),
+    [*SOME, *(pytest.param(*state, marks=pytest.mark.night) for state in ALL)],
+)
+def test_masks_are_seen_nothing_is_cut_and_every_control_can_be_clicked(
+    start, small_data_set, size, theme, font
+):
+    more = {"NAPARI_APPEARANCE_THEME": theme}
+    if font == "setting":
+        more["NAPARI_APPEARANCE_FONT_SIZE"] = "14"
+    if font == "scale":
+        more["QT_FONT_DPI"] = "144"
+    program = start("mamamia", "view", small_data_set, "--case", "A_1", size=size, **more)
+    program.wait_for_text("A_1")
+    see(program, REFERENCE, "the reference")
+    assert low_contrasts(program) == {}
+    assert ring_contrast(program) >= MARK_CONTRAST
+    assert walk(program) == []

@@ -1,0 +1,115 @@
+"""Every way into the window: each one draws the masks, the brush and the phases on the screen.
+
+A drop is a Qt event sent to the started window: a drag between two windows by xdotool needs a
+window manager and a file manager, which know nothing of ours.
+"""
+
+import numpy as np
+import pytest
+from program import count_colour, wait_until
+
+pytestmark = pytest.mark.door
+
+REFERENCE, PREDICTION, REFINED = "#56B4E9", "#E69F00", "#009E73"
+
+
+def see(program, colour, what):
+    wait_until(lambda: count_colour(program.canvas_picture(), colour) > 200, f"{what} on screen")
+
+
+def change(program, do, what):
+    """Wait until the image on the screen is another one after `do`."""
+    wait_until(lambda: not program.widgets(name="header_progress"), "the end of all work")
+    places = [program.canvas()]
+    wait_until(lambda: places.append(program.canvas()) or places[-1] == places[-2], "the layout")
+    before = program.canvas_picture().astype(int)
+    do()
+
+    def is_other():
+        now = program.canvas_picture()
+        return now.shape == before.shape and np.abs(now - before).mean() > 0.05
+
+    wait_until(is_other, what, 30)
+
+
+def middle(program):
+    x, y, width, height = program.canvas()
+    return x + width // 2, y + height // 2
+
+
+def test_mamamia_view_draws_every_mask_the_brush_circle_and_another_phase(start, small_data_set):
+    program = start("mamamia", "view", small_data_set, "--case", "A_1")
+    program.wait_for_text("A_1")
+    see(program, REFERENCE, "the reference")
+    program.screen.xdotool("mousemove", *middle(program))
+    change(program, lambda: program.screen.key("period"), "another phase")
+    click_tab(program, 1)
+    program.click("predict_start")
+    see(program, PREDICTION, "the prediction")
+    click_tab(program, 2)
+    program.click("refine_from_prediction")
+    program.click("header_reader_name")
+    program.screen.xdotool("type", "Ana")
+    program.click("header_reader_ok")
+    see(program, REFINED, "the refined mask")
+    program.click("refine_tool_sphere")
+    assert circle_pixels(program) > 100
+
+
+def click_tab(program, at):
+    x, y = program.ask(
+        "evaluate",
+        code=f"""
+from qtpy.QtWidgets import QApplication
+bar = next(w for w in QApplication.allWidgets() if w.objectName() == "mamamia_tabs")
+place = bar.mapToGlobal(bar.tabRect({at}).center())
+result = [place.x(), place.y()]""",
+    )
+    program.screen.click(x, y)
+
+
+def circle_pixels(program):
+    """Return how many pixels the brush draws beside its text, the mouse in the image's middle."""
+    x, y = middle(program)
+    left, top, _, _ = program.canvas()
+    program.screen.xdotool("mousemove", left + 5, y)
+    away = program.canvas_picture().astype(int)
+    program.screen.xdotool("mousemove", x, y, "mousemove_relative", 1, 1)
+    text = program.widget("brush_text")["rect"]
+
+    def drawn():
+        changed = np.abs(program.canvas_picture() - away).max(axis=2) > 40
+        row, column = text[1] - top - 4, text[0] - left - 4
+        changed[row : row + text[3] + 8, column : column + text[2] + 8] = False
+        return int(changed.sum())
+
+    return wait_until(lambda: drawn() > 100 and drawn(), "the brush circle", 20)
+
+
+def test_the_menu_opens_the_dock_and_a_dropped_data_set_shows_its_masks(start, small_data_set):
+    program = start("napari")
+    program.screen.click(*menu_place(program, "Plugins"))
+    for title in ("MAMA-MIA", "Cases"):
+        program.screen.click(*menu_place(program, title))
+    program.widget("mamamia_tabs")
+    assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
+    program.wait_for_text("3 case(s)")
+    x, y, width, _ = program.widget("cases_table")["rect"]
+    program.screen.click(x + width // 3, y + 50, times=2)
+    see(program, REFERENCE, "the reference")
+
+
+def menu_place(program, title):
+    """Return the middle of a menu's item that is open on the screen."""
+    code = f"""
+from qtpy.QtWidgets import QApplication, QMenu, QMenuBar
+found = []
+for kind in (QMenuBar, QMenu):
+    for menu in [w for w in QApplication.allWidgets() if isinstance(w, kind) and w.isVisible()]:
+        for action in menu.actions():
+            if action.text().replace("&", "").startswith({title!r}):
+                place = menu.mapToGlobal(menu.actionGeometry(action).center())
+                found.append([place.x(), place.y()])
+result = found
+"""
+    return wait_until(lambda: program.ask("evaluate", code=code), f"menu {title}", 30)[-1]
