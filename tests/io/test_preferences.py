@@ -1,4 +1,6 @@
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
@@ -161,3 +163,23 @@ def test_preferences_that_could_not_be_read_this_time_are_neither_set_aside_nor_
             save_preferences(remember_recent(found, own_preferences / "data"))
     assert load_preferences().reader == "Ana"
     assert [path.name for path in own_preferences.iterdir()] == ["preferences.json"]
+
+
+def test_what_two_windows_change_at_the_same_time_is_all_kept():
+    save_preferences(Preferences("Ana", view=(("slab", "5"), ("pace", "2"))))
+    one, other = load_preferences(), load_preferences()
+    save_preferences(replace(one, reader="Ben", view=(("slab", "9"), ("pace", "2"))))
+    save_preferences(replace(other, keys=(("undo", "Z"),), view=(("slab", "5"), ("pace", "4"))))
+    found = load_preferences()
+    assert (found.reader, found.keys) == ("Ben", (("undo", "Z"),))
+    assert dict(found.view) == {"slab": "9", "pace": "4"}
+
+
+def test_many_threads_that_each_remember_something_lose_nothing():
+    def remember(number):
+        kept = load_preferences()
+        save_preferences(replace(kept, view=(*kept.view, (f"setting {number}", "on"))))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(remember, range(24)))
+    assert len(load_preferences().view) == 24

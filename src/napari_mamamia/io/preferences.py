@@ -4,15 +4,17 @@ import hashlib
 import json
 import logging
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import platformdirs
 
 from napari_mamamia.core.errors import CaseError, SaveError
+from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import recognise
+from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.own_paths import can_write_in
 from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.save import write_text_atomically
@@ -60,6 +62,7 @@ class Preferences:
     keys: tuple[tuple[str, str], ...] = ()
     view: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+    loaded: "Preferences | None" = field(default=None, compare=False, repr=False)
 
 
 def preferences_path() -> Path:
@@ -76,19 +79,23 @@ def load_preferences() -> Preferences:
     """
     path = preferences_path()
     try:
-        return _from_json(read_json(path))
+        found = _from_json(read_json(path))
+        return replace(found, loaded=found)
     except FileNotFoundError:
-        return Preferences()
+        return Preferences(loaded=Preferences())
     except OSError as error:  # they may be sound: a share that does not answer tells nothing
         return Preferences(problem=f"{path} could not be read ({error.strerror or error})")
     except (ValueError, TypeError, RecursionError) as error:
         _log.warning("preferences could not be read and were set aside: %s", error)
         _set_aside(path)
-        return Preferences()
+        return Preferences(loaded=Preferences())
 
 
 def save_preferences(preferences: Preferences) -> None:
-    """Write `preferences`, replacing what was saved before.
+    """Write what was changed in `preferences` since they were loaded; all where they were not.
+
+    What another window or program saved meanwhile stays: of a setting that both changed, this one
+    counts.
 
     Raises
     ------
@@ -100,6 +107,26 @@ def save_preferences(preferences: Preferences) -> None:
             f"expected to add to the preferences, but {preferences.problem}: nothing was written, "
             "so that none is lost; see that the file can be read and try again"
         )
+    path = preferences_path()
+    with run_job(wait_for_turn(path)):
+        _write(_joined(preferences, load_preferences()), path)
+
+
+def _joined(own: Preferences, there: Preferences) -> Preferences:
+    """Return what is on the disk with what was changed since loading."""
+    before = own.loaded
+    if before is None or there.problem:
+        return own
+    changed = {
+        name: getattr(own, name)
+        for name in ("reader", "workspaces", "recent", "keys")
+        if getattr(own, name) != getattr(before, name)
+    }
+    view = dict(there.view) | dict(set(own.view) - set(before.view))
+    return replace(there, view=tuple(view.items()), **changed)
+
+
+def _write(preferences: Preferences, path: Path) -> None:
     content = {
         "reader": preferences.reader,
         "workspaces": [
@@ -111,7 +138,7 @@ def save_preferences(preferences: Preferences) -> None:
         "view": dict(preferences.view),
     }
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_text_atomically(preferences_path(), text, overwrite=True)
+    write_text_atomically(path, text, overwrite=True)
 
 
 def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path) -> Preferences:
