@@ -15,7 +15,7 @@ from qtpy.QtCore import QEvent, QEventLoop, QObject, QTimer
 from qtpy.QtOpenGLWidgets import QOpenGLWidget
 from qtpy.QtWidgets import QApplication
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 _WINDOW_DRAWS = (QEvent.Type.UpdateRequest, QEvent.Type.Expose)
 _DRAWS = (QEvent.Type.Paint, *_WINDOW_DRAWS)
 

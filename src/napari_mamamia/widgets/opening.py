@@ -254,6 +254,7 @@ class Opening(QObject):
         limits: tuple[float, float],
         place: tuple[int, int, int] | None,
     ) -> None:
+        is_first = self._scene.layer(Role.PHASE) is None
         self._scene.show_case(case, limits)
         self._scene.keep_masks({mask.role for mask in masks})
         late = [mask for mask in masks if self._may_be_late(mask)]
@@ -261,12 +262,20 @@ class Opening(QObject):
             if mask not in late:
                 self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
         self._session.set_case(case, context, masks)
+        self._text.set_loaded(frozenset(p.index for p in case.phases if p.loaded))
+        if not is_first:
+            self._go_to_tumour(case, place)
+        steps = [partial(self._go_to_tumour, case, place)] if is_first else []
+        self._late.start([*steps, *(partial(self._show_late, case, mask) for mask in late)])
+
+    def _go_to_tumour(self, case: Case, place: tuple[int, int, int] | None) -> None:
+        """Show the first phase read and the slice of the tumour, else the middle one."""
+        if self._session.case is None or self._session.case.signal is not case.signal:
+            return
         self._scene.go_to_phase(next((p.index for p in case.phases if p.loaded), 0))
         z, y, x = case.grid.shape
         self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False)
-        self._text.set_loaded(frozenset(p.index for p in case.phases if p.loaded))
         self.case_shown.emit()
-        self._late.start(partial(self._show_late, case, mask) for mask in late)
 
     def _may_be_late(self, mask: SessionMask) -> bool:
         """Whether a mask gets its layer in a turn of its own: a new layer takes napari 50 ms."""

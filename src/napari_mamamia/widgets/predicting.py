@@ -1,6 +1,7 @@
 """Predicting the open case: one job, its candidates, and the file of the result."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome, S
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session, SessionMask
+from napari_mamamia.widgets.turns import Turns
 
 __all__ = ["Answer", "Keeping", "OlderFound", "Predicting"]
 
@@ -103,6 +105,7 @@ class Predicting(QObject):
         self._services = services
         self._notifier = notifier
         self._answer: Answer | None = None
+        self._later = Turns(self)
 
     def start(
         self, segmenter: Segmenter, prompt: Prompt | None = None, keeping: Keeping | None = None
@@ -265,9 +268,19 @@ class Predicting(QObject):
                 where = answer.context.opened.data_set.name
                 self._notifier.hint(f"Predicted {answer.case.case_id} of {where}, open before.")
             return
+        made = answer.prediction.mask.provenance
+        is_new = self._scene.layer(Role.PREDICTION) is None
+        self._scene.show_mask(tag_for(answer.case, Role.PREDICTION, made), answer.buffer)
+        self._later.start([partial(self._take_up, answer)] if is_new else [])
+        if not is_new:
+            self._take_up(answer)
+
+    def _take_up(self, answer: Answer) -> None:
+        """Make an answer the prediction of its case: a turn later where it got a new layer."""
+        if not self._session.shows(answer.case):
+            return
         self._answer = answer
         made = answer.prediction.mask.provenance
-        self._scene.show_mask(tag_for(answer.case, Role.PREDICTION, made), answer.buffer)
         name = answer.kept.name if answer.kept else _made_by(answer.prediction)
         file = answer.kept.file if answer.kept else None
         self._session.set_mask(
