@@ -1,7 +1,10 @@
 import pytest
 from qtpy.QtWidgets import QDockWidget
 
+from napari_mamamia.io.preferences import Preferences, save_preferences
 from napari_mamamia.widgets.dock import PAGES, MamamiaDock
+from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.refine_state import PaintTool
 
 pytestmark = pytest.mark.window
 
@@ -48,6 +51,58 @@ def test_a_hidden_dock_comes_back_on_the_page_asked_for(qtbot, window, menu_item
     qtbot.waitUntil(docked.isVisible)
     assert docked.page == "Score"
     assert visible_docks(window) == ["MAMA-MIA"]
+
+
+@pytest.fixture
+def at_work(qtbot, docked, small_data_set):
+    """The dock with case A_2 open, the list filtered, and a stroke that is not saved."""
+    save_preferences(Preferences(reader="Ana"))
+    docked.session.set_reader("Ana")
+    docked.open_data_set(small_data_set, "A_2")
+    qtbot.waitUntil(lambda: docked.session.case is not None and docked.session.case.is_loaded)
+    docked.cases_page.search.setText("A_")
+    docked.show_page("Refine")
+    docked.editing.start(Role.REFERENCE)
+    qtbot.waitUntil(lambda: docked.measure.images is not None, timeout=20_000)
+    docked.painting.set_tool(PaintTool.SMARTPAINT)
+    docked.editing.layer.data[2, 10, 10] = 1
+    docked.editing.layer.refresh()
+    yield docked
+    docked.jobs.cancel_all()
+    docked.jobs.wait(20)
+    docked.close_down()
+
+
+def mask_file(small_data_set):
+    beside = small_data_set.with_name(f"{small_data_set.name}-workspace")
+    return beside / "refined" / "Ana" / "A_2.nii.gz"
+
+
+def test_the_window_saves_before_it_closes_also_while_its_dock_floats(
+    qtbot, window, at_work, small_data_set
+):
+    at_work.home.setFloating(True)
+    at_work.editing.layer.data[2, 11, 11] = 1
+    at_work._main_window.close()
+    assert mask_file(small_data_set).exists()
+
+
+def test_a_dock_that_was_removed_comes_back_with_all_that_was_open(
+    qtbot, window, menu_item, docked, the_dock
+):
+    docked.cases_page.search.setText("A_")
+    window.window.remove_dock_widget(docked.home)
+    qtbot.waitUntil(lambda: docked.home is None)
+    menu_item(window, "MAMA-MIA", "Cases").trigger()
+    qtbot.waitUntil(lambda: the_dock(window) is docked and docked.isVisible())
+    assert docked.cases_page.search.text() == "A_"
+
+
+def test_closing_a_floating_dock_stops_nothing(qtbot, window, at_work):
+    at_work.home.setFloating(True)
+    qtbot.wait(30)
+    at_work.home.close()
+    assert at_work.editing.live is not None
 
 
 def test_a_floating_dock_stays_floating(qtbot, window, menu_item, docked):

@@ -118,6 +118,9 @@ class MamamiaDock(QWidget):
         self.docks: list[QDockWidget] = []
         self._warned_of_loss = False
         self._is_fitted = False
+        self._orphaned = QTimer(self)
+        self._orphaned.setSingleShot(True)
+        self._orphaned.timeout.connect(self._outlive_dock)
         self.services = services or Services()
         self.session = Session(self)
         self.jobs = JobRunner(self)
@@ -454,15 +457,42 @@ class MamamiaDock(QWidget):
         self.focus_ring.set_colour(theme.text)
 
     def event(self, event: QEvent) -> bool:
-        """Remember the docks that napari puts the panel into."""
-        if event.type() == QEvent.Type.ParentChange and isinstance(self.parent(), QDockWidget):
-            self.docks.append(self.parent())
+        """Remember the docks that napari puts the panel into, and see when its own is removed."""
+        if event.type() == QEvent.Type.ParentChange:
+            if isinstance(self.parent(), QDockWidget):
+                self.docks.append(self.parent())
+            elif self.parent() is None and self.home is not None:
+                self._orphaned.start()
         return bool(super().event(event))
+
+    @property
+    def _main_window(self) -> QWidget:
+        """The viewer's window, also while the panel floats beside it or its dock is closed."""
+        view = main_view(self.viewer)
+        return self.window() if view is None else view.window()
+
+    def put_aside(self) -> None:
+        """Hide with the dock, its cross was clicked: all that is open is open when it is back."""
+        self.painting.set_tool(PaintTool.NONE)
+        self.editing.save_if_needed(lambda _saved: None)
+        if self.home is not None:
+            self.home.hide()
+
+    def _outlive_dock(self) -> None:
+        """Stay in the window after something removed the dock."""
+        if self.parent() is not None:
+            return
+        self.home, self.docks = None, []
+        self.put_aside()
+        window = self._main_window
+        if window is not self:
+            self.setParent(window)
+            self.hide()
 
     def showEvent(self, event: Any) -> None:
         """Watch the window for its closing."""
         super().showEvent(event)
-        self.window().installEventFilter(self)
+        self._main_window.installEventFilter(self)
         self.dropping.watch(self.viewer)
         QTimer.singleShot(0, self._fit)
 
@@ -497,9 +527,9 @@ class MamamiaDock(QWidget):
 
         `viewer.close()` takes the layers away first, and then there is no window to keep.
         """
-        if event.type() == QEvent.Type.WindowActivate and watched is self.window():
+        if event.type() == QEvent.Type.WindowActivate and watched is self._main_window:
             self.refresh.look()
-        closing = event.type() == QEvent.Type.Close and watched is self.window()
+        closing = event.type() == QEvent.Type.Close and watched is self._main_window
         if not closing or self.close_down() or self._warned_of_loss:
             return False
         if self.scene.layer(Role.PHASE) is None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakMethod
 
 import napari
 from napari.layers import Labels, Layer
@@ -143,6 +144,22 @@ def main_view(viewer: Any) -> QWidget | None:
         view = viewer.window._qt_viewer
         return view if isinstance(view, QWidget) else None
     return None
+
+
+def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
+    """Let the cross of a dock call `put_aside`, where napari would take the dock apart.
+
+    napari 0.9.2, ``QtViewerDockWidget.destroyOnClose``, which the title bar looks up at each click.
+    """
+    weakly = WeakMethod(put_aside)  # the panel knows its dock: no circle keeps both alive
+
+    def on_cross() -> None:
+        call = weakly()
+        if call is not None:
+            call()
+
+    if hasattr(dock, "destroyOnClose"):
+        dock.destroyOnClose = on_cross
 
 
 def guard_canvas(view: Any) -> None:

@@ -15,7 +15,7 @@ from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.napari_adapter import bare, current_viewer
+from napari_mamamia.widgets.napari_adapter import bare, current_viewer, keep_when_closed, main_view
 
 __all__ = ["DOCK_NAME", "dock_of", "page_for_menu", "show_dock"]
 
@@ -25,11 +25,10 @@ _CASE_VARIABLE: Final = "MAMAMIA_CASE"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
-    """Return the viewer's panel, None where it has none yet."""
-    for widget in bare(viewer).window.dock_widgets.values():
-        if isinstance(widget, MamamiaDock):
-            return widget
-    return None
+    """Return the viewer's panel, docked or put away in the window; None where it has none yet."""
+    view = main_view(bare(viewer))
+    found = None if view is None else view.window().findChild(MamamiaDock)
+    return found if isinstance(found, MamamiaDock) else None
 
 
 def show_dock(viewer: Any, page: str) -> MamamiaDock:
@@ -67,6 +66,7 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
             viewer.window.remove_dock_widget(guests.pop())
         home = viewer.window.add_dock_widget(panel, name=DOCK_NAME)
         panel.home = home
+        keep_when_closed(home, panel.put_aside)
     elif panel.parent() is not home:
         home.setWidget(panel)
     for guest in guests:

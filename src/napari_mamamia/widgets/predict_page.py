@@ -163,7 +163,13 @@ class PredictPage(Page):
         self._reveal.setSingleShot(True)
         self._reveal.setInterval(_LAID_OUT_MS)
         self._reveal.timeout.connect(self._show_news)
+        # what came out may be laid out later than the wait: it is looked for again once it is
+        self.area.verticalScrollBar().rangeChanged.connect(self._news_grew)
         return self.area
+
+    def _news_grew(self) -> None:
+        if self.help.isVisible():
+            self._reveal.start()
 
     def _show_news(self) -> None:
         """Scroll to what came out, or to what may be done about it."""
