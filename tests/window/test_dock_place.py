@@ -4,7 +4,6 @@ from qtpy.QtWidgets import QDockWidget
 from napari_mamamia.io.preferences import Preferences, save_preferences
 from napari_mamamia.widgets.dock import PAGES, MamamiaDock
 from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.refine_state import PaintTool
 
 pytestmark = pytest.mark.window
 
@@ -64,7 +63,6 @@ def at_work(qtbot, docked, small_data_set):
     docked.show_page("Refine")
     docked.editing.start(Role.REFERENCE)
     qtbot.waitUntil(lambda: docked.measure.images is not None, timeout=20_000)
-    docked.painting.set_tool(PaintTool.SMARTPAINT)
     docked.editing.layer.data[2, 10, 10] = 1
     docked.editing.layer.refresh()
     yield docked

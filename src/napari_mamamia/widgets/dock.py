@@ -473,7 +473,7 @@ class MamamiaDock(QWidget):
 
     def put_aside(self) -> None:
         """Hide with the dock, its cross was clicked: all that is open is open when it is back."""
-        self.painting.set_tool(PaintTool.NONE)
+        self.hand.put_down()
         self.editing.save_if_needed(lambda _saved: None)
         if self.home is not None:
             self.home.hide()
