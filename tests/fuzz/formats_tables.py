@@ -205,6 +205,19 @@ def _read_preferences(path: Path) -> object:
     return workspace_for(path.parent / "data", found)
 
 
+NOTE = {"mamamia_workspace": 1, "data_sets": [{"path": "../d", "cases": {"A_1": "0a1b2c"}}]}
+
+
+def _read_note(path: Path) -> object:
+    from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+    from napari_mamamia.io.workspace_mark import WorkspaceMark, points_to, relation_to
+
+    case = CaseFiles("A_1", (PhaseSource((path,)),))
+    found = relation_to(path.parent, DataSet(path.parent, LayoutKind.MAMA_MIA, (case,)))
+    WorkspaceMark(path.parent, {"A_1": "ff"}).write(path.parent)
+    return found, points_to(path.parent, path.parent)
+
+
 def _recipe(folder: Path) -> Path:
     from napari_mamamia.segmentation.recipe import Recipe, recipe_text
 
@@ -262,6 +275,12 @@ JSONS = (
         _provenance,
         _calls("io.provenance", "read_provenance"),
         ("io.provenance.read_provenance",),
+    ),
+    Format(
+        "workspace-note",
+        _texts("mamamia_workspace.json", NOTE),
+        _read_note,
+        ("io.workspace_mark._entries", "io.workspace_mark.relation_to"),
     ),
     Format("preferences", _preferences, _read_preferences, ("io.preferences.load_preferences",)),
     Format(

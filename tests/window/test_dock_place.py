@@ -1,4 +1,5 @@
 import pytest
+from qtpy.QtGui import QCloseEvent
 from qtpy.QtWidgets import QDockWidget
 
 from napari_mamamia.io.preferences import Preferences, save_preferences
@@ -58,17 +59,15 @@ def at_work(qtbot, docked, small_data_set):
     save_preferences(Preferences(reader="Ana"))
     docked.session.set_reader("Ana")
     docked.open_data_set(small_data_set, "A_2")
-    qtbot.waitUntil(lambda: docked.session.case is not None and docked.session.case.is_loaded)
+    qtbot.waitUntil(lambda: docked.session.case is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: docked.session.case.is_loaded, timeout=20_000)
     docked.cases_page.search.setText("A_")
     docked.show_page("Refine")
     docked.editing.start(Role.REFERENCE)
     qtbot.waitUntil(lambda: docked.measure.images is not None, timeout=20_000)
     docked.editing.layer.data[2, 10, 10] = 1
     docked.editing.layer.refresh()
-    yield docked
-    docked.jobs.cancel_all()
-    docked.jobs.wait(20)
-    docked.close_down()
+    return docked
 
 
 def mask_file(small_data_set):
@@ -81,7 +80,7 @@ def test_the_window_saves_before_it_closes_also_while_its_dock_floats(
 ):
     at_work.home.setFloating(True)
     at_work.editing.layer.data[2, 11, 11] = 1
-    at_work._main_window.close()
+    at_work.eventFilter(at_work._main_window, QCloseEvent())  # as Qt asks before it closes
     assert mask_file(small_data_set).exists()
 
 
