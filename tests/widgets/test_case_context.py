@@ -73,7 +73,7 @@ def contents(data_set):
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.suffix != ".part"  # being written
     }
 
 
