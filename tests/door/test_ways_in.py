@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from program import count_colour, wait_until
 
+import dicom_phantoms as phantoms
+
 pytestmark = pytest.mark.door
 
 REFERENCE, PREDICTION, REFINED = "#56B4E9", "#E69F00", "#009E73"
@@ -113,3 +115,17 @@ for kind in (QMenuBar, QMenu):
 result = found
 """
     return wait_until(lambda: program.ask("evaluate", code=code), f"menu {title}", 30)[-1]
+
+
+def test_the_named_widget_takes_a_dropped_dicom_folder_to_an_open_case(start, tmp_path):
+    study = tmp_path / "study"
+    study.mkdir()
+    for phase in range(3):
+        phantoms.write_phase(study, phase, shape=(6, 32, 40), AcquisitionTime=f"10{phase:02d}00")
+    program = start("napari", "-w", "napari-mamamia", "Cases", HOME=str(tmp_path))
+    program.widget("mamamia_tabs")
+    assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(study)])
+    program.click("import_start")
+    wait_until(lambda: program.canvas_picture().max() > 100, "the first phase")
+    program.screen.xdotool("mousemove", *middle(program))
+    change(program, lambda: program.screen.key("period"), "another phase")

@@ -5,13 +5,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QFileDialog,
-    QFrame,
     QLineEdit,
     QProgressBar,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -32,6 +30,7 @@ from napari_mamamia.widgets.import_choice import StudyChoice
 from napari_mamamia.widgets.import_form import ImportForm
 from napari_mamamia.widgets.import_list import StudiesModel, StudiesTable
 from napari_mamamia.widgets.import_study import StudyView
+from napari_mamamia.widgets.page_area import PageArea
 
 __all__ = ["ImportPage", "ImportState"]
 
@@ -204,16 +203,10 @@ class ImportPage(QWidget):
             self.table_wanted.emit,
         )
 
-    def _make_area(self) -> QScrollArea:
-        self.area: QScrollArea = named(
-            QScrollArea(), "import_area", "What was found; scroll for more"
-        )
+    def _make_area(self) -> PageArea:
         content = column(self.studies, self.study, self.form, 1)
         content.layout().setContentsMargins(0, 0, 4, 0)
-        self.area.setWidget(content)
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area = PageArea(content, "import_area", is_part=True)
         return self.area
 
     def _set_state(self, state: ImportState) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QGridLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from napari_mamamia.widgets.controls import button, heading, label, named, row, set_level
+from napari_mamamia.widgets.controls import button, heading, label, row, set_level
 from napari_mamamia.widgets.key_button import KeyButton
 from napari_mamamia.widgets.keys import KEYS, MOUSE_LINES, NAPARI_KEYS, Key
+from napari_mamamia.widgets.page_area import PageArea
 
 __all__ = ["KeysPanel"]
 
@@ -42,10 +43,7 @@ class KeysPanel(QWidget):
         layout.addWidget(heading("napari's own, while no tool is on"))
         layout.addWidget(label("keys_napari", _table(NAPARI_KEYS), "napari's keys"))
         layout.addStretch()
-        area: QScrollArea = named(QScrollArea(), "keys_area", "All keys; scroll for more")
-        area.setWidget(content)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area = PageArea(content, "keys_area", is_part=True)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(area)
