@@ -213,7 +213,9 @@ class Trials:
                 trial.losses.append(f"{name} is neither the old file nor the new one")
 
 
-REASONS = re.compile(r"^wrong:|unreadable|cannot be read|could not be|[1-9]\d* red", re.MULTILINE)
+REASONS = re.compile(
+    r"^wrong:|unreadable|cannot be read|could not be|^FAILED|[1-9]\d* red", re.MULTILINE
+)
 """`verify`, `score` and an export's quality tell of a bad file among the results."""
 
 LEFT_OUT = "out/report.html"

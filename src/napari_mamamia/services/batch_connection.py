@@ -61,7 +61,7 @@ def _connect(place: Place, folder: Path) -> Client:
             client = Client(place.scheduler, timeout=limit_s, set_as_default=False)
         else:
             client = _start_workers(place.workers, folder)
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, TimeoutError, RuntimeError) as error:
         raise _unreachable(place, error) from error
     if place.workers or place.time_limit_s is not None:
         client.register_plugin(_Children(is_ours=bool(place.workers)))
@@ -81,7 +81,11 @@ def _unreachable(place: Place, error: Exception) -> ClusterError:
 
 
 def _start_workers(workers: int, folder: Path) -> Client:
-    with config.set({"distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT}):
+    own = {
+        "distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT,
+        "temporary-directory": str(folder),  # the scheduler's; workers get it below
+    }
+    with config.set(own):
         cluster = LocalCluster(
             n_workers=0,
             threads_per_worker=1,
