@@ -135,3 +135,14 @@ def test_a_journal_without_a_chain_that_contradicts_its_checksum_is_not_replayed
     assert result.exit_code == 3, result.output
     assert "is not the one that the records before it give" in " ".join(result.output.split())
     assert not read_labels(out).dense().any()
+
+
+def test_a_replay_that_was_killed_before_its_mask_can_be_run_again(small_data_set, tmp_path):
+    journal, _ = painted(small_data_set, tmp_path / "w")
+    out = tmp_path / "mask.nii.gz"
+    command = ["replay", str(journal), "--out", str(out)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    mask = out.read_bytes()
+    out.unlink()  # its provenance lies there alone then
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert out.read_bytes() == mask

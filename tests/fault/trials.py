@@ -183,7 +183,7 @@ class Trials:
         if "Traceback" in said or "Exception ignored" in said:
             trial.manners.append(f"a traceback: {said[-600:]}")
         errors = [line for line in said.splitlines() if line.startswith(("error:", "failed:"))]
-        is_told = errors or REASONS.search((self.folder / "out").read_text())
+        is_told = errors or "warning:" in said or REASONS.search((self.folder / "out").read_text())
         if answer["code"] == usual.code and not is_complete and not is_told:
             trial.manners.append(
                 f"exit code {answer['code']} though not all was done: {said[-300:]}"

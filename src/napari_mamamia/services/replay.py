@@ -2,12 +2,19 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import EditingSummary, Step
-from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, SaveConflictError
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    GridMismatchError,
+    MamamiaError,
+    SaveConflictError,
+)
 from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.checksums import sha256_of
@@ -15,7 +22,7 @@ from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.journal import PlacedRecord, scan_journal
 from napari_mamamia.io.journal_records import Opened
 from napari_mamamia.io.own_paths import sweep
-from napari_mamamia.io.provenance import sidecar_path, write_provenance
+from napari_mamamia.io.provenance import read_provenance, sidecar_path, write_provenance
 from napari_mamamia.io.volumes import write_volume
 from napari_mamamia.services.edit_case import summary_settings
 from napari_mamamia.services.journal_play import JournalPlay, Sitting, play_journal
@@ -24,6 +31,8 @@ from napari_mamamia.smartpaint.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.session import EditingSession
 
 __all__ = ["Replay", "case_of_journal", "replay_journal"]
+
+_NOTE: Final = "replayed from the journal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +218,7 @@ def _write(
 ) -> Replay:
     opened = play.sittings[-1].opened
     summary = session.summary
-    note = f"replayed from the journal of {play.sittings[0].first_at} to {play.last_at}"
-    write_volume(session.labels, opened.base.grid, out)
+    note = f"{_NOTE} of {play.sittings[0].first_at} to {play.last_at}"
     provenance = Provenance(
         case_id=opened.case_id,
         maker=Maker.READER,
@@ -220,7 +228,9 @@ def _write(
         started_from=summary.started_from,
         note=note,
     )
-    write_provenance(provenance, sidecar_path(out))
+    # the mask last: killed in between, none is there without its provenance, and it can run again
+    write_provenance(provenance, sidecar_path(out), overwrite=True)
+    write_volume(session.labels, opened.base.grid, out)
     return Replay(
         out,
         sha256_of(out),
@@ -239,8 +249,18 @@ def _write(
 def _require_free(out: Path) -> None:
     sweep(out.parent)
     for path in (out, sidecar_path(out)):
-        if path.exists():
+        if path.exists() and not _is_of_killed_replay(out):
             raise SaveConflictError(
                 f"expected no file at {path}, but there is one: nothing was written; choose "
                 "another name"
             )
+
+
+def _is_of_killed_replay(out: Path) -> bool:
+    """Whether provenance of a replay lies there alone: its mask was to follow."""
+    if out.exists():
+        return False
+    try:
+        return read_provenance(sidecar_path(out)).note.startswith(_NOTE)
+    except (MamamiaError, OSError):
+        return False
