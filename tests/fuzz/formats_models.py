@@ -238,6 +238,7 @@ MODELS = (
         ("segmentation.nnunet_safetensors.read_safetensors",),
         (".safetensors",),
         share=0.4,
+        called="Dataset900_Made",
     ),
     Format("safetensors", _network("safetensors"), _load, _ENGINE, share=0.4),
     Format(
