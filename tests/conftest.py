@@ -32,6 +32,15 @@ def real_data():
     return find
 
 
+@pytest.fixture(scope="session")
+def picture_folder(tmp_path_factory):
+    """Return where pictures go: the folder of MAMAMIA_SCREENSHOTS, else one of the run."""
+    named = os.environ.get("MAMAMIA_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def own_preferences(tmp_path_factory, monkeypatch):
     """Keep the user's own preferences out of tests and tests out of them."""

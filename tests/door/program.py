@@ -149,6 +149,9 @@ class Program:
             "MAMAMIA_CACHE_DIR": str(folder / "cache"),
             "MAMAMIA_MODELS_DIR": str(folder / "models"),
             "PYTHONFAULTHANDLER": "1",
+            # what is offered as a target lies in the user's home; fonts are not looked for anew
+            "HOME": str(folder),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         }
         self.process = subprocess.Popen(
             command,

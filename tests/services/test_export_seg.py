@@ -29,7 +29,7 @@ from napari_mamamia.io.volumes import read_phase_header, write_volume  # noqa: E
 from napari_mamamia.services.data_set import open_data_set  # noqa: E402
 from napari_mamamia.services.export import export_bundle  # noqa: E402
 from napari_mamamia.services.export_seg import segment_meaning  # noqa: E402
-from napari_mamamia.services.import_dicom import import_dicom  # noqa: E402
+from napari_mamamia.services.import_dicom import ImportSettings, import_dicom  # noqa: E402
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
@@ -194,6 +194,32 @@ def test_a_study_with_a_folder_for_each_series_is_taken_whole(labels, tmp_path, 
     assert (summary.failures, summary.problems) == ((), ())
     # the first series after contrast, not the one of the first subfolder
     assert read_segmentation(tmp_path / "out/dicom_seg/STUDY.dcm").source_series == "2.25.781"
+
+
+def test_a_case_whose_series_was_named_is_exported_on_that_series(labels, tmp_path):
+    """Another sequence of the study has three phases, the named series one."""
+    exam = write_study(tmp_path / "exam")
+    for path in sorted(exam.glob("*.dcm")):
+        image = pydicom.dcmread(path)
+        series, k = map(int, path.stem.split("_"))
+        image.EchoTime, image.Rows, image.Columns = 99.0, 4, 4
+        image.PixelData = np.ones((4, 4), np.uint16).tobytes()
+        for repeat in (0, 1, 2) if series else (0,):
+            image.SeriesNumber = 30
+            image.SeriesInstanceUID = "2.25.730"
+            image.AcquisitionTime = f"1300{10 * repeat + 30 * series:02d}"
+            uid = f"2.25.79{series}{repeat}{k}"
+            image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = uid
+            pydicom.dcmwrite(exam / f"other{series}{repeat}{k}.dcm", image)
+    settings = ImportSettings(series=(1, 2))
+    run_job(import_dicom(exam, tmp_path / "data", "NAMED", settings))
+    (case,) = find_data_set(tmp_path / "data").cases
+    masks = save_mask(
+        tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id="NAMED"
+    )
+    summary = export(tmp_path / "data", tmp_path / "out", masks, study=exam)
+    assert (summary.failures, summary.problems) == ((), ())
+    assert read_segmentation(tmp_path / "out/dicom_seg/NAMED.dcm").source_series == "2.25.781"
 
 
 def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):

@@ -263,7 +263,7 @@ def test_what_is_unknown_is_a_grey_dash(panel):
     rows = panel.cases.rows
     known, unknown = (rows.index(row, 2).data(Qt.ItemDataRole.ForegroundRole) for row in (1, 0))
     assert known is None
-    assert unknown.name() == "#8a8f98"
+    assert unknown.name() == "#7c8088"
 
 
 def test_the_table_opens_at_the_worst_case_though_the_open_case_is_far_down(qtbot):

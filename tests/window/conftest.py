@@ -1,8 +1,5 @@
 """A real window; pictures of its states go to MAMAMIA_SCREENSHOTS where that is set."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from qtpy.QtCore import Qt
@@ -59,14 +56,6 @@ def control():
         return widget
 
     return click
-
-
-@pytest.fixture(scope="session")
-def picture_folder(tmp_path_factory):
-    named = os.environ.get("MAMAMIA_SCREENSHOTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.fixture

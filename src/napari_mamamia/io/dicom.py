@@ -47,11 +47,12 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 @reads("a readable DICOM exam", "export the series again")
-def find_phases(folder: Path) -> CaseFiles:
+def find_phases(folder: Path, series: Sequence[int] = ()) -> CaseFiles:
     """Return the phases of the exam in a folder and below it, in order of time.
 
     The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
-    are left out. `time_s` of a phase is None where no element tells it.
+    are left out, and those of other series than the numbers in `series`, where it names any.
+    `time_s` of a phase is None where no element tells it.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def find_phases(folder: Path) -> CaseFiles:
             f"expected one exam in {folder}, but it holds {len(with_images)} different studies, "
             f"below {with_images[0].folder} and {with_images[1].folder}: open one exam's folder"
         )
-    exam = find_exam((with_images or studies)[0].images, str(folder))
+    exam = find_exam((with_images or studies)[0].images, str(folder), series=series)
     for row in exam.rows:
         if row.fate.startswith("left out"):
             _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)

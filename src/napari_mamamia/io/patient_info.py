@@ -25,12 +25,14 @@ class PatientInfo:
 
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
     is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
-    is the remapped one of a case that this software imported, else "".
+    is the remapped one of a case that this software imported, else ""; `series` are the numbers of
+    the series that its phases were imported from.
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
     breast_box: Box | None = None
     study_uid: str = ""
+    series: tuple[int, ...] = ()
 
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
@@ -56,7 +58,10 @@ def read_patient_info(path: Path) -> PatientInfo:
         )
     times = _times(_below(content, "imaging_data").get("acquisition_times"))
     box = _box(_below(_below(content, "primary_lesion"), "breast_coordinates"))
-    return PatientInfo(times, box, str(_below(content, "import").get("study_uid_remapped") or ""))
+    imported = _below(content, "import")
+    return PatientInfo(
+        times, box, str(imported.get("study_uid_remapped") or ""), _series(imported.get("series"))
+    )
 
 
 @reads("acquisition times as JSON", "correct, replace or remove the file")
@@ -113,6 +118,16 @@ def _times(value: object) -> tuple[float, ...] | None:
     times = tuple(float(v) - float(value[0]) for v in value)
     ascending = all(a < b for a, b in pairwise(times))
     return times if ascending else None
+
+
+def _series(rows: object) -> tuple[int, ...]:
+    """Return the numbers of an import record's series that became phases."""
+    known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return tuple(
+        row["number"]
+        for row in known
+        if isinstance(row.get("number"), int) and str(row.get("fate", "")).startswith("phase")
+    )
 
 
 def _box(coordinates: dict[str, Any]) -> Box | None:

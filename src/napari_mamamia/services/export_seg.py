@@ -7,11 +7,12 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError, MissingExtraError
 from napari_mamamia.core.provenance import Maker, software_version
+from napari_mamamia.io.dicom import find_phases
 from napari_mamamia.io.dicom_seg_codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
 from napari_mamamia.io.dicom_study import imported_study
 from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.io.patient_info import read_patient_info
+from napari_mamamia.io.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.sources import CaseFiles, LayoutKind, PhaseSource
 from napari_mamamia.io.volumes import VOLUME_SUFFIXES, read_phase_header
 from napari_mamamia.services.export_masks import DrawnMask
@@ -113,23 +114,26 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     return SegmentMeaning(how, made.name, made.software)
 
 
-def _study_of(files: CaseFiles, study: Path) -> Path | None:
+def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
     """Return the subfolder of a case's id, else that of the study which it was imported from."""
     named = study / files.case_id
-    if named.is_dir() or files.info is None:
+    if named.is_dir() or not info.study_uid:
         return named if named.is_dir() else None
-    return imported_study(study, read_patient_info(files.info).study_uid)
+    return imported_study(study, info.study_uid)
 
 
 def _dicom_phases(files: CaseFiles, study: Path | None, n_cases: int) -> tuple[PhaseSource, ...]:
     if study is not None:
-        own = _study_of(files, study)
+        info = PatientInfo() if files.info is None else read_patient_info(files.info)
+        own = _study_of(files, info, study)
         if own is None and n_cases > 1:
             raise CaseError(
                 f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or that "
                 "which it was imported from in a subfolder, but there is none: put each case's "
                 "files into a subfolder of its id"
             )
+        if info.series:  # the same series again, also where a reader had named them
+            return find_phases(own or study, info.series).phases
         found = find_data_set(own or study)
         if found.kind is not LayoutKind.DICOM:
             raise CaseError(

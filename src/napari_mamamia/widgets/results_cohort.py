@@ -18,7 +18,6 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.scoring.report_text import ReportTable
-from napari_mamamia.widgets.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls import button, named, row
 
 __all__ = ["CohortTab", "Figure", "page_of"]
@@ -122,7 +121,7 @@ class CohortTab(QWidget):
 
 
 def page_of(heads: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """Return head lines and tables as rich text; rows of small groups are grey.
+    """Return head lines and tables as rich text; rows of small groups are in italics.
 
     Examples
     --------
@@ -142,7 +141,7 @@ def _table(table: ReportTable) -> str:
     )
     lines = [f"<tr>{head}</tr>"]
     for one in table.rows:
-        style = f' style="color:{QUIET_COLOUR}"' if one.is_small else ""
+        style = ' style="font-style:italic"' if one.is_small else ""
         cells = "".join(
             f'<td align="{side}"{style}>{escape(cell)}</td>'
             for side, cell in zip(sides, one.cells, strict=True)
@@ -150,7 +149,7 @@ def _table(table: ReportTable) -> str:
         lines.append(f"<tr>{cells}</tr>")
     notes = [escape(note) for note in table.notes]
     notes += [f"{escape(what)}: {escape(', '.join(ids))}" for what, ids in table.listed]
-    below = "".join(f'<br><span style="color:{QUIET_COLOUR}">{note}</span>' for note in notes)
+    below = "".join(f"<br>{note}" for note in notes)
     rows = "".join(lines)
     return (
         f"<p><b>{escape(table.title)}</b></p>"
