@@ -7,6 +7,7 @@ it is the drawing: paint events of napari's canvases, and what Qt does to put a 
 together (the time of an update request that no widget's own painting accounts for).
 """
 
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -37,11 +38,13 @@ class MeteredApplication(QApplication):
         super().__init__(arguments)
         self.action = Action()
         self._inside: list[float] = []
+        self._thread = threading.get_ident()
 
     def notify(self, receiver: QObject, event: QEvent) -> bool:
         """Hand the event on, and note its time; inside of another, of drawing alone."""
         kind = event.type()
-        if self._inside and kind not in _DRAWS:
+        is_ours = threading.get_ident() == self._thread  # Qt's other threads come here too
+        if not is_ours or (self._inside and kind not in _DRAWS):
             return super().notify(receiver, event)
         whole = self._inside
         self._inside = [0.0, 0.0]

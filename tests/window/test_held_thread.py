@@ -189,3 +189,41 @@ def test_the_array_of_a_layer_that_we_take_out_is_let_go():
     scene.remove_mask(Role.REFERENCE)
     assert mask.data.nbytes == 1
     assert isinstance(scene.layer(Role.PHASE), Image)
+
+
+def test_layers_that_change_together_are_drawn_once():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    empty = np.zeros(FIRST.grid.shape, np.uint8)
+    for role in (Role.PREDICTION, Role.REFINED):
+        scene.show_mask(tag_for(FIRST, role), empty)
+    drawn = []
+    scene.viewer.layers.events.end_batch.connect(drawn.append)
+    scene.overlays.show_agreement(tag_for(FIRST, Role.AGREEMENT), empty)
+    assert len(drawn) == 1
+    scene.overlays.hide_agreement()
+    assert len(drawn) == 2
+    scene.show_case(OTHERS[0], (0.0, 90.0))
+    assert len(drawn) == 3
+    scene.show_case(OTHERS[1], (0.0, 90.0))  # swaps only
+    assert len(drawn) == 3
+
+
+def test_the_picture_after_overlays_came_and_went_is_the_one_before(make_napari_viewer):
+    window = make_napari_viewer(show=True)
+    window.window.resize(800, 600)
+    scene = Scene(window)
+    show(scene, FIRST, (0.0, 90.0))
+    tag, empty = tag_for(FIRST, Role.AGREEMENT), np.zeros(FIRST.grid.shape, np.uint8)
+    before = window.screenshot(flash=False)
+    scene.overlays.show_agreement(tag, empty + np.uint8(2))
+    agreement = window.screenshot(flash=False)
+    scene.overlays.hide_agreement()
+    np.testing.assert_array_equal(window.screenshot(flash=False), before)
+    difference = tag_for(FIRST, Role.SUBTRACTION, phase=1)
+    scene.overlays.show_subtraction(difference, empty + np.float32(5), (0.0, 5.0))
+    white = window.screenshot(flash=False)
+    scene.overlays.hide_subtraction()
+    np.testing.assert_array_equal(window.screenshot(flash=False), before)
+    assert not np.array_equal(agreement, before)
+    assert white.mean() > before.mean() + 20

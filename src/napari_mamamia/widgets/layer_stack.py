@@ -4,15 +4,13 @@ Layers are found by their tag each time, so that a user may rename, reorder or d
 Only the GUI thread calls this.
 """
 
-import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 from napari.layers import Image, Labels, Layer
 
-from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.layers import (
     MASK_ROLES,
@@ -22,7 +20,7 @@ from napari_mamamia.widgets.layers import (
     find_layers,
     tag_of,
 )
-from napari_mamamia.widgets.napari_adapter import insert_unchosen, late_drawing
+from napari_mamamia.widgets.napari_adapter import drawn_once, insert_unchosen, late_drawing
 
 __all__ = ["BELOW_MASKS", "LayerStack", "Part"]
 
@@ -54,6 +52,8 @@ class LayerStack:
     def __init__(self, viewer: Any) -> None:
         self.viewer = viewer
         self._own_change = False
+        self._batch = ExitStack()
+        self._is_batched = False
         self.redrawn: list[Callable[[Role, Part | None], None]] = []
 
     def layer(self, role: Role) -> Any | None:
@@ -78,12 +78,24 @@ class LayerStack:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Let what is added and removed inside count as ours, not as a user's."""
+        """Let what is added, removed, shown and hidden inside count as ours, and be drawn once.
+
+        napari puts its drawing together anew at each of them, which takes it 10 to 20 ms.
+        """
         before, self._own_change = self._own_change, True
         try:
             yield
         finally:
+            if not before:
+                self._batch.close()
+                self._is_batched = False
             self._own_change = before
+
+    def _draw_once(self) -> None:
+        """Begin what is drawn once: only where a layer comes, goes, is shown or hidden."""
+        if self._own_change and not self._is_batched:
+            self._is_batched = True
+            self._batch.enter_context(drawn_once(self.viewer.layers))
 
     def put(self, made: LayerTuple, role: Role, style: Callable[[Any], None] | None = None) -> Any:
         """Add a layer, or give the layer of that role new data.
@@ -101,6 +113,7 @@ class LayerStack:
                 late_drawing(layer)
             if style is not None:
                 style(layer)
+            self._draw_once()
             insert_unchosen(self.viewer.layers, self._place_of(role), layer)
             return layer
         layer.metadata = keywords["metadata"]
@@ -121,8 +134,8 @@ class LayerStack:
         """
         for layer in layers:
             if layer in self.viewer.layers:
-                with _collected_later():
-                    self.viewer.layers.remove(layer)
+                self._draw_once()
+                self.viewer.layers.remove(layer)
                 if isinstance(layer, Image | Labels):
                     layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
 
@@ -134,7 +147,8 @@ class LayerStack:
     def set_visible(self, role: Role, visible: bool) -> None:
         """Show or hide the layer of a role."""
         layer = self.layer(role)
-        if layer is not None:
+        if layer is not None and layer.visible != visible:
+            self._draw_once()
             layer.visible = visible
 
     def tell(self, role: Role, part: Part | None = None) -> None:
@@ -155,20 +169,3 @@ class LayerStack:
 def _unmoved(ndim: int) -> dict[str, Any]:
     """Return the place of a layer that nobody moved."""
     return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}
-
-
-@contextmanager
-def _collected_later() -> Iterator[None]:
-    """Let napari's search for garbage find nothing to look at, where all is looked at.
-
-    Whenever a layer goes it looks at every object there is, which takes 0.2 s of the window's
-    thread (napari 0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``).
-    """
-    if is_set_aside():
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

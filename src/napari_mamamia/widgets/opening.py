@@ -255,12 +255,13 @@ class Opening(QObject):
         place: tuple[int, int, int] | None,
     ) -> None:
         is_first = self._scene.layer(Role.PHASE) is None
-        self._scene.show_case(case, limits)
-        self._scene.keep_masks({mask.role for mask in masks})
-        late = [mask for mask in masks if self._may_be_late(mask)]
-        for mask in masks:
-            if mask not in late:
-                self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
+        with self._scene.stack.changing():
+            self._scene.show_case(case, limits)
+            self._scene.keep_masks({mask.role for mask in masks})
+            late = [mask for mask in masks if self._may_be_late(mask)]
+            for mask in masks:
+                if mask not in late:
+                    self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
         self._session.set_case(case, context, masks)
         self._text.set_loaded(frozenset(p.index for p in case.phases if p.loaded))
         if not is_first:

@@ -126,7 +126,7 @@ class Scene:
             roles = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
             self.stack.take_away(*roles)
             layer = self.stack.put(case_layer(case, limits), Role.PHASE)
-            layer.visible = True
+            self.stack.set_visible(Role.PHASE, True)
             self.viewer.layers.selection.active = layer
             self.view.fit()
         return layer
