@@ -176,7 +176,7 @@ def test_a_prediction_that_is_stopped_before_its_provenance_leaves_no_mask(
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("napari_mamamia.services.predict.write_provenance", stopped)
+    monkeypatch.setattr("napari_mamamia.services.explained_mask.write_provenance", stopped)
     prediction = run_job(predict_case(case, segmenter_named("kinetic")))
     with pytest.raises(KeyboardInterrupt):
         run_job(save_prediction(prediction, case, tmp_path / "A_1.nii.gz"))

@@ -75,6 +75,16 @@ class DataSet:
         """The folder's own name."""
         return self.root.name
 
+    @property
+    def folders(self) -> frozenset[Path]:
+        """Each folder that holds a file of the data set."""
+        cases = ((case.reference, case.automatic, case.info) for case in self.cases)
+        files = [path for own in cases for path in own if path is not None]
+        files += [path for path in (self.clinical, self.splits) if path is not None]
+        for case in self.cases:
+            files += [path for phase in case.phases for path in phase.files]
+        return frozenset(path.parent for path in files)
+
     def by_id(self) -> Mapping[str, CaseFiles]:
         """Return the cases by id."""
         return MappingProxyType({case.case_id: case for case in self.cases})

@@ -112,7 +112,8 @@ def kinetics_of_data_set(
     if masks is not None:
         settings = replace(settings, mask_name=masks.resolve().name)
     inputs = masked_inputs(opened, masks, case_ids)
-    claim_folder(out, "kinetics", _parameters(opened, settings, case_ids), existing)
+    read = opened.data_set.folders | ({masks} if masks is not None else frozenset())
+    claim_folder(out, "kinetics", _parameters(opened, settings, case_ids), existing, read)
     work = CaseWork("kinetics", measure_files, settings, KineticRow)
     batch = yield from run_batch(inputs, work, place, store=out / STORE_NAME, existing=existing)
     by_id = {row.case_id: row for row in batch.results}

@@ -1,5 +1,6 @@
 """Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +30,11 @@ class Existing(StrEnum):
 
 
 def claim_folder(
-    folder: Path, command: str, parameters: tuple[tuple[str, Setting], ...], existing: Existing
+    folder: Path,
+    command: str,
+    parameters: tuple[tuple[str, Setting], ...],
+    existing: Existing,
+    read: Iterable[Path] = (),
 ) -> None:
     """Make `folder` ready for one run and note in ``run.json`` what the run is.
 
@@ -37,15 +42,17 @@ def claim_folder(
     of the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
     command and parameters. What a run that was killed left half-written in it is removed first.
     With ADD it is taken too, and stays the folder of the run that made it: the command refuses each
-    file that exists.
+    file that exists. `read` are the folders of what the run reads: none may lie in `folder`,
+    whatever was allowed, so that no run replaces an expert's masks by its own.
 
     Raises
     ------
     SaveConflictError
-        If the folder holds other results.
+        If the folder holds other results, or what the run reads.
     SaveError
         If it cannot be made or written.
     """
+    _require_apart(folder, read)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         sweep_below(folder)
@@ -71,6 +78,16 @@ def claim_folder(
         "started": now_utc(),
     }
     write_json(record, folder / RUN_FILE, overwrite=True)
+
+
+def _require_apart(folder: Path, read: Iterable[Path]) -> None:
+    target = folder.resolve()
+    for one in sorted(set(read)):
+        if one.resolve().is_relative_to(target):
+            raise SaveConflictError(
+                f"expected an output folder without what the run reads, but {one} lies in "
+                f"{folder}: nothing was written; choose another folder"
+            )
 
 
 def _told(folder: Path) -> str:

@@ -16,10 +16,10 @@ from napari_mamamia.core.provenance import (
     process_peak_memory_bytes,
 )
 from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.provenance import sidecar_path, write_provenance
-from napari_mamamia.io.volumes import write_mask, write_volume
+from napari_mamamia.io.volumes import write_volume
 from napari_mamamia.segmentation.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.segmenter import Prediction, Prompt, Segmenter
+from napari_mamamia.services.explained_mask import write_explained
 
 __all__ = [
     "SavedPrediction",
@@ -95,12 +95,8 @@ def save_prediction(
     if made is None:
         raise ModelError("a prediction without provenance is not saved: use predict_case")
     provenance = replace(made, inputs=tuple(inputs))
-    write_mask(prediction.mask, target, overwrite=overwrite)
-    try:
-        write_provenance(provenance, sidecar_path(target), overwrite=True)
-    except BaseException:  # Ctrl+C too: no mask stays that does not say what made it
-        target.unlink(missing_ok=True)
-        raise
+    mask = prediction.mask
+    write_explained(mask.array, mask.grid, provenance, target, overwrite=overwrite)
     yield Progress(len(sources) + 1, len(sources) + 1, "Saved")
     return SavedPrediction(
         case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, prediction.notes

@@ -1,6 +1,6 @@
 """Predicting many cases: one failure costs one row, what is done is kept, also by workers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from napari_mamamia.services.model_choice import (
 from napari_mamamia.services.offers import with_offers
 from napari_mamamia.services.open_case import load_case
 from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.own_masks import own_masks, require_replaceable
 from napari_mamamia.services.predict import (
     SavedPrediction,
     predict_case,
@@ -81,12 +82,14 @@ class PredictSettings:
 class _About:
     """A case as the data set has it, and whether an older mask of it is replaced.
 
-    It goes to other processes, so of the clinical row only the times are kept.
+    `own` are the sums of those that alone may be replaced, None where any may. It goes to other
+    processes, so of the clinical row only the times are kept.
     """
 
     files: CaseFiles
     times_s: tuple[float, ...] | None
     overwrite: bool
+    own: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,8 @@ def predict_data_set(
     a case, its failure names the models of `registry` (None: the user's own) that would fit.
 
     Without `case_ids`, all cases. With RESUME, cases are skipped whose mask is as it was written
-    and whose files, model and settings have not changed since. With ADD, a case that has a mask by
+    and whose files, model and settings have not changed since; a mask that is not as the run wrote
+    it stays, and its case fails. With ADD, a case that has a mask by
     then fails, and its mask stays. Where `place` is this process,
     `segmenter` does the work and progress shows its tiles; workers load the model themselves.
 
@@ -141,9 +145,10 @@ def predict_data_set(
     settings = PredictSettings(
         choice_of(segmenter), out.absolute(), probability, registry and registry.absolute()
     )
-    claim_folder(out, "predict", _parameters(opened, settings.choice), existing)
-    replace = existing in (Existing.RESUME, Existing.OVERWRITE)
-    cases = [_inputs(opened, files, replace) for files in wanted]
+    read = opened.data_set.folders
+    claim_folder(out, "predict", _parameters(opened, settings.choice), existing, read)
+    own = own_masks(out) if existing is Existing.RESUME else None
+    cases = [_inputs(opened, files, existing, own) for files in wanted]
     kept: set[str] = set()
 
     def is_there(row: _Row) -> bool:
@@ -188,6 +193,8 @@ def _predict(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter
     )
     prediction = yield from part(running, _READ, _PREDICTED, _ALL)
     target = settings.out / f"{inputs.case_id}{MASK_SUFFIX}"
+    if about.own is not None:
+        require_replaceable(prediction.mask, target, about.own)
     map_sha256 = _kept_map(prediction, target, about.overwrite) if settings.probability else ""
     saving = save_prediction(prediction, case, target, overwrite=about.overwrite)
     saved = yield from part(saving, _PREDICTED, _ALL, _ALL)
@@ -218,13 +225,21 @@ def _loaded(choice: ModelChoice) -> Segmenter:
     return segmenter_of(choice)
 
 
-def _inputs(opened: OpenDataSet, files: CaseFiles, replace: bool) -> CaseInputs:
+def _inputs(
+    opened: OpenDataSet,
+    files: CaseFiles,
+    existing: Existing,
+    own: Mapping[str, tuple[str, ...]] | None,
+) -> CaseInputs:
     """Return a case with every file that its prediction depends on, by absolute path."""
     images = dict.fromkeys(path for phase in files.phases for path in phase.files)
     others = (files.info, opened.data_set.clinical)
     known = (*images, *(path for path in others if path is not None))
     record = opened.record(files.case_id)
-    about = _About(files, record.acquisition_times_s if record else None, replace)
+    times_s = record.acquisition_times_s if record else None
+    replaced = None if own is None else own.get(files.case_id, ())
+    replaces = existing in (Existing.RESUME, Existing.OVERWRITE)
+    about = _About(files, times_s, replaces, replaced)
     return CaseInputs(files.case_id, tuple(path.absolute() for path in known), about)
 
 

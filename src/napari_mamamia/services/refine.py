@@ -12,9 +12,8 @@ from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
 from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.provenance import sidecar_path, write_provenance
-from napari_mamamia.io.volumes import write_volume
 from napari_mamamia.io.workspace import Workspace
+from napari_mamamia.services.explained_mask import write_explained
 
 __all__ = ["SavedMask", "find_refined", "save_refined"]
 
@@ -81,8 +80,7 @@ def save_refined(
         seconds=seconds,
         started_from=started_from,
     )
-    write_volume(values, case.grid, target, overwrite=replaces is not None)
-    write_provenance(provenance, sidecar_path(target), overwrite=True)
+    write_explained(values, case.grid, provenance, target, overwrite=replaces is not None)
     workspace.note_data_set()
     yield Progress(1, 1, "Saved")
     return SavedMask(target, sha256_of(target))

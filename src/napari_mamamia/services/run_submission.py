@@ -103,7 +103,8 @@ def run_submission(
         overwrite=existing is not Existing.REFUSE,
         cuda_on_processor=settings.cuda_on_processor,
     )
-    claim_folder(out, "run-submission", _parameters(opened, submission, settings), existing)
+    parameters = _parameters(opened, submission, settings)
+    claim_folder(out, "run-submission", parameters, existing, opened.data_set.folders)
     write_json(_card(run, reasons), out / "submission.json", overwrite=True)
     done, responses = _done(out, wanted, settings.task, existing)
     waiting = [files for files in wanted if files.case_id not in done]

@@ -121,7 +121,7 @@ def score_folders(
     pairs = find_pairs(reference, prediction)
     cohort = yield from read_table(settings.clinical)
     folders = (("reference", reference.name), ("prediction", prediction.name))
-    claim_folder(out, "score", (*folders, *settings.parameters), existing)
+    claim_folder(out, "score", (*folders, *settings.parameters), existing, (reference, prediction))
     own_name, store = name or prediction.resolve().name, out / STORE_NAME
     scored = yield from score_pairs(
         own_name, pairs, settings, cohort, place=place, store=store, existing=existing

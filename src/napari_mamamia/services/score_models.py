@@ -92,7 +92,8 @@ def score_models(
     cohort = yield from read_table(settings.clinical)
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
     folders = (("reference", reference.name), ("predictions", models))
-    claim_folder(out, "score", (*folders, *settings.parameters), existing)
+    read = (reference, *(model.folder for model in predictions))
+    claim_folder(out, "score", (*folders, *settings.parameters), existing, read)
     overwrite = existing is not Existing.REFUSE
     found = []
     for model, files in zip(predictions, pairs, strict=True):

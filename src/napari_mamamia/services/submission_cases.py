@@ -17,10 +17,9 @@ from napari_mamamia.io.challenge_info import challenge_facts
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.csv_text import write_csv
 from napari_mamamia.io.own_paths import own_folder
-from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import CaseFiles
-from napari_mamamia.io.volumes import read_phase_header, write_mask, write_volume_job
+from napari_mamamia.io.volumes import read_phase_header, write_volume_job
 from napari_mamamia.segmentation.external import Submission, Task
 from napari_mamamia.segmentation.external_isolation import Isolation, is_root
 from napari_mamamia.segmentation.external_limits import Ending, RunLimits, RunOfSubmission
@@ -28,6 +27,7 @@ from napari_mamamia.segmentation.external_outputs import MASKS, CheckedMask, tak
 from napari_mamamia.segmentation.external_room import Interpreter, Patient
 from napari_mamamia.segmentation.external_run import run_submission_once
 from napari_mamamia.segmentation.external_table import TABLE, Response, take_responses
+from napari_mamamia.services.explained_mask import write_explained
 from napari_mamamia.services.open_case import load_case
 from napari_mamamia.services.predict import SavedPrediction
 
@@ -238,8 +238,7 @@ def _save(
         peak_memory_bytes=ended.peak_bytes,
     )
     mask = Mask(checked.mask.grid, checked.mask.array, provenance)
-    write_mask(mask, target, overwrite=run.overwrite)
-    write_provenance(provenance, sidecar_path(target), overwrite=True)
+    write_explained(mask.array, mask.grid, provenance, target, overwrite=run.overwrite)
     return SavedPrediction(files.case_id, target, mask.volume_mm3, ended.seconds, checked.notes)
 
 

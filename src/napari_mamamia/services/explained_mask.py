@@ -1,0 +1,67 @@
+"""A mask and what says how it was made are written together: both new ones, or both older ones."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.io.own_paths import new_path_in
+from napari_mamamia.io.provenance import sidecar_path, write_provenance
+from napari_mamamia.io.volumes import write_volume
+
+__all__ = ["write_explained"]
+
+
+def write_explained(
+    array: NDArray[Any],
+    grid: Grid,
+    provenance: Provenance,
+    target: Path,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a mask ``(z, y, x)`` to `target` and its provenance beside it.
+
+    If the provenance cannot be written, the mask that was there before comes back, and where none
+    was, none stays: no mask is there that does not say what made it.
+
+    Raises
+    ------
+    SaveConflictError, SaveError
+        As `write_volume` does; an existing file is untouched then.
+    """
+    older = _second_name(target) if overwrite and target.exists() else None
+    try:
+        write_volume(array, grid, target, overwrite=overwrite)
+        try:
+            write_provenance(provenance, sidecar_path(target), overwrite=True)
+        except BaseException:  # Ctrl+C too
+            if older is None:
+                target.unlink(missing_ok=True)
+            else:
+                older.replace(target)
+            raise
+    finally:
+        if older is not None:
+            older.unlink(missing_ok=True)
+
+
+def _second_name(target: Path) -> Path:
+    """Return a temporary name of the same file, of a copy where the system has no hard links."""
+    name = new_path_in(target.parent)
+    try:
+        name.hardlink_to(target)
+    except OSError:
+        try:
+            shutil.copy2(target, name)
+        except OSError as error:
+            name.unlink(missing_ok=True)
+            raise SaveError(
+                f"expected to replace {target}, but it cannot be kept until the new mask is whole "
+                f"({error.strerror or error}): free some space or check the folder; it is unchanged"
+            ) from error
+    return name
