@@ -113,6 +113,27 @@ def test_replay_of_a_changed_journal_says_so_and_ends_with_3(
     assert (read_labels(out).dense() == masks[n_strokes - 1]).all()
 
 
+@pytest.mark.door
+def test_replay_of_a_journal_with_another_case_behind_it_gives_its_own_mask(
+    saved_journal, small_data_set, tmp_path
+):
+    lines, masks = saved_journal
+    case = run_job(load_case(find_data_set(small_data_set).case("B_1")))
+    for _ in range(3):
+        editing = run_job(open_editing(case, Workspace(tmp_path / "w"), "Ana"))
+        for place in ((4, 20, 20), (3, 8, 30)):
+            editing.session.press(place, Brush(tool=Tool.SPHERE, radius_mm=4.0))
+            editing.session.release()
+        run_job(save_editing(editing))
+        editing.close()
+    journal, out = tmp_path / "A_2.journal", tmp_path / "mask.nii.gz"
+    journal.write_bytes(b"".join(lines) + editing.journal.path.read_bytes())
+    done = mamamia("replay", journal, "--out", out)
+    assert done.returncode == 3, done.stderr
+    assert "it is of case B_1, reader Ana: another journal" in " ".join(done.stdout.split())
+    assert (read_labels(out).dense() == masks[-1]).all()
+
+
 def test_a_journal_without_a_chain_that_contradicts_its_checksum_is_not_replayed_to_the_end(
     tmp_path,
 ):

@@ -1,6 +1,7 @@
 """Whatever happens to a journal's bytes, the newest mask that is proven is what is opened."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,24 @@ def test_a_record_of_another_journal_is_not_done(work, case, tmp_path):
     again = Reopened(work, case, b"".join((*lines[:4], other[4], *lines[5:])))
     assert (again.labels == masks[3]).all()
     assert "it does not follow the record before it" in again.notes
+
+
+@pytest.mark.parametrize("other", ["case", "reader"])
+def test_a_whole_journal_of_another_mask_behind_this_one_is_noticed_and_not_done(
+    work, case, tmp_path, other
+):
+    _, _, lines, masks = work
+    theirs = replace(case, case_id="Z") if other == "case" else case
+    reader = "Bo" if other == "reader" else "Ana"
+    for _ in range(4):  # its last opening has a higher number than any record here
+        editing = run_job(open_editing(theirs, Workspace(tmp_path), reader))
+        paint(editing, PLACES[2])
+        paint(editing, PLACES[3])
+        run_job(save_editing(editing))
+        editing.close()
+    again = Reopened(work, case, b"".join(lines) + editing.journal.path.read_bytes())
+    assert (again.labels == masks[5]).all()
+    assert "another journal" in again.notes
 
 
 def test_lines_cut_off_the_end_never_bring_back_an_older_mask_than_the_saved_one(work, case):

@@ -191,7 +191,8 @@ class JournalPlay:
         self.n_unchained += not item.prev
         if item.prev and item.hash in self._done:
             return
-        self._require_wanted(item)
+        if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
+            return
         if isinstance(item.record, Saved) and self._is_disk(item.record):
             self.knows_disk = True
         if self._follows(item):
@@ -203,12 +204,20 @@ class JournalPlay:
 
     # -------------------------------------------------------------------- inner
 
-    def _require_wanted(self, item: PlacedRecord) -> None:
-        """Refuse a journal that begins with something else than what is wanted."""
-        if self.session is None and isinstance(item.record, Opened):
-            reason = self._refusal(item.record)
-            if reason:
-                raise FormatError(reason)
+    def _is_foreign(self, item: PlacedRecord, opened: Opened) -> bool:
+        """Whether an opening is of another journal than the one that began; refuse its beginning.
+
+        Somebody may have joined two files: what follows it is not of this mask.
+        """
+        reason = _why_other(opened, self.sittings) or self._refusal(opened)
+        if reason and self.session is None:
+            raise FormatError(reason)
+        if reason:
+            if self.damages and self.damages[-1].record == item.number:
+                self.damages.pop()  # that it does not follow is said better by why
+            self.damages.append(Damage(item.number, item.start, reason, is_lost=False))
+            self._is_whole = False
+        return bool(reason)
 
     def _follows(self, item: PlacedRecord) -> bool:
         return item.prev == self._head if item.prev else self._is_whole
@@ -283,9 +292,6 @@ class JournalPlay:
 
     def _begin(self, opened: Opened, item: PlacedRecord) -> None:
         """Begin a sitting with the mask that the record holds."""
-        reason = self._refusal(opened)
-        if reason:
-            raise ValueError(reason)
         earlier = self.summary if self.session else EditingSummary(started_from=opened.base_name)
         number = self.session.next_number if self.session else 1
         self._begin_with(opened.case_id, opened.base, earlier, number if self._is_whole else _ANY)
@@ -393,6 +399,17 @@ def _numbers(session: EditingSession, record: Step | Turn | Jump) -> tuple[int, 
         return session.history.numbers_to(record.stop)
     by = -1 if record is Turn.UNDO else 1
     return session.history.numbers_to(session.history.position + by)
+
+
+def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
+    """Return why an opening is not of the mask that was opened before, "" if it is."""
+    if not sittings:
+        return ""
+    first = sittings[0].opened
+    if (opened.case_id, opened.reader) != (first.case_id, first.reader):
+        return f"it is of case {opened.case_id}, reader {opened.reader}: another journal"
+    is_same = opened.base.grid.is_same_place(first.base.grid)
+    return "" if is_same else "its grid is another one than that of the records before it"
 
 
 def _is_true(opened: Opened) -> bool:
