@@ -138,3 +138,23 @@ def test_of_a_reference_with_several_labels_one_can_be_chosen(qtbot, dock, world
     assert dock.session.mask(Role.REFERENCE).buffer.sum() == 47
     labels.setCurrentIndex(0)
     assert dock.session.mask(Role.REFERENCE).buffer.sum() == 48
+
+
+def test_the_numbers_of_refine_count_the_label_that_was_chosen_here(qtbot, dock, world):
+    world.reference_value = 2
+    dock.open_data_set(world.root, "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    dock.show_page("Refine")
+    dock.findChild(object, "refine_from_reference").click()
+    cells = dock.refine_page.numbers.cells
+
+    def shows(volume, dice):
+        names = (("volume_mm3", "reference"), ("dice", "now"), ("dice", "start"))
+        return [cells[name].text() for name in names] == [volume, dice, dice]
+
+    # 48 voxels of 9 mm3, one of them of label 1; Dice of all with label 2: 2 * 47 / (48 + 47)
+    qtbot.waitUntil(lambda: shows("0.43 ml", "1.00"))
+    dock.score_page.labels.setCurrentIndex(2)
+    qtbot.waitUntil(lambda: shows("0.42 ml", "0.99"))
+    dock.score_page.labels.setCurrentIndex(0)
+    qtbot.waitUntil(lambda: shows("0.43 ml", "1.00"))

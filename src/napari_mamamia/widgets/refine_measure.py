@@ -10,6 +10,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.progress import Job
 from napari_mamamia.services.refine_numbers import MaskNumbers, changed_voxels
+from napari_mamamia.services.show_case import reference_of
 from napari_mamamia.smartpaint.features import FeatureImages
 from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.jobs import JobRunner, job_of
@@ -53,11 +54,13 @@ class RefineMeasure(QObject):
         self.shown = ShownNumbers(None, None)
         self.wants_changes = False
         self._reference: LabelMap | None = None
+        self._counting = session.counting
         self._of: object = None
         self._since_step = QElapsedTimer()
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.timeout.connect(self.measure_now)
+        session.masks_changed.connect(self._count_anew)
 
     @property
     def images(self) -> FeatureImages | None:
@@ -76,6 +79,7 @@ class RefineMeasure(QObject):
             self._jobs.cancel(lane)
         reference = self._session.mask(Role.REFERENCE)
         self._reference = reference.labels if reference is not None else None
+        self._counting = self._session.counting
         self._show(ShownNumbers(None, None))
         if live is not None:
             self.measure_images()
@@ -118,10 +122,12 @@ class RefineMeasure(QObject):
         live = self._editing.live
         if live is None:
             return
-        labels, grid, reference = live.labels, live.grid, self._reference
+        labels, grid = live.labels, live.grid
+        reference, counting = self._reference, self._counting
 
         def job() -> Job[MaskNumbers]:
-            return self._services.measure_mask(labels, reference, grid, live.label)
+            expert = None if reference is None else reference_of(reference, grid, counting)
+            return self._services.measure_mask(labels, expert, grid, live.label)
 
         def measured(outcome: Outcome[MaskNumbers]) -> None:
             if isinstance(outcome, Finished) and self._editing.live is live:
@@ -154,18 +160,27 @@ class RefineMeasure(QObject):
             shown=False,
         )
 
+    def _count_anew(self) -> None:
+        """Measure again where another label of the reference counts now, as on the page Score."""
+        live = self._editing.live
+        if live is None or live is not self._of or self._counting == self._session.counting:
+            return
+        self._counting = self._session.counting
+        self._measure_start(live.start_labels)
+
     def _measure_start(self, start: LabelMap) -> None:
         live = self._editing.live
-        reference = self._reference
+        reference, counting = self._reference, self._counting
         if live is None:
             return
         measure = self._services.measure_mask
 
         def job() -> Job[tuple[MaskNumbers, MaskNumbers | None]]:
-            first = yield from measure(start, reference, live.grid, live.label)
-            if reference is None:
+            counted = None if reference is None else reference_of(reference, live.grid, counting)
+            first = yield from measure(start, counted, live.grid, live.label)
+            if counted is None:
                 return first, None
-            expert = LabelMap(live.grid, reference.box, reference.crop > 0)
+            expert = LabelMap(live.grid, counted.box, counted.crop > 0)
             return first, (yield from measure(expert, None, live.grid, 1))
 
         def measured(outcome: Outcome[tuple[MaskNumbers, MaskNumbers | None]]) -> None:
