@@ -5,6 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
+
+from napari_mamamia.cli.app import app
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.services import score_report
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -119,3 +124,26 @@ def test_response_predictions_are_scored(tmp_path):
     task2 = json.loads((out / "summary.json").read_text())["task2"]
     assert (task2["balanced_accuracy"], task2["auc"]) == (0.75, 1.0)
     assert mamamia("score-pcr", tmp_path / "p.csv", "--out", out).returncode == 2
+
+
+def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, monkeypatch):
+    """The masks were scored; when they are read once more, for their pictures, one cannot be."""
+    reason = "the network drive went away"
+
+    def read_pair(files):
+        if files[0].name.startswith(hidden):
+            raise FormatError(reason)
+        return real(files)
+
+    hidden, real = sorted(expert.iterdir())[1].name.removesuffix(".nii.gz"), score_report.read_pair
+    monkeypatch.setattr(score_report, "read_pair", read_pair)
+    words = ["score", "--reference", str(expert), "--prediction", str(expert), "--bootstrap", "0"]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "one")])
+    assert done.exit_code == 0, done.output
+    assert f"warning: the report has no picture of {hidden} (expert): {reason}\n" in done.stderr
+    assert done.stderr.count("warning") == 1
+    again = ["--prediction", f"other={expert}", "--out", str(tmp_path / "two")]
+    done = CliRunner().invoke(app, [*words, *again])
+    assert done.exit_code == 0, done.output
+    told = [f"no picture of {hidden} ({name})" in done.stderr for name in ("expert", "other")]
+    assert told == [True, True]

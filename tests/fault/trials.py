@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults import READS, WRITES
-from same import contents, fault_of, files_below, is_temporary
+from same import SECONDS, STAMP, contents, fault_of, files_below, is_temporary, strangers
 from worlds import Way, environment, furnished
 
 from napari_mamamia.core.owner import owner_named
@@ -27,10 +27,11 @@ SHARED = Path("/dev/shm")
 
 @dataclass
 class Undisturbed:
-    """How a command ends by itself: exit code, what it wrote, its steps on files."""
+    """How a command ends by itself: exit code, what it wrote and printed, its steps on files."""
 
     code: int
     wrote: dict[str, object]
+    printed: str
     counts: Counter[str]
 
 
@@ -100,7 +101,7 @@ class Trials:
             answer = self.run(world, self._words[way.name])
             counts = Counter(json.loads((self.folder / "counts").read_text()))
             assert not answer["orphans"], answer
-            found = Undisturbed(answer["code"], written(world, way), counts)
+            found = Undisturbed(answer["code"], written(world, way), self.printed, counts)
             self._undisturbed[way.name] = found
         return self._undisturbed[way.name]
 
@@ -134,6 +135,12 @@ class Trials:
         """What the last command wrote to its error stream."""
         return (self.folder / "err").read_text(errors="replace")
 
+    @property
+    def printed(self) -> str:
+        """What the last command printed, without moments and paces."""
+        text = (self.folder / "out").read_text(errors="replace")
+        return SECONDS.sub("", STAMP.sub("", text))
+
     # ------------------------------------------------------------------ trials
 
     def places(self, way: Way, kind: str, n: int, seed: int) -> list[int]:
@@ -152,8 +159,9 @@ class Trials:
         older = written(world, way)
         answer = self.run(world, self._words[way.name], kind, at)
         trial = Trial(way.name, kind, at, answer["code"])
-        missing = differences(written(world, way), usual.wrote)
-        is_complete = all(name.startswith(LEFT_OUT) for name in missing)
+        is_complete = written(world, way) == usual.wrote
+        if not way.out:
+            is_complete = self.printed == usual.printed
         self._look_at_end(trial, answer, usual, is_complete)
         self._look_at_files(trial, world, way, older, given)
         is_done = written(world, way) == usual.wrote
@@ -163,6 +171,7 @@ class Trials:
         if answer["code"] != usual.code and not refused:
             trial.losses.append(f"the next run ended with {answer['code']}: {self.said[-400:]}")
         trial.losses += differences(written(world, way), usual.wrote)
+        trial.losses += strangers(world / "out") if way.makes_inputs else []
         if kept(world, way) != given:
             trial.losses.append("the next run changed what it was given")
         left = [path for path in files_below(world) if is_left(path, world)]
@@ -183,7 +192,8 @@ class Trials:
         if "Traceback" in said or "Exception ignored" in said:
             trial.manners.append(f"a traceback: {said[-600:]}")
         errors = [line for line in said.splitlines() if line.startswith(("error:", "failed:"))]
-        is_told = errors or "warning:" in said or REASONS.search((self.folder / "out").read_text())
+        command = trial.way.partition(" (")[0]
+        is_told = errors or "warning:" in said or self._is_documented(command)
         if answer["code"] == usual.code and not is_complete and not is_told:
             trial.manners.append(
                 f"exit code {answer['code']} though not all was done: {said[-300:]}"
@@ -194,6 +204,11 @@ class Trials:
             trial.manners.append(f"no error is told: {said[-300:]}")
         if sum(line.startswith("error:") for line in errors) > 1:
             trial.manners.append(f"several errors: {said[-600:]}")
+
+    def _is_documented(self, command: str) -> bool:
+        """Whether a command printed, as its help says that it does, what was wrong."""
+        said = DOCUMENTED.get(command)
+        return said is not None and re.search(said, self.printed, re.MULTILINE) is not None
 
     def _look_at_files(
         self, trial: Trial, world: Path, way: Way, older: dict[str, object], given: dict
@@ -213,13 +228,18 @@ class Trials:
                 trial.losses.append(f"{name} is neither the old file nor the new one")
 
 
-REASONS = re.compile(
-    r"^wrong:|unreadable|cannot be read|could not be|^FAILED|[1-9]\d* red", re.MULTILINE
-)
-"""`verify`, `score` and an export's quality tell of a bad file among the results."""
+DOCUMENTED = {
+    "cases": r"cannot be read|unreadable",
+    "check-computer": r"could not be|cannot be",
+    "export": r"[1-9]\d* red",
+    "models list": r"cannot be used: .+",
+    "models verify": r"cannot be|missing|changed",
+    "score": r"unreadable|cannot be read",
+    "verify": r"^wrong:|^FAILED",
+}
+"""What some commands print, among their results, of what cannot be read; a list of cases or models
+is whole with it, a mask is exported without its images' quality. All others tell by an error."""
 
-LEFT_OUT = "out/report.html"
-"""A report leaves out the picture of a case whose masks cannot be read any more (score_report)."""
 FOREIGN = {("home", ".cache"), ("home", ".config")}
 MAY_GO = {"out/manifest.json"}
 """An export takes the manifest away first: until its end the bundle has none."""
@@ -237,11 +257,12 @@ def is_left(path: Path, world: Path) -> bool:
 
 def written(world: Path, way: Way) -> dict[str, object]:
     """Return what lies where the command may write."""
+    left_out = frozenset({"sha256"} if way.makes_inputs else ())
     return {
-        f"{name}/{inner}": "there" if way.varies else value
+        f"{name}/{inner}": value
         for name in way.out
         if (world / name).exists()
-        for inner, value in contents(world / name).items()
+        for inner, value in contents(world / name, left_out).items()
     }
 
 

@@ -28,8 +28,8 @@ class Way:
     """One way to call a command.
 
     `make` fills a world and returns the words; `again` are those that the next run has too; `out`
-    is what the command may change. `is_slow` leaves it to the night. `varies` says that numbers
-    may differ in their last digit from run to run, so that names of files are compared only.
+    is what the command may change. `is_slow` leaves it to the night. `makes_inputs`: it makes the
+    images too, whose compressed bytes may differ, so that provenance is held against those there.
     """
 
     command: str
@@ -38,7 +38,7 @@ class Way:
     out: tuple[str, ...] = ("out",)
     title: str = ""
     is_slow: bool = False
-    varies: bool = False
+    makes_inputs: bool = False
 
     @property
     def name(self) -> str:
@@ -355,7 +355,7 @@ def pacs_send(world: Path) -> list[str]:
 RESUME, OVER, HOME = ("--resume",), ("--overwrite",), ("home",)
 
 COMMANDS = (
-    Way("demo", demo, RESUME, ("out", "home"), is_slow=True, varies=True),
+    Way("demo", demo, RESUME, ("out", "home"), is_slow=True, makes_inputs=True),
     Way("cases", cases, out=()),
     Way("predict", predict, RESUME),
     Way("score", score_words, RESUME),

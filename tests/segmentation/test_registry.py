@@ -1,5 +1,6 @@
 """Added models: kept by name, never copied, refused with the reason, checked by checksum."""
 
+import errno
 import json
 import os
 
@@ -195,3 +196,16 @@ def test_the_command_adds_a_model_with_a_published_pipeline(made, tmp_path):
     assert "your own (" in done.output
     (listed,) = list_models(tmp_path / "registry")
     assert listed.recipe == dict(presets())[known[0]]
+
+
+def test_a_registry_that_cannot_be_listed_does_not_look_empty(model, registry, monkeypatch):
+    def listdir(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    run_job(add_model(model, registry))
+    monkeypatch.setattr(os, "listdir", listdir)
+    with pytest.raises(ModelError, match="should be listed, but Input/output error"):
+        list_models(registry)
+    monkeypatch.undo()
+    assert [entry.name for entry in list_models(registry)] != []
+    assert list_models(registry / "none") == ()

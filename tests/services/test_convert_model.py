@@ -1,6 +1,7 @@
 """Models written again: plain numbers, the same masks; a closed room for what runs something."""
 
 import builtins
+import errno
 import importlib.util
 import json
 import os
@@ -176,6 +177,28 @@ def test_cancelled_or_failed_it_leaves_nothing(root, tmp_path):
     with pytest.raises(ModelError, match="damaged or cut off"):
         run_job(convert_model(root, tmp_path / "new"))
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["fold_1", ""])
+def test_a_folder_that_cannot_be_listed_is_an_error_and_not_a_smaller_model(
+    root, tmp_path, monkeypatch, name
+):
+    """A network drive that is away for a moment: what it hides must not look absent."""
+    real, seen = os.scandir, []
+    struck = root / name
+
+    def scandir(path):
+        seen.append(Path(path))
+        if Path(path) == struck and seen.count(struck) > 1:  # after the first look at the model
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(ModelError, match="should be listed"):
+        run_job(convert_model(root, tmp_path / "new"))
+    monkeypatch.undo()
+    assert not (tmp_path / "new").exists()
+    assert list(tmp_path.rglob(".mamamia-*")) == []
 
 
 def test_a_place_that_cannot_be_written_is_told(root, tmp_path):

@@ -103,6 +103,8 @@ def demo(out: OutOption, resume: ResumeOption = False, overwrite: OverwriteOptio
 
     summary = run(make_demo(out, existing_policy(resume, overwrite)))
     print_scores(summary.rows)
+    for warning in summary.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     print("Phantoms are made by this software: their scores say nothing about patients.")
     print(f"Scores:  {summary.workspace / 'scores'}\nExport:  {summary.export}")
     print(f"To see it in the window:  mamamia view {shlex.quote(str(summary.data_set))}")

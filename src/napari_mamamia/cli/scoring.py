@@ -1,5 +1,6 @@
 """The commands that score: folders of masks, tables of case scores, predicted responses."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,8 @@ def _finish_scores(
             print_scores(scored.rows)
         print("\n".join(cohort_lines(scored.model)))
         print(f"Scores saved in {scored.table if cases else scored.folder}")
+        for warning in scored.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
     for line in comparison:
         print(line)
     print(f"Report: {out / REPORT}")

@@ -17,7 +17,8 @@ BLOCK_BYTES: Final = 1 << 16
 in blocks that are not all zero."""
 
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-"""No file name, no time: equal voxels give equal files. Source: RFC 1952, section 2.3."""
+"""No file name, no time. Source: RFC 1952, section 2.3. Equal voxels are seldom other bytes all the
+same: isal misses a repetition now and then (3 of 240 files)."""
 _END: Final = b"\x03\x00"
 """An empty last block. Source: RFC 1951, section 3.2.6."""
 _RAW: Final = -15

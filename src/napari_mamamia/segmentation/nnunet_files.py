@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Final
+from typing import IO, Final, NoReturn
 
 from platformdirs import user_cache_path
 
@@ -259,8 +259,15 @@ def _is_pickle(name: str) -> bool:
 
 
 def _walked(folder: Path) -> Iterator[tuple[str, int]]:
+    def refuse(error: OSError) -> NoReturn:
+        """Raise for a folder that cannot be listed: the model would look smaller than it is."""
+        raise ModelError(
+            f"every folder of {folder} should be listed, but {error}: check that it can be read, "
+            "and try again"
+        ) from error
+
     count = 0
-    for where, folders, files in os.walk(folder):
+    for where, folders, files in os.walk(folder, onerror=refuse):
         here = Path(where)
         folders.sort()
         if len(here.relative_to(folder).parts) >= _DEEPEST:

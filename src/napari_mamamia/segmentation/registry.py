@@ -160,12 +160,23 @@ def _require_fits(recipe: Recipe, card: ModelCard) -> None:
 
 
 def list_models(registry: Path) -> tuple[ModelEntry, ...]:
-    """Return the models that were added, by name; one that is broken has a `problem`."""
+    """Return the models that were added, by name; one that is broken has a `problem`.
+
+    Raises
+    ------
+    ModelError
+        If the folder cannot be listed: no model would look like none added.
+    """
     try:
-        files = sorted(registry.glob("*.json"), key=lambda file: file.name.casefold())
-    except OSError:
+        names = sorted(os.listdir(registry), key=str.casefold)  # noqa: PTH208 - glob hides errors
+    except (FileNotFoundError, NotADirectoryError):
         return ()
-    return tuple(_read(file) for file in files)
+    except OSError as error:
+        raise ModelError(
+            f"the folder of added models, {registry}, should be listed, but "
+            f"{error.strerror or error}: check that it can be read, and try again"
+        ) from error
+    return tuple(_read(registry / name) for name in names if name.endswith(".json"))
 
 
 def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:

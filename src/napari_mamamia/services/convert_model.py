@@ -133,11 +133,6 @@ def convert_model(
         for number, stage in enumerate(stages):
             steps = (number * _STEPS, (number + 1) * _STEPS, len(stages) * _STEPS)
             files += yield from part(stage_job(stage, staging, child), *steps)
-        if not files:  # a folder that cannot be listed this time looks empty
-            raise ModelError(
-                f"expected checkpoints below {stages[0].root}, but none can be seen: see that the "
-                "folder can be read, and convert again; nothing was written"
-            )
         _finished(staging, out)
     yield Progress(1, 1, "Converted")
     found = recognise_model(out, checksums=False)

@@ -23,13 +23,14 @@ _MODEL = "kinetic"
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """Where the demo's parts are, its scores and what failed."""
+    """Where the demo's parts are, its scores, what failed, and what the report lacks."""
 
     data_set: Path
     workspace: Path
     export: Path
     rows: tuple[CaseScore, ...]
     failures: tuple[CaseFailure, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummary]:
@@ -69,9 +70,8 @@ def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummar
         opened.data_set, predictions, export, existing=_again(export, Existing.OVERWRITE)
     )
     yield Progress(1, 1, "Finished")
-    return DemoSummary(
-        data_set, workspace, export, scored.rows, (*predicted.failures, *exported.failures)
-    )
+    failures = (*predicted.failures, *exported.failures)
+    return DemoSummary(data_set, workspace, export, scored.rows, failures, scored.warnings)
 
 
 def _again(folder: Path, existing: Existing) -> Existing:

@@ -133,7 +133,11 @@ def _weight_free(case: Case) -> Iterator[Offer]:
 
 def _trained(case: Case, registry: Path, asked: EngineSettings) -> Iterator[Offer]:
     free = free_memory_bytes()
-    for entry in list_models(registry):
+    try:
+        entries = list_models(registry)
+    except ModelError:  # what cannot be listed is no offer either
+        return
+    for entry in entries:
         if entry.problem:
             continue
         with suppress(ModelError):  # a model whose recipe or plans are broken is no offer

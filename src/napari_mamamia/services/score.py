@@ -58,12 +58,13 @@ _STATUS: Final = MappingProxyType(
 class ScoreSummary:
     """What a scoring run found, and the folder it was written to.
 
-    `looks` say why cases failed, of those that have a reference.
+    `looks` say why cases failed, of those that have a reference; `warnings` what the report lacks.
     """
 
     model: ModelScores
     folder: Path
     looks: tuple[CaseLook, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def rows(self) -> tuple[CaseScore, ...]:
@@ -129,8 +130,8 @@ def score_folders(
     scored = replace(scored, model=with_composites(scored.model, settings.composites))
     overwrite = existing is not Existing.REFUSE
     yield from write_scores(scored.model, out, overwrite=overwrite)
-    yield from write_score_report([scored], out, settings, overwrite=overwrite)
-    return ScoreSummary(scored.model, out, scored.looks.cases)
+    (warnings,) = yield from write_score_report([scored], out, settings, overwrite=overwrite)
+    return ScoreSummary(scored.model, out, scored.looks.cases, warnings)
 
 
 def find_pairs(reference: Path, prediction: Path) -> Pairs:

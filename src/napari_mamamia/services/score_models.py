@@ -108,8 +108,11 @@ def score_models(
         own = _beside(scored.model, comparison)
         yield from write_scores(own, out / own.name, overwrite=overwrite)
     write_comparison(comparison, out, overwrite=overwrite)
-    yield from write_score_report(found, out, settings, comparison, overwrite=overwrite)
-    summaries = tuple(ScoreSummary(s.model, out / s.model.name, s.looks.cases) for s in found)
+    lacks = yield from write_score_report(found, out, settings, comparison, overwrite=overwrite)
+    summaries = tuple(
+        ScoreSummary(s.model, out / s.model.name, s.looks.cases, warnings)
+        for s, warnings in zip(found, lacks, strict=True)
+    )
     return ModelsSummary(summaries, comparison, out / COMPARISON)
 
 

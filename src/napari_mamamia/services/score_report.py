@@ -45,11 +45,11 @@ def write_score_report(
     comparison: ModelComparison | None = None,
     *,
     overwrite: bool = False,
-) -> Job[Path]:
-    """Return a job that writes ``report.html`` and the folder ``figures``: the report's path.
+) -> Job[tuple[tuple[str, ...], ...]]:
+    """Return a job that writes ``report.html`` and the folder ``figures``: each model's warnings.
 
     The masks of the worst cases are read once more, for their pictures; one that cannot be read
-    now has none.
+    now has none, and a warning says so.
 
     Raises
     ------
@@ -59,29 +59,36 @@ def write_score_report(
         If the system refuses to write.
     """
     parts: list[ModelReport] = []
+    lacks: list[tuple[str, ...]] = []
     for item in scored:
-        parts.append((yield from _part(item, settings)))
+        part, warnings = yield from _part(item, settings)
+        parts.append(part)
+        lacks.append(warnings)
     baseline = comparison.baseline if comparison else ""
     content = ReportContent(tuple(parts), comparison=comparison, baseline=baseline)
     with drawing_place() as draw:
-        path = yield from write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
+        yield from write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
         yield from write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
-    return path
+    return tuple(lacks)
 
 
-def _part(item: Scored, settings: ScoreSettings) -> Job[ModelReport]:
+def _part(item: Scored, settings: ScoreSettings) -> Job[tuple[ModelReport, tuple[str, ...]]]:
     model, pairs = item.model, item.pairs
     if pairs is None:
-        return (yield from report_of(model))
+        return (yield from report_of(model)), ()
     looks = item.looks
     failures = {look.case_id: look.failures for look in looks.cases}
     pictures: list[CasePicture] = []
+    warnings: list[str] = []
     worst = worst_cases([row for row in model.rows if row.status in _COMPARED])
     for done, case_id in enumerate(worst):
         yield Progress(done, len(worst), f"Picture of {case_id}")
-        pictures += _picture(model.name, case_id, pairs[case_id], settings)
+        try:
+            pictures += _picture(model.name, case_id, pairs[case_id], settings)
+        except MamamiaError as error:
+            warnings.append(f"the report has no picture of {case_id} ({model.name}): {error}")
     made = yield from report_of(model, failures, pictures, _columns(looks))
-    return replace(made, contrast_note=looks.note)
+    return replace(made, contrast_note=looks.note), tuple(warnings)
 
 
 def _columns(looks: Looks) -> tuple[CaseColumn, ...]:
@@ -106,14 +113,14 @@ def _columns(looks: Looks) -> tuple[CaseColumn, ...]:
 def _picture(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the picture of one case, none where its masks cannot be read or compared any more."""
-    try:
-        reference, prediction = read_pair(files)
-        if prediction is None:
-            return []
-        # one grid for both: official-code compares arrays of equal shape whatever their affine
-        shown = LabelMap(reference.grid, prediction.box, prediction.crop)
-        masks = (reference.mask(settings.label), shown.mask(settings.label))
-        return [picture_of(case_id, *masks, model=model)]
-    except MamamiaError:
+    """Return the picture of one case, none where it has no prediction.
+
+    Raises `MamamiaError` where its masks, which were scored, cannot be read or compared any more.
+    """
+    reference, prediction = read_pair(files)
+    if prediction is None:
         return []
+    # one grid for both: official-code compares arrays of equal shape whatever their affine
+    shown = LabelMap(reference.grid, prediction.box, prediction.crop)
+    masks = (reference.mask(settings.label), shown.mask(settings.label))
+    return [picture_of(case_id, *masks, model=model)]

@@ -176,7 +176,7 @@ class BatchRun:
                 wide = min(image.width(), _FIGURE_WIDTH)
                 figures.append(Figure(saved.title, image.scaledToWidth(wide)))
             yield Progress(1, 1, "Reading the figures")
-        lines = cohort_lines(model)
+        lines = (*cohort_lines(model), *(f"  warning: {text}" for text in summary.warnings))
         settings = self._wanted.settings
         images = () if self._opened is None else self._opened.data_set.cases
         return ModelAnswer(summary, pairs, cases, settings, lines, page, tuple(figures), images)
