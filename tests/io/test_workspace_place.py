@@ -107,6 +107,22 @@ def test_another_exam_with_the_same_ids_in_its_place_does_not_get_its_masks(tria
     assert place.root == trial / "dataset-workspace"
 
 
+def test_a_follow_up_that_shares_a_case_with_the_baseline_does_not_get_its_masks(trial):
+    followup = images(trial / "follow-up", "second").root
+    noted = json.loads((trial / "workspace" / MARK_NAME).read_text())["data_sets"][0]["cases"]
+    shared = f"{next(iter(noted))}.nii.gz"
+    shutil.copy(trial / "dataset" / shared, followup / shared)
+    assert found(followup).root == trial / "follow-up-workspace"
+    assert found(trial / "dataset").root == trial / "workspace"
+
+
+def test_a_data_set_with_some_images_written_anew_keeps_its_workspace(trial):
+    noted = json.loads((trial / "workspace" / MARK_NAME).read_text())["data_sets"][0]["cases"]
+    for case_id in list(noted)[:3]:
+        (trial / "dataset" / f"{case_id}.nii.gz").write_bytes(b"corrected")
+    assert found(trial / "dataset").root == trial / "workspace"
+
+
 def test_another_exam_of_the_same_name_gets_a_new_workspace_with_a_word(tmp_path):
     worked_on(images(tmp_path / "trial"), tmp_path / "trial-workspace")
     images(tmp_path / "trial", "second")

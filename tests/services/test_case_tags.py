@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 
 import pytest
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io import event_store
 from napari_mamamia.io.case_tags import OLD_TAGS_NAME, TAGS_FOLDER
 from napari_mamamia.io.checked_lines import CheckedLines
 from napari_mamamia.io.event_store import read_events
@@ -40,6 +42,20 @@ def test_a_tag_is_found_again_with_its_reader_and_time(workspace):
     assert read_tags(workspace) == (made,)
     assert (made.case_id, made.tag, made.reader) == ("A", "implant", "Ana")
     assert made.created.endswith("+00:00")
+
+
+def test_a_tag_can_be_taken_back_where_the_other_computers_clock_is_ahead(workspace, monkeypatch):
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return datetime.now(zone) + timedelta(hours=1)
+
+    with monkeypatch.context() as there:
+        there.setattr(event_store, "datetime", Ahead)
+        there.setattr(event_store, "_RUN", "another run")
+        tag_case(workspace, "Ana", "A", "implant")
+    tag_case(workspace, "Ana", "A", "implant", False)
+    assert shown(workspace) == []
 
 
 def test_taking_a_tag_back_leaves_those_of_other_readers(workspace):

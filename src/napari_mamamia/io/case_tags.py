@@ -7,12 +7,14 @@ file ``case_tags.jsonl`` of earlier versions is read too, and no longer written.
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.checked_lines import read_checked_lines
-from napari_mamamia.io.event_store import EventWriter, read_events
+from napari_mamamia.io.event_store import Event, EventWriter, read_events
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key
 
@@ -37,8 +39,10 @@ def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool
     SaveError
         If the system refuses to write; earlier notes stay.
     """
-    with _one_at_a_time, EventWriter(workspace / TAGS_FOLDER, reader) as writer:
-        event = writer.append({"case_id": case_id, "tag": tag, "on": on})
+    folder = workspace / TAGS_FOLDER
+    with _one_at_a_time, EventWriter(folder, reader) as writer:
+        seen = _last_about(folder, case_id, tag)
+        event = writer.append({"case_id": case_id, "tag": tag, "on": on}, seen)
     return CaseTag(case_id, tag, reader, event.at)
 
 
@@ -67,6 +71,23 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
         else:
             found.pop(key, None)
     return tuple(found.values())
+
+
+def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
+    """Return the hash of the last event of a case and tag: a new one comes after it by any clock.
+
+    Where a file cannot be read the clocks decide; a note is taken all the same.
+    """
+    with suppress(FormatError):
+        wanted = (case_key(case_id), tag.casefold())
+        about = [one.hash for one in read_events(folder).events if _key(one) == wanted]
+        return tuple(about[-1:])
+    return ()
+
+
+def _key(event: Event) -> tuple[str, str]:
+    """Return the case and the tag that an event is of, without letter case."""
+    return case_key(str(event.body.get("case_id"))), str(event.body.get("tag")).casefold()
 
 
 def _old_entries(path: Path) -> Iterator[Any]:

@@ -31,7 +31,9 @@ _MOST_BYTES: Final = 1 << 20
 class Relation(StrEnum):
     """What a workspace's note says of a data set.
 
-    OTHER is one with the same case ids and other images, whose masks would be taken for this one's.
+    OTHER is one with the same case ids and other images, whose masks would be taken for this one's:
+    of the cases noted that are there, more than half differ. Some may have been written anew, and
+    baseline and follow-up may share one by mistake.
     """
 
     SAME = "same"
@@ -118,8 +120,8 @@ def _relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation:
     shared = [case_id for case_id in entry["cases"] if case_id in now]
     if not shared:
         return Relation.UNKNOWN
-    is_same = any(entry["cases"][case_id] == now[case_id] for case_id in shared)
-    return Relation.SAME if is_same else Relation.OTHER
+    n_same = sum(entry["cases"][case_id] == now[case_id] for case_id in shared)
+    return Relation.SAME if 2 * n_same >= len(shared) else Relation.OTHER
 
 
 def _entries(workspace: Path) -> list[dict[str, Any]]:
