@@ -45,8 +45,9 @@ def test_a_new_case_takes_the_place_of_the_one_before(scene, viewer, case, new_c
     scene.show_mask(tag_for(case, Role.REFERENCE), new_mask(case.grid))
     scene.show_mask(tag_for(case, Role.PREDICTION), new_mask(case.grid))
     other = new_case("B_1", np.diag([-1.0, 1.0, 4.0, 1.0]), (9, 16, 18))
+    scene.retire_case({Role.REFERENCE})
     layer = scene.show_case(other, (0.0, 300.0))
-    scene.keep_masks({Role.REFERENCE})
+    scene.stack.remove_retired()
     scene.show_mask(tag_for(other, Role.REFERENCE), np.zeros(other.grid.shape, np.uint8))
     assert roles(viewer) == ["phase", "reference"]
     assert {tag_of(found).case_id for found in viewer.layers} == {"B_1"}

@@ -10,7 +10,7 @@ from napari.layers import Image, Labels
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.layers import Role, tag_for
+from napari_mamamia.widgets.layers import Role, tag_for, tag_of
 from napari_mamamia.widgets.napari_adapter import main_view
 from napari_mamamia.widgets.scene import Scene
 
@@ -39,8 +39,9 @@ OTHERS = [
 def show(scene, case, limits):
     mask = np.zeros(case.grid.shape, np.uint8)
     mask[:1, 2:5, 3:6] = 1
+    scene.retire_case({Role.REFERENCE})
+    scene.stack.remove_retired()
     scene.show_case(case, limits)
-    scene.keep_masks({Role.REFERENCE})
     scene.show_mask(tag_for(case, Role.REFERENCE), mask)
     scene.go_to_phase(case.signal.shape[0] - 1)
     scene.view.go_to((0, 3, 4), centre=False)
@@ -227,3 +228,20 @@ def test_the_picture_after_overlays_came_and_went_is_the_one_before(make_napari_
     np.testing.assert_array_equal(window.screenshot(flash=False), before)
     assert not np.array_equal(agreement, before)
     assert white.mean() > before.mean() + 20
+
+
+def test_what_goes_with_its_case_is_hidden_at_once_and_leaves_the_list_a_turn_later():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    empty = np.zeros(FIRST.grid.shape, np.uint8)
+    gone = [scene.show_mask(tag_for(FIRST, Role.REFINED), empty)]
+    gone.append(scene.show_marks(tag_for(FIRST, Role.MARKS), empty))
+    scene.overlays.show_agreement(tag_for(FIRST, Role.AGREEMENT), empty)
+    gone.append(scene.layer(Role.AGREEMENT))
+    scene.retire_case({Role.REFERENCE})
+    assert not any(layer.visible for layer in gone)
+    assert scene.layer(Role.REFERENCE).visible
+    scene.show_case(OTHERS[0], (0.0, 90.0))
+    assert [tag.role for tag in map(tag_of, scene.stack.find())] == [Role.PHASE, Role.REFERENCE]
+    scene.stack.remove_retired()
+    assert list(scene.viewer.layers) == scene.stack.find()

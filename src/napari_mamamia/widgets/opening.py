@@ -256,8 +256,8 @@ class Opening(QObject):
     ) -> None:
         is_first = self._scene.layer(Role.PHASE) is None
         with self._scene.stack.changing():
+            self._scene.retire_case({mask.role for mask in masks})
             self._scene.show_case(case, limits)
-            self._scene.keep_masks({mask.role for mask in masks})
             late = [mask for mask in masks if self._may_be_late(mask)]
             for mask in masks:
                 if mask not in late:
@@ -267,7 +267,8 @@ class Opening(QObject):
         if not is_first:
             self._go_to_tumour(case, place)
         steps = [partial(self._go_to_tumour, case, place)] if is_first else []
-        self._late.start([*steps, *(partial(self._show_late, case, mask) for mask in late)])
+        steps += [partial(self._show_late, case, mask) for mask in late]
+        self._late.start([*steps, self._scene.stack.remove_retired])
 
     def _go_to_tumour(self, case: Case, place: tuple[int, int, int] | None) -> None:
         """Show the first phase read and the slice of the tumour, else the middle one."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from napari.layers import Labels, Layer
 
 from napari_mamamia.widgets.layers import METADATA_KEY, Role, find_layers, tag_of
-from napari_mamamia.widgets.napari_adapter import redraw_part
+from napari_mamamia.widgets.napari_adapter import late_drawing, redraw_part
 
 __all__ = ["LayerCopies"]
 
@@ -144,6 +144,7 @@ class LayerCopies:
         copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
         if is_mask:
+            late_drawing(copy)
             copy.contour = layer.contour
             copy.selected_label = layer.selected_label
             copy.visible = layer.visible

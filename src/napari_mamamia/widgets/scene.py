@@ -38,6 +38,8 @@ from napari_mamamia.widgets.slice_view import SliceView
 __all__ = ["Scene"]
 
 _SPACE_AXES = 3
+_OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
+"""The roles of layers that are not swapped: they go with their case."""
 
 
 class Scene:
@@ -119,12 +121,22 @@ class Scene:
         """Let collections look at everything again, because the window closes."""
         take_back()
 
+    def retire_case(self, kept: Collection[Role]) -> None:
+        """Hide what does not stay when the next case comes, with masks of the roles `kept`.
+
+        It is gone for all but napari's list, out of which `stack.remove_retired` takes it.
+        """
+        with self.stack.changing():
+            self.stack.retire(Role.AGREEMENT)
+            self.overlays.hide_agreement()
+            gone = [role for role in MASK_ROLES if role not in kept]
+            self.stack.retire(*_OF_ONE_CASE, *gone)
+
     def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
         """Replace the layers of the case before by the phases of `case`."""
         with self.stack.changing():
             self.overlays.hide_agreement()
-            roles = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
-            self.stack.take_away(*roles)
+            self.stack.take_away(*_OF_ONE_CASE)
             layer = self.stack.put(case_layer(case, limits), Role.PHASE)
             self.stack.set_visible(Role.PHASE, True)
             self.viewer.layers.selection.active = layer
@@ -139,12 +151,6 @@ class Scene:
         tag = replace(tag_for(case, Role.PHASE), note=note)
         layer.metadata = {METADATA_KEY: tag}
         layer.data = case.grid.display_frame().to_display(case.signal)
-
-    def keep_masks(self, roles: Collection[Role]) -> None:
-        """Take away the masks of the case before that have no successor among `roles`."""
-        with self.stack.changing():
-            gone = [role for role in MASK_ROLES if role not in roles]
-            self.stack.remove(self.stack.find(*gone) if gone else [])
 
     def show_mask(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
         """Add the mask of a role, or replace the one that is there, keeping how it is drawn."""
