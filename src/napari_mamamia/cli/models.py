@@ -31,8 +31,8 @@ def add(
         typer.Option(
             "--recipe",
             metavar="NAME|FILE",
-            help="Published pipeline (mama-mia-baseline, fme, vicorob, mic) or mamamia_model.json "
-            "to keep for it; default: the one beside it.",
+            help="Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample) or "
+            "mamamia_model.json to keep for it; default: the one beside it.",
         ),
     ] = "",
     registry: RegistryOption = None,

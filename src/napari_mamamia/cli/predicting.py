@@ -146,7 +146,7 @@ def predict(
             "--recipe",
             metavar="NAME|FILE",
             help="What happens around the network: a published pipeline (mama-mia-baseline, fme, "
-            "vicorob, mic) or a mamamia_model.json; default: the model's own.",
+            "vicorob, mic, mama-mia-sample) or a mamamia_model.json; default: the model's own.",
             rich_help_panel=_TRAINED,
         ),
     ] = "",
