@@ -147,3 +147,36 @@ def test_ctrl_c_says_what_is_kept_closes_the_job_and_exits_with_130(capsys):
     assert stop.value.exit_code == 130
     assert closed == [True]
     assert "what was finished is kept" in capsys.readouterr().err
+
+
+def test_a_patient_file_of_no_use_is_said_and_one_that_reaches_out_is_cut_as_predict_cuts_it(
+    small_data_set, tmp_path
+):
+    sides = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
+    infos = small_data_set / "patient_info_files"
+    infos.mkdir()
+    for name, box, times in (
+        ("a_1", (0, 99, 0, 99, 0, 99), [0, 90, 180]),  # beyond the 8 x 32 x 48 voxels
+        ("a_2", (-3, 8, 0, 32, 0, 48), [0, 90, 180]),
+        ("b_1", ("0", 8, 0, 32, 0, 48), [0, 180, 90]),
+    ):
+        coordinates = dict(zip(sides, box, strict=True))
+        content = {
+            "primary_lesion": {"breast_coordinates": coordinates},
+            "imaging_data": {"acquisition_times": times},
+        }
+        (infos / f"{name}.json").write_text(json.dumps(content))
+    (small_data_set / "clinical_and_imaging_info.xlsx").unlink()  # its times would come first
+    out = tmp_path / "curves"
+    done = mamamia("kinetics", small_data_set, "--ftv-box", "breast", "--out", out)
+    assert done.returncode == 0, done.stderr
+    with (out / "kinetics.csv").open(newline="") as file:
+        cut, negative, text = csv.DictReader(file)
+    assert cut["ftv_box"] == "breast box of the patient info [0:8, 0:32, 0:48]"
+    assert float(cut["ftv_cc"]) > 0
+    for row, culprit in ((negative, "'x_min': -3"), (text, "'x_min': '0'")):
+        assert row["ftv_reason"] == "the patient info gives no usable breast box"
+        assert "breast_coordinates" in row["warning"]
+        assert culprit in row["warning"]
+    assert "acquisition_times of its patient file are no ascending" in text["warning"]
+    assert "acquisition_times" not in negative["warning"]

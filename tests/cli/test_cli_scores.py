@@ -147,3 +147,14 @@ def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, 
     assert done.exit_code == 0, done.output
     told = [f"no picture of {hidden} ({name})" in done.stderr for name in ("expert", "other")]
     assert told == [True, True]
+
+
+def test_a_score_table_with_two_columns_of_one_name_is_refused_and_other_names_may_repeat(tmp_path):
+    table, out = tmp_path / "t.csv", tmp_path / "out"
+    table.write_text("case_id,dsc,norm_hd,DSC\nA,0.5,0.1,0.9\nB,0.4,0.2,0.8\n")
+    done = mamamia("score-table", table, "--out", out, "--bootstrap", 0)
+    assert done.returncode == 1
+    assert "expected one column dsc" in done.stderr
+    assert "columns 2, 4" in done.stderr
+    table.write_text("case_id,dsc,norm_hd,note,note\nA,0.5,0.1,x,y\n")
+    assert mamamia("score-table", table, "--out", out, "--bootstrap", 0).returncode == 0

@@ -38,16 +38,37 @@ def test_times_as_text_are_read(tmp_path):
         {},
         {"imaging_data": None, "primary_lesion": None},
         {"imaging_data": {"acquisition_times": None}},
-        {"imaging_data": {"acquisition_times": "unknown"}},
-        {"imaging_data": {"acquisition_times": [0, 100, 90]}},
-        {"imaging_data": {"acquisition_times": [0, None]}},
-        {"primary_lesion": {"breast_coordinates": {"x_min": 1}}},
-        {"primary_lesion": {"breast_coordinates": COORDINATES | {"x_max": 0}}},
-        {"primary_lesion": {"breast_coordinates": COORDINATES | {"z_min": float("nan")}}},
+        {"imaging_data": {"acquisition_times": float("nan")}},
+        {"imaging_data": {"acquisition_times": ""}},
+        {"primary_lesion": {"breast_coordinates": dict.fromkeys(COORDINATES)}},
+        {"primary_lesion": {"breast_coordinates": {}}},
     ],
 )
-def test_missing_or_odd_entries_give_none(tmp_path, content):
-    assert read_patient_info(write(tmp_path, content)) == PatientInfo(None, None)
+def test_missing_entries_give_none_and_no_doubt(tmp_path, content):
+    assert read_patient_info(write(tmp_path, content)) == PatientInfo()
+
+
+@pytest.mark.parametrize("times", ["unknown", [0, 100, 90], [0, None], 7, [[0], [1]], {"a": 1}])
+def test_odd_times_give_none_and_what_stands_there(tmp_path, times):
+    info = read_patient_info(write(tmp_path, {"imaging_data": {"acquisition_times": times}}))
+    assert info == PatientInfo(times_doubt=str(times))
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        {"x_min": 1},
+        COORDINATES | {"x_max": 0},
+        COORDINATES | {"y_min": -1},
+        COORDINATES | {"y_min": "6"},
+        COORDINATES | {"z_min": float("nan")},
+        [1, 158, 6, 276, 2, 176],
+        "1 158 6 276 2 176",
+    ],
+)
+def test_an_odd_breast_box_gives_none_and_what_stands_there(tmp_path, box):
+    info = read_patient_info(write(tmp_path, {"primary_lesion": {"breast_coordinates": box}}))
+    assert info == PatientInfo(box_doubt=str(box)[:120])
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1, 2]", "\x00"])

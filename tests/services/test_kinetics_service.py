@@ -159,11 +159,11 @@ def test_the_breast_box_is_the_region_of_ftv_where_it_is_chosen():
     case, mask = plain_case()
     settings = KineticSettings(ftv_box=FtvBox.BREAST)
     box = Box((0, 0, 0), (8, 32, 23))  # half of the blob
-    row = case_kinetics(case, mask, settings, breast_box=box, background=False)
+    row = case_kinetics(replace(case, breast_box=box), mask, settings, background=False)
     assert row.ftv_cc == pytest.approx(54 * 1.28 / 1000)
     assert row.ftv_box.startswith("breast box of the patient info")
     without = case_kinetics(case, mask, settings, background=False)
-    assert "no breast box" in without.ftv_reason
+    assert "no usable breast box" in without.ftv_reason
 
 
 def test_a_tumour_darker_than_bright_fat_gives_an_ftv_that_is_marked():

@@ -1,7 +1,7 @@
 """Small JSON files that lie beside images: MAMA-MIA's patient info, and ``times.json``."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,22 +26,25 @@ class PatientInfo:
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
     is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
     is the remapped one of a case that this software imported, else ""; `series` are the numbers of
-    the series that its phases were imported from.
+    the series that its phases were imported from. `box_doubt` and `times_doubt` are what stands
+    there instead of a usable value, "" if nothing does.
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
     breast_box: Box | None = None
     study_uid: str = ""
     series: tuple[int, ...] = ()
+    box_doubt: str = ""
+    times_doubt: str = ""
 
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
 def read_patient_info(path: Path) -> PatientInfo:
     """Return acquisition times and breast box of one patient JSON.
 
-    Keys that are missing, null or of another form give None. The file's ``x_min`` to ``z_max``
-    count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x), with an open upper
-    end: its "x" is our z.
+    Keys that are missing or null give None, those of another form None and a doubt. The file's
+    ``x_min`` to ``z_max`` count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x),
+    with an open upper end: its "x" is our z.
     Source: MAMA-MIA challenge, sample submission, which cuts
     ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of ``GetArrayFromImage``.
 
@@ -56,12 +59,27 @@ def read_patient_info(path: Path) -> PatientInfo:
             f"expected a JSON object in {path}, got {type(content).__name__}: "
             "export the patient info again"
         )
-    times = _times(_below(content, "imaging_data").get("acquisition_times"))
-    box = _box(_below(_below(content, "primary_lesion"), "breast_coordinates"))
+    said_times = _below(content, "imaging_data").get("acquisition_times")
+    said_box = _below(content, "primary_lesion").get("breast_coordinates")
+    times = _times(said_times)
+    box = _box(said_box) if isinstance(said_box, dict) else None
     imported = _below(content, "import")
     return PatientInfo(
-        times, box, str(imported.get("study_uid_remapped") or ""), _series(imported.get("series"))
+        times,
+        box,
+        str(imported.get("study_uid_remapped") or ""),
+        _series(imported.get("series")),
+        _said(said_box) if box is None else "",
+        _said(said_times) if times is None else "",
     )
+
+
+def _said(value: object) -> str:
+    """Return what stands in a file, shortened; "" where it is empty or holds nothing but null."""
+    inner = value.values() if isinstance(value, dict) else value
+    parts = inner if isinstance(inner, Iterable) and not isinstance(inner, str) else (inner,)
+    is_empty = all(part is None or str(part) in {"", "nan"} for part in parts)
+    return "" if is_empty else str(value)[:120]
 
 
 @reads("acquisition times as JSON", "correct, replace or remove the file")

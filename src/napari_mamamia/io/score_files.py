@@ -174,24 +174,31 @@ def _first_sheet(path: Path, text: str) -> Job[Sheet]:
 def _places(
     header: Sequence[object], required: Sequence[str], optional: Sequence[str], path: Path
 ) -> dict[str, int]:
-    """Return where the columns are; of two with one name the first counts."""
-    known: dict[str, int] = {}
+    """Return where the columns are; two with one name that is read are refused."""
+    known: dict[str, list[int]] = {}
     for at, name in enumerate(header):
-        known.setdefault("_".join(str(name or "").casefold().replace("_", " ").split()), at)
+        plain = "_".join(str(name or "").casefold().replace("_", " ").split())
+        known.setdefault(plain, []).append(at)
     names = {"case_id": _ID_NAMES, **{name: _NAMES[name] for name in (*required, *optional)}}
-    places = {
+    found_at = {
         column: known[next(name for name in spellings if name in known)]
         for column, spellings in names.items()
         if any(name in known for name in spellings)
     }
-    missing = [name for name in ("case_id", *required) if name not in places]
+    missing = [name for name in ("case_id", *required) if name not in found_at]
     if missing:
         found = ", ".join(str(name) for name in header if name) or "no header"
         raise FormatError(
             f"expected the columns case_id (or patient_id), {', '.join((*required, *optional))} in "
             f"{path}, found {found}: {', '.join(missing)} is missing; name the columns so"
         )
-    return places
+    for column, ats in found_at.items():
+        if len(ats) > 1:
+            raise FormatError(
+                f"expected one column {column} in {path}, found {len(ats)} (columns "
+                f"{', '.join(str(at + 1) for at in ats)}): keep the one that counts"
+            )
+    return {column: ats[0] for column, ats in found_at.items()}
 
 
 def _number(name: str, cell: object, highest: float) -> float:

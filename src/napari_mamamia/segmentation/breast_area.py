@@ -37,8 +37,8 @@ def breast_area(
     if needs_outline:
         return area, notes
     said = (
-        "the case's patient file gives no breast_coordinates: the breast was looked for in phase "
-        "0, a published pipeline may give another mask"
+        "the case's patient file gives no usable breast_coordinates: the breast was looked for in "
+        "phase 0, a published pipeline may give another mask"
     )
     return area, (*notes, said)
 

@@ -14,7 +14,6 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.patient_info import read_patient_info
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.kinetics.background import BackgroundEnhancement
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
@@ -41,7 +40,6 @@ __all__ = [
     "FtvBox",
     "KineticSettings",
     "box_around_mask",
-    "breast_box_of",
     "case_kinetics",
     "diameters_mm",
     "times_source",
@@ -127,7 +125,6 @@ def case_kinetics(
     settings: KineticSettings | None = None,
     *,
     source: str = "",
-    breast_box: Box | None = None,
     background: bool = True,
 ) -> KineticRow:
     """Return the row of one case.
@@ -138,8 +135,6 @@ def case_kinetics(
         bool ``(z, y, x)``. Empty: sizes are 0 or nan, and the warning says so.
     source
         Where the times come from.
-    breast_box
-        The breast box of the patient info, needed with `FtvBox.BREAST`.
     background
         Whether to measure the other breast, which takes some seconds.
 
@@ -165,7 +160,7 @@ def case_kinetics(
     row = _with_timing(row, case, choice, curve_choice, source)
     row = _with_sizes(row, mask, case.grid)
     row = _with_curve(row, region_contrast_curve(case.signal, mask, times), lesion)
-    row = _with_ftv(row, case, mask, choice, settings, breast_box)
+    row = _with_ftv(row, case, mask, choice, settings)
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
     return replace(row, warning="; ".join(_warnings(case, lesion)))
@@ -188,11 +183,6 @@ def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
     slices = (inside.take([k], axis=axis) for k in range(inside.shape[axis]))
     flat = [longest_diameter_mm(one, matrix) for one in slices if one.any()]
     return longest_diameter_mm(inside, matrix), max(flat, default=math.nan)
-
-
-def breast_box_of(files: CaseFiles) -> Box | None:
-    """Return the breast box of the case's patient info, None where there is none."""
-    return None if files.info is None else read_patient_info(files.info).breast_box
 
 
 def _with_timing(
@@ -262,10 +252,9 @@ def _with_ftv(
     mask: NDArray[np.bool_],
     choice: PhaseChoice,
     settings: KineticSettings,
-    breast_box: Box | None,
 ) -> KineticRow:
     row = replace(row, ftv_variant=settings.ftv.name)
-    box, origin, why = _ftv_box(case, mask, settings, breast_box)
+    box, origin, why = _ftv_box(case, mask, settings)
     if not why and choice.late is None:
         why = choice.reason
     if why:
@@ -277,18 +266,16 @@ def _with_ftv(
 
 
 def _ftv_box(
-    case: Case, mask: NDArray[np.bool_], settings: KineticSettings, breast: Box | None
+    case: Case, mask: NDArray[np.bool_], settings: KineticSettings
 ) -> tuple[Box, str, str]:
     """Return the region of FTV, what it is, and why there is none."""
     if settings.ftv_box is FtvBox.MASK:
         box = box_around_mask(mask, case.grid)
         why = "the mask is empty" if box.is_empty else ""
         return box, f"mask + {FTV_MARGIN_MM:g} mm", why
-    if breast is None:
-        return Box.empty(), "", "the patient info holds no breast box"
-    inside = all(stop <= n for stop, n in zip(breast.stop, case.grid.shape, strict=True))
-    why = "" if inside and not breast.is_empty else f"the breast box {breast} is not in the image"
-    return breast, "breast box of the patient info", why
+    if case.breast_box is None:
+        return Box.empty(), "", "the patient info gives no usable breast box"
+    return case.breast_box, "breast box of the patient info", ""
 
 
 def _with_volume(row: KineticRow, found: FunctionalTumourVolume) -> KineticRow:

@@ -20,9 +20,7 @@ from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.beside import drawing_place
 from napari_mamamia.services.case_kinetics import (
-    FtvBox,
     KineticSettings,
-    breast_box_of,
     case_kinetics,
     times_source,
     with_times,
@@ -151,8 +149,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
         case, source = with_times(case, settings.times_s), "typed in"
     labels = load_mask(mask_path, case)
     mask = labels.mask(settings.label).array
-    box = breast_box_of(inputs.sources) if settings.ftv_box is FtvBox.BREAST else None
-    return case_kinetics(case, mask, settings, source=source, breast_box=box)
+    return case_kinetics(case, mask, settings, source=source)
 
 
 def plot_of(row: KineticRow) -> CurvePlot:

@@ -14,7 +14,7 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.headers import VolumeHeader
-from napari_mamamia.io.patient_info import read_patient_info
+from napari_mamamia.io.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volumes import (
     read_labels,
@@ -151,7 +151,13 @@ def _times(
         return own, ()
     table = record.acquisition_times_s if record else None
     if table is None and files.info is not None:
-        table = read_patient_info(files.info).acquisition_times_s
+        info = read_patient_info(files.info)
+        table = info.acquisition_times_s
+        if info.times_doubt:
+            return (None,) * n, (
+                f"{files.case_id}: the acquisition_times of its patient file are no ascending "
+                f"seconds ({info.times_doubt}): they are not used; correct the file",
+            )
     if table is None:
         return (None,) * n, ()
     if len(table) != n:
@@ -165,14 +171,20 @@ def _times(
 def _breast_box(
     files: CaseFiles, shape: tuple[int, int, int]
 ) -> tuple[Box | None, tuple[str, ...]]:
-    """Return the patient file's breast box, cut to the volume, and a warning where it lies outside.
+    """Return the patient file's breast box, cut to the volume, and a warning where it is no use.
 
     The published pipelines cut arrays with it, which ends at the array's edge too.
     """
     try:
-        given = None if files.info is None else read_patient_info(files.info).breast_box
+        info = PatientInfo() if files.info is None else read_patient_info(files.info)
     except FormatError as error:
         return None, (f"{files.case_id}: where its breast lies is not known: {error}",)
+    given = info.breast_box
+    if info.box_doubt:
+        return None, (
+            f"{files.case_id}: the breast_coordinates of its patient file are no block of voxels, "
+            f"x_min to z_max from 0 on ({info.box_doubt}): they are not used; correct the file",
+        )
     if given is None:
         return None, ()
     ends = list(zip(given.start, given.stop, shape, strict=True))
