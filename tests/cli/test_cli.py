@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
@@ -180,3 +181,25 @@ def test_a_patient_file_of_no_use_is_said_and_one_that_reaches_out_is_cut_as_pre
         assert culprit in row["warning"]
     assert "acquisition_times of its patient file are no ascending" in text["warning"]
     assert "acquisition_times" not in negative["warning"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_pipes_that_lie_where_files_should_are_refused_and_not_waited_for(small_data_set, tmp_path):
+    infos = small_data_set / "patient_info_files"
+    infos.mkdir()
+    phase = small_data_set / "images" / "A_1" / "A_1_0001.nii.gz"
+    phase.unlink()
+    table = tmp_path / "t.csv"
+    for pipe in (phase, infos / "a_2.json", table):
+        os.mkfifo(pipe)
+    out = tmp_path / "out"
+    done = mamamia("predict", small_data_set, "--out", out, timeout=60)
+    assert done.returncode == 3
+    assert "failed: A_1" in done.stderr
+    assert str(phase) in done.stderr
+    assert (out / "B_1.nii.gz").exists()
+    assert "a_2.json" in done.stdout + done.stderr
+    assert "pipe, socket or device" in done.stdout + done.stderr
+    done = mamamia("score-table", table, "--out", tmp_path / "scores", timeout=60)
+    assert done.returncode == 1
+    assert "pipe, socket or device" in done.stderr

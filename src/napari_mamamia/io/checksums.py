@@ -7,6 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.foreign import open_plain
 
 __all__ = ["sha256_job", "sha256_of"]
 
@@ -22,7 +23,7 @@ def sha256_of(path: Path) -> str:
         If the file is missing or cannot be read.
     """
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(path, error) from error

@@ -4,9 +4,11 @@ Files come from others, damaged, cut or made to harm. A reader returns, or raise
 `core.errors`: `reads` stands at each public one and sees to that, whatever a library below raises.
 """
 
+import errno
 import io
 import logging
 import os
+import stat
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -17,7 +19,7 @@ from typing import Any, Final, TypeVar, cast
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Cancelled
 
-__all__ = ["READS", "explained", "open_bounded", "reads", "said"]
+__all__ = ["READS", "explained", "open_bounded", "open_plain", "reads", "said"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +44,28 @@ class _Bounded(io.BufferedReader):
 def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
     """Open a file for a library that reads as many bytes as a damaged length says: up to 4 GB."""
     return _Bounded(io.FileIO(path), buffering)
+
+
+def open_plain(path: Path) -> io.BufferedReader:
+    """Open a file that lies in somebody's folder; one that is a pipe, socket or device is refused.
+
+    A pipe that nobody writes to would be waited for without end, a device read without end.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is no plain file.
+    """
+    return io.BufferedReader(io.FileIO(path, opener=_open_at_once))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # a folder has an error of its own
+        return number
+    os.close(number)
+    raise OSError(errno.EINVAL, "it is a pipe, socket or device", path)
 
 
 def said(error: BaseException) -> str:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.io.foreign import open_plain
+
 __all__ = ["MOST_BYTES", "parsed_json", "read_json"]
 
 MOST_BYTES: Final = 64 << 20
@@ -24,7 +26,7 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     ValueError
         As `parsed_json`; also if the file is larger than `most_bytes`.
     """
-    with path.open("rb") as stream:
+    with open_plain(path) as stream:
         data = stream.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"it is larger than {most_bytes >> 20} MB")

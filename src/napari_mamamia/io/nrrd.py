@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.streams import VoxelStream, open_stream, refusal
@@ -107,7 +107,7 @@ def _fields(path: Path) -> tuple[Mapping[str, Any], int]:
     with open_stream(path, is_gzip=False):
         pass
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             fields = nrrd.read_header(file)
             return fields, file.tell()
     except (NRRDError, ValueError, LookupError, StopIteration) as error:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.csv_text import from_csv_text, write_csv
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.save import saving, write_text_atomically
 from napari_mamamia.io.workbook_limits import Room, most_cells
 
@@ -117,7 +117,7 @@ def _known(cell: Cell) -> Cell:
 def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
     openpyxl: Any = import_module("openpyxl")  # 0.2 s, which only reading a table should cost
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             room = Room(most_cells(stream))
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
             for sheet in book.worksheets:
@@ -138,7 +138,8 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
 
 def _read_csv(path: Path) -> Iterator[Sheet | None]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with open_plain(path) as stream:
+            text = stream.read().decode("utf-8-sig")
         yield None
         separator = max(_SEPARATORS, key=text.split("\n", 1)[0].count)
         rows: list[Sequence[object]] = []

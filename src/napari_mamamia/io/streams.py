@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.io.inflate import BROKEN, Content, open_gzip
 
 __all__ = ["VoxelStream", "open_stream", "refusal"]
@@ -112,7 +113,7 @@ def open_stream(
         If there is no such file, it is a folder, empty, or cannot be read.
     """
     try:
-        raw = path.open("rb")
+        raw = open_plain(path)
     except OSError as error:
         raise _cannot_open(path, error) from error
     with raw:
