@@ -342,8 +342,11 @@ def test_the_columns_have_the_names_of_the_mama_mia_table(tmp_path):
     write_clinical(Cohort((record,)), tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines() == [
         "patient_id,dataset,age,menopause,breast_density,tumor_subtype,pcr,acquisition_times,site",
-        '=A,PH,41,post,b,luminal,0,"[0, 82.5]",X',
+        # an apostrophe before what a spreadsheet would compute; reading takes it away
+        '\'=A,PH,41,post,b,luminal,0,"[0, 82.5]",X',
     ]
+    (back,) = read_clinical(tmp_path / "t.csv").records
+    assert back.case_id == "=A"
 
 
 def test_an_id_that_looks_like_a_formula_stays_text_in_a_sheet(tmp_path):
