@@ -23,7 +23,7 @@ _MODEL = "kinetic"
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """Where the demo's parts are, its scores, what failed, and what the report lacks."""
+    """Where the demo's parts are, its scores, what failed, and what to be warned of."""
 
     data_set: Path
     workspace: Path
@@ -71,7 +71,13 @@ def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummar
     )
     yield Progress(1, 1, "Finished")
     failures = (*predicted.failures, *exported.failures)
-    return DemoSummary(data_set, workspace, export, scored.rows, failures, scored.warnings)
+    red = tuple(
+        f"{mask.case_id} was exported, but is red: {export / 'quality.html'} says why"
+        for mask in exported.exported
+        if mask.light == "red"
+    )
+    warnings = (*scored.warnings, *red)
+    return DemoSummary(data_set, workspace, export, scored.rows, failures, warnings)
 
 
 def _again(folder: Path, existing: Existing) -> Existing:
