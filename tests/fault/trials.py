@@ -230,7 +230,7 @@ class Trials:
 
 DOCUMENTED = {
     "cases": r"cannot be read|unreadable",
-    "check-computer": r"could not be|cannot be",
+    "check-computer": r"^FAILED",
     "export": r"[1-9]\d* red",
     "models list": r"cannot be used: .+",
     "models verify": r"cannot be|missing|changed",
