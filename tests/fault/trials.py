@@ -231,7 +231,7 @@ class Trials:
 DOCUMENTED = {
     "cases": r"cannot be read|unreadable",
     "check-computer": r"^FAILED",
-    "export": r"[1-9]\d* red",
+    "export": r"[1-9]\d* red|^wrong:",
     "models list": r"cannot be used: .+",
     "models verify": r"cannot be|missing|changed",
     "score": r"unreadable|cannot be read",
