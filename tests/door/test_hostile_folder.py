@@ -206,7 +206,10 @@ def test_the_window_runs_no_file_of_the_folder(scripts, hostile):
 
 def test_the_traps_catch_a_command_that_looks_in_its_folder(scripts, hostile):
     folder, sprung = hostile
-    subprocess.run([str(scripts / "python"), "-c", "import numpy"], cwd=folder, check=False)
+    # a command that ran within these tests may have made Python safe for what follows it
+    careless = {name: text for name, text in os.environ.items() if name != "PYTHONSAFEPATH"}
+    numpy = [str(scripts / "python"), "-c", "import numpy"]
+    subprocess.run(numpy, cwd=folder, env=careless, check=False)
     subprocess.run(["bwrap", "--version"], cwd=folder, env=hostile_environment(folder), check=False)
     text = sprung.read_text()
     assert "module numpy" in text

@@ -41,7 +41,6 @@ OWN = {
     "io.append_file._opened": "opened to write; line ends are looked for",
     "io.append_file._copied": "written",
     "io.checksums._blocks": "bytes for a checksum, whatever they are",
-    "io.checksums.sha256_of": "bytes for a checksum, whatever they are",
     "io.dicom_facts._known_secret": "32 bytes that this software wrote, in the user's own folder",
     "io.dicom_facts._make_secret": "written",
     "io.export_layouts.write_zip": "bytes that were just written, into a zip that is written",

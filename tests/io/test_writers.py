@@ -14,6 +14,8 @@ import napari_mamamia
 SOURCE = Path(napari_mamamia.__file__).parent
 
 ELSEWHERE = {
+    "io.foreign._open_at_once": "opens with the flags it is given, which are those of reading",
+    "services.explained_mask._second_name": "a new name of ours for the mask that is there",
     "io.append_file.AppendFile._back_to": "its own file, opened by `_opened`",
     "io.append_file._opened": "no link is followed, no bytes are emptied",
     "io.append_file.opened_to_add": "opened by `_opened`",

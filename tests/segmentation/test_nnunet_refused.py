@@ -207,7 +207,7 @@ NAN, INFINITE = float("nan"), float("inf")
     [
         ("patch_size", [16, 0, 16], "a patch should have 2 or 3 extents"),
         ("patch_size", [16, 16, 10**9], "a patch should have 2 or 3 extents"),
-        ("patch_size", [16, INFINITE, 16], "should describe 3d_fullres"),
+        ("patch_size", [16, INFINITE, 16], "expected 3d_fullres as nnU-Net v2 describes it"),
         ("spacing", [NAN, 1, 1], "the spacing should be 3 numbers"),
         ("spacing", [1e-9, 1, 1], "the spacing should be 3 numbers"),
         ("spacing", [1, 1], "the spacing should be 3 numbers"),

@@ -237,4 +237,4 @@ def test_a_case_without_coordinates_says_that_its_breast_was_looked_for(
     opened = run_job(open_data_set(small_data_set))
     summary = run_job(predict_data_set(opened, segmenter, tmp_path / "out", ["A_1"]))
     (saved,) = summary.saved
-    assert any("no breast_coordinates" in note for note in saved.notes)
+    assert any("no usable breast_coordinates" in note for note in saved.notes)

@@ -215,12 +215,12 @@ def test_a_case_without_a_reference_has_a_score_and_no_look(one_pair):
     assert (found.score.status, found.look) == ("reference_missing", None)
 
 
-def test_images_that_cannot_be_read_cost_no_score(one_pair, tmp_path):
+def test_images_that_cannot_be_read_are_a_failure_of_their_case(one_pair, tmp_path):
     gone = tuple(PhaseSource((tmp_path / f"phase_{k}.nii.gz",)) for k in range(2))
     images = {case_key("C_000"): CaseFiles("C_000", gone)}
-    found = run_job(score_cases(one_pair, images=images)).results[0]
-    assert found.score.dsc == 0.5
-    assert "phase_0.nii.gz" in found.look.no_images
+    found = run_job(score_cases(one_pair, images=images))
+    assert found.results == ()
+    assert "phase_0.nii.gz" in found.failures[0].reason
 
 
 def test_other_images_make_the_case_anew(one_pair, tmp_path):

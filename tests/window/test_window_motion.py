@@ -80,6 +80,7 @@ def said(viewer):
     return viewer.canvas.overlays["mamamia_phase"].text
 
 
+@pytest.mark.night
 def test_from_a_cancelled_registration_to_registered_phases_and_back(
     qtbot, window, docked, moved, picture, control
 ):
