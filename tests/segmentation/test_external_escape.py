@@ -49,7 +49,7 @@ def room():
 
 
 HOST_FILES = """
-/etc/passwd /etc/shadow /root/.profile /proc/kcore /proc/keys /proc/kmsg /proc/timer_list
+/etc/passwd /etc/shadow /proc/kcore /proc/keys /proc/kmsg /proc/timer_list
 /proc/1/root/etc/passwd /dev/mem /dev/sda /dev/vda /sys/kernel/notes /run/utmp /var/log/dpkg.log
 """
 
