@@ -183,6 +183,24 @@ def test_a_prediction_that_is_stopped_before_its_provenance_leaves_no_mask(
     assert list(tmp_path.glob("*.nii.gz")) == []
 
 
+@pytest.mark.parametrize("kind", ["prediction", "refined"])
+def test_wherever_a_saving_job_may_be_stopped_nothing_is_written_yet(opened, case, tmp_path, kind):
+    """The window stops a job at any step that is not binding, and then says nothing was changed."""
+    if kind == "prediction":
+        target = tmp_path / "A_1.nii.gz"
+        prediction = run_job(predict_case(case, segmenter_named("kinetic")))
+        job = save_prediction(prediction, case, target)
+    else:
+        target = opened.workspace.refined("R", "A_1")
+        job = save_refined(opened.workspace, "R", case, np.ones(case.grid.shape, np.uint8))
+    bound = False
+    for progress in job:
+        bound = bound or progress.binding
+        assert bound or not target.exists()
+    assert bound
+    assert target.exists()
+
+
 def test_every_case_of_either_folder_has_a_row_with_its_status(small_data_set, tmp_path):
     reference, prediction = expert(small_data_set), tmp_path / "prediction"
     shutil.copytree(reference, prediction)

@@ -1,5 +1,6 @@
 """A viewer without a window, a small case, and services that touch no file."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,6 +120,8 @@ class World:
     notes: tuple = ()
     open_error: Exception | None = None
     predict_error: Exception | None = None
+    before_predicting: Callable[[], None] = lambda: None
+    before_keeping: Callable[[], None] = lambda: None
     calls: list = field(default_factory=list)
     preferences: Preferences = field(default_factory=Preferences)
 
@@ -188,6 +191,7 @@ class World:
     def predict_case(self, case, segmenter, prompt=None):
         self.calls.append(("predict", case.case_id, prompt))
         yield Progress(0, 2, "Searching")
+        self.before_predicting()
         if self.predict_error:
             raise self.predict_error
         made = Provenance(case.case_id, Maker.MODEL, "kinetic")
@@ -212,6 +216,8 @@ class World:
             raise self.save_error
         if self.kept(workspace, "kinetic", case.case_id) != replaces and not beside:
             raise SaveConflictError("there is another prediction: say whether it may be replaced")
+        yield Progress(0, 1, "Saving", binding=True)
+        self.before_keeping()
         self.predictions[case.case_id] = prediction.mask.array.astype(np.uint8)
         self.calls.append(("save_prediction", case.case_id, int(prediction.mask.array.sum())))
         return self.kept(workspace, "kinetic 2" if beside else "kinetic", case.case_id)

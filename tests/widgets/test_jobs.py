@@ -88,6 +88,52 @@ def test_cancel_delivers_stopped_and_closes_the_job_in_its_own_thread(qtbot, run
     assert outcomes == [Stopped()]
 
 
+def held(gate, is_binding):
+    """A job that waits at its last step, told to be binding or not."""
+    yield Progress(0, 2)
+    yield Progress(1, 2, "Saving", binding=is_binding)
+    gate.wait(10)
+    yield Progress(2, 2)
+    return "saved"
+
+
+@pytest.mark.parametrize("is_binding", [True, False])
+def test_who_stops_a_job_that_writes_comes_too_late_and_gets_its_result(
+    qtbot, runner, is_binding
+):
+    gate, outcomes, seen = threading.Event(), [], []
+    runner.start(
+        "lane",
+        "Save",
+        lambda: held(gate, is_binding),
+        outcomes.append,
+        on_progress=seen.append,
+    )
+    # progress is told every 50 ms only, so the last step may not be: the bound worker says it
+    qtbot.waitUntil(lambda: bool(seen))
+    worker = next(iter(runner._workers.values()))
+    qtbot.waitUntil(lambda: worker._is_bound == is_binding)
+    runner.cancel("lane")
+    assert outcomes == ([] if is_binding else [Stopped()])
+    assert runner.is_running("lane") == is_binding
+    gate.set()
+    qtbot.waitUntil(lambda: bool(outcomes) and not runner._workers)
+    assert outcomes == ([Finished("saved")] if is_binding else [Stopped()])
+
+
+def test_a_job_that_writes_and_the_one_that_follows_it_both_give_their_results(qtbot, runner):
+    gate, outcomes, later = threading.Event(), [], []
+    runner.start("lane", "Save", lambda: held(gate, True), outcomes.append)
+    worker = next(iter(runner._workers.values()))
+    qtbot.waitUntil(lambda: worker._is_bound)
+    runner.start("lane", "Work", lambda: steps(1), later.append)
+    qtbot.waitUntil(lambda: bool(later))
+    assert outcomes == []
+    gate.set()
+    qtbot.waitUntil(lambda: bool(outcomes))
+    assert (outcomes, later) == ([Finished("saved")], [Finished("done")])
+
+
 def test_a_lane_is_usable_again_after_cancel_and_after_failure(qtbot, runner):
     outcomes = []
 

@@ -1,3 +1,4 @@
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,15 +61,38 @@ def test_a_click_on_a_candidate_makes_it_the_prediction_and_goes_there(qtbot, pr
     assert predicted.predict_page.list.currentRow() == 1
 
 
-def test_while_it_runs_the_button_stops_it(opened):
+def test_while_it_runs_the_button_stops_it(opened, world):
+    go_on = threading.Event()
+    world.before_predicting = lambda: go_on.wait(10)
     opened.show_page("Predict")
     opened.predict_page.start.click()
     assert opened.predict_page.cancel.isVisible()
     assert not opened.predict_page.start.isVisible()
     opened.predict_page.cancel.click()
+    go_on.set()
     assert opened.predict_page.start.isVisible()
     assert opened.session.mask(Role.PREDICTION) is None
     assert "stopped" in opened.predict_page.result.text()
+
+
+def test_a_prediction_that_is_being_saved_is_shown_although_it_was_stopped(qtbot, opened, world):
+    """Stopped there, it once said that nothing was changed, and the next run found it saved."""
+    saving, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        saving.set()
+        go_on.wait(10)
+
+    world.before_keeping = wait
+    opened.show_page("Predict")
+    opened.predict_page.start.click()
+    qtbot.waitUntil(saving.is_set)
+    opened.predict_page.cancel.click()
+    assert "stopped" not in opened.predict_page.result.text()
+    go_on.set()
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
+    assert "saved" in opened.predict_page.result.text()
+    assert opened.predict_page.start.isVisible()
 
 
 def test_a_failed_prediction_says_why_and_can_be_started_again(qtbot, opened, world):

@@ -23,6 +23,12 @@ PACE_S: Final = 0.1
 class Progress:
     """How far a job is: `done` of `total` steps, and what it does now in plain words.
 
+    Parameters
+    ----------
+    binding
+        The next step writes: whoever asks the job to stop from here on comes too late, and gets its
+        result. So "stopped" always means that nothing was written.
+
     Raises
     ------
     ValueError
@@ -37,6 +43,7 @@ class Progress:
     done: int
     total: int
     text: str = ""
+    binding: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.done <= self.total:

@@ -133,6 +133,7 @@ def convert_model(
         for number, stage in enumerate(stages):
             steps = (number * _STEPS, (number + 1) * _STEPS, len(stages) * _STEPS)
             files += yield from part(stage_job(stage, staging, child), *steps)
+        yield Progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
         _finished(staging, out)
     yield Progress(1, 1, "Converted")
     found = recognise_model(out, checksums=False)

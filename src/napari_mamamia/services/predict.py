@@ -90,7 +90,7 @@ def save_prediction(
     for done, source in enumerate(sources):
         yield Progress(done, len(sources) + 1, "Checksums of the input")
         inputs.append(InputFile(source.name, sha256_of(source)))
-    yield Progress(len(sources), len(sources) + 1, "Saving")
+    yield Progress(len(sources), len(sources) + 1, "Saving", binding=True)
     made = prediction.mask.provenance
     if made is None:
         raise ModelError("a prediction without provenance is not saved: use predict_case")

@@ -71,6 +71,7 @@ def save_refined(
     yield Progress(0, 1, "Saving")
     target = workspace.refined(reader, case.case_id)
     _require_unchanged(target, replaces)
+    yield Progress(0, 1, "Saving", binding=True)
     provenance = Provenance(
         case_id=case.case_id,
         maker=Maker.READER,

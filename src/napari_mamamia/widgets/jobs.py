@@ -48,7 +48,9 @@ class _Worker(QObject):
     def __init__(self, ticket: RunningJob, make_job: Callable[[], Job[Any]]) -> None:
         super().__init__()
         self.ticket = ticket
-        self.stop = threading.Event()
+        self._stop_wanted = False
+        self._is_bound = False
+        self._turn = threading.Lock()
         self._make_job = make_job
         self._reported = 0.0
         self.outcome: Outcome[Any] | None = None
@@ -58,9 +60,17 @@ class _Worker(QObject):
         self.outcome = outcome_of(lambda: run_job(self._make_job(), self._report))
         self._emit(self.ended, self.outcome)
 
+    def stop(self) -> bool:
+        """Ask the job to stop; False where it writes by now and cannot be stopped any more."""
+        with self._turn:
+            self._stop_wanted = True
+            return not self._is_bound
+
     def _report(self, progress: Progress) -> None:
-        if self.stop.is_set():
-            raise Cancelled
+        with self._turn:
+            if self._stop_wanted and not self._is_bound:
+                raise Cancelled
+            self._is_bound = self._is_bound or progress.binding
         now = time.monotonic()
         if now - self._reported >= _REPORT_EVERY_S or progress.done == progress.total:
             self._reported = now
@@ -108,7 +118,8 @@ class JobRunner(QObject):
 
         An older request in the same lane is stopped, and `on_end` is called with `Stopped` for it
         at once: its late answer is dropped. A result that comes all the same, because the job was
-        at its end, goes to `discard`: it may hold a file that must be let go of.
+        at its end, goes to `discard`: it may hold a file that must be let go of. One that writes by
+        now (`Progress.binding`) goes on beside the new one, and `on_end` gets what became of it.
         """
         self.cancel(lane)
         self._count += 1
@@ -128,11 +139,13 @@ class JobRunner(QObject):
         return ticket
 
     def cancel(self, lane: str) -> None:
-        """Stop the job in `lane`, if one runs; its outcome is `Stopped`, delivered at once."""
-        number = self._newest.pop(lane, None)
-        worker = self._workers.get(number) if number is not None else None
-        if worker is not None:
-            worker.stop.set()
+        """Stop the job in `lane`, if one runs; its outcome is `Stopped`, delivered at once.
+
+        One that writes by now (`Progress.binding`) goes on to its own outcome.
+        """
+        worker = self._workers.get(self._newest.get(lane, 0))
+        if worker is not None and worker.stop():
+            del self._newest[lane]
             self._deliver(worker.ticket, Stopped())
 
     def cancel_all(self) -> None:
@@ -171,6 +184,7 @@ class JobRunner(QObject):
         discard = self._discard.pop(ticket.number, None)
         if self._newest.get(ticket.lane) == ticket.number:
             del self._newest[ticket.lane]
+        if ticket.number in self._on_end:
             self._deliver(ticket, outcome)
         elif discard is not None and isinstance(outcome, Finished):
             discard(outcome.result)

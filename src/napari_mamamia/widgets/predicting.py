@@ -119,7 +119,7 @@ class Predicting(QObject):
             return
 
         def done(outcome: Outcome[Answer | KeptPrediction]) -> None:
-            self.running_changed.emit(False)
+            self.running_changed.emit(self._jobs.is_running("predict"))
             if isinstance(outcome, Finished):
                 self._take_answer(outcome.result, case, segmenter, prompt)
             elif isinstance(outcome, Failed):
@@ -203,6 +203,12 @@ class Predicting(QObject):
         keeping: Keeping,
     ) -> Job[Answer]:
         calls, not_saved, kept, older = self._services.predict, "", None, None
+        kinds = calls.doubt_kinds(prediction)
+        doubt = None
+        if kinds:
+            doubt = yield from calls.doubt_of(prediction, kinds[0])
+        buffer = prediction.mask.array.astype(np.uint8)
+        place = self._services.centre_of_largest_part(buffer, case.grid)
         if context is not None:
             try:
                 kept = yield from calls.keep(
@@ -213,12 +219,6 @@ class Predicting(QObject):
                 older = calls.kept(context.workspace, name, context.case_id)
             except MamamiaError as error:
                 not_saved = str(error)
-        buffer = prediction.mask.array.astype(np.uint8)
-        place = self._services.centre_of_largest_part(buffer, case.grid)
-        kinds = calls.doubt_kinds(prediction)
-        doubt = None
-        if kinds:
-            doubt = yield from calls.doubt_of(prediction, kinds[0])
         return Answer(
             case, context, prediction, chosen, buffer, place, not_saved, kept, older, doubt, kinds
         )
