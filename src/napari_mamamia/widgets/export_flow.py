@@ -116,7 +116,7 @@ class ExportFlow(QObject):
                 )
                 self._notifier.fail("Export", outcome.error)
             else:
-                text = "Stopped: finished cases are there, but nobody checked the whole. Export again."
+                text = "Stopped: finished cases are there, the whole was not checked. Export again."
                 self._page.show_result(text, wanted.out, "warning")
             self._page.look_again()
 
