@@ -98,9 +98,7 @@ def held(gate, is_binding):
 
 
 @pytest.mark.parametrize("is_binding", [True, False])
-def test_who_stops_a_job_that_writes_comes_too_late_and_gets_its_result(
-    qtbot, runner, is_binding
-):
+def test_who_stops_a_job_that_writes_comes_too_late_and_gets_its_result(qtbot, runner, is_binding):
     gate, outcomes, seen = threading.Event(), [], []
     runner.start(
         "lane",
