@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.services.predict import save_prediction
 from napari_mamamia.widgets.layers import Role
 
 pytest.importorskip("dynamic_network_architectures")
@@ -66,8 +69,26 @@ def picture_of(widget, picture_folder, name):
     widget.grab().save(str(picture_folder / f"{name}.png"))
 
 
+@pytest.fixture
+def held_saving(monkeypatch):
+    """Nothing is saved before this is set: the tiny model may end before its cancel is clicked."""
+    go_on = threading.Event()
+
+    def save_later(*given, **named):
+        while not go_on.wait(0.01):
+            yield Progress(0, 1, "Waiting")
+        return (yield from save_prediction(*given, **named))
+
+    monkeypatch.setattr("napari_mamamia.services.keep_prediction.save_prediction", save_later)
+    return go_on
+
+
+def progress_told(dock):
+    return dock.header.progress_text.toolTip()
+
+
 def test_drop_edit_predict_cancel_predict_again_and_step(
-    qtbot, window, opened, model_folder, control, picture, picture_folder
+    qtbot, window, opened, model_folder, control, picture, picture_folder, held_saving
 ):
     had_torch = "torch" in sys.modules
     page = opened.predict_page
@@ -102,11 +123,14 @@ def test_drop_edit_predict_cancel_predict_again_and_step(
     page.options.limited.setChecked(True)
     picture(window, "predict-model-dark")
 
+    told = []
+    opened.jobs.progressed.connect(lambda _ticket, _step: told.append(progress_told(opened)))
     control(opened, "predict_start")
-    qtbot.waitUntil(lambda: "tile" in opened.header.progress_text.toolTip(), timeout=120_000)
+    qtbot.waitUntil(lambda: any("tile" in text for text in told), timeout=120_000)
     picture(window, "predict-running")
     control(opened, "predict_cancel")
-    qtbot.waitUntil(lambda: "stopped" in page.result.text(), timeout=2_000)
+    qtbot.waitUntil(lambda: "stopped" in page.result.text(), timeout=20_000)
+    held_saving.set()
     assert opened.session.mask(Role.PREDICTION) is None
     picture(window, "predict-cancelled")
 
