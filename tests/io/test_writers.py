@@ -29,6 +29,7 @@ ELSEWHERE = {
     "io.workbook_writer.write_workbook": "a member of the zip that is being written",
     "scoring.figures.png_of": "into memory",
     "scoring.figures.svg_of": "into memory",
+    "segmentation.external_cgroup._new_group": "a group of the system made just before, no file",
     "segmentation.external_room._copied": "in a folder of its own, closed to others",
     "segmentation.external_room._readable": "in a folder of its own, closed to others",
     "segmentation.external_room.lay_out": "in a folder of its own, closed to others",

@@ -15,6 +15,7 @@ import pytest
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation import external_run
 from napari_mamamia.segmentation.external import Task, read_submission
+from napari_mamamia.segmentation.external_cgroup import held_processes
 from napari_mamamia.segmentation.external_isolation import (
     Isolation,
     IsolationKind,
@@ -332,6 +333,40 @@ def test_the_system_itself_limits_the_processes_of_an_ordinary_account(room, tmp
     assert why == "Resource temporarily unavailable"
 
 
+def test_the_system_holds_the_processes_of_root_too_where_it_has_control_groups(
+    room, tmp_path, monkeypatch
+):
+    """Nobody looks here: an endless bomb of root once outran the look."""
+    monkeypatch.setattr("napari_mamamia.segmentation.external_guard.can_watch", lambda: False)
+    before = groups()
+    done = run_foreign(tmp_path, f"import os, time\n{BOMB}", room, processes=40)
+    told = done.output / "count"
+    assert ("by looking only" in room.text) != room.holds_processes
+    if os.geteuid() == 0:  # an ordinary account: the test above
+        assert told.exists() == room.holds_processes
+        count, _, why = told.read_text().partition(" ") if told.exists() else ("40", "", "")
+        assert 20 < int(count) <= 40 + 32
+        assert why == ("Resource temporarily unavailable" if told.exists() else "")
+    assert groups() == before
+
+
+def test_a_group_that_a_killed_process_left_goes_with_the_next_and_one_in_use_stays(
+    tmp_path, monkeypatch
+):
+    for name in ("cgroup.procs", "mamamia-999999999-aa/x", f"mamamia-{os.getpid()}-bb/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "cgroup.procs").touch()
+    monkeypatch.setattr("napari_mamamia.segmentation.external_cgroup._ROOTS", (tmp_path,))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with held_processes(5) as prefix:
+        assert prefix == ()  # no controller of processes here
+    assert {one.name for one in tmp_path.glob("mamamia-*")} == {f"mamamia-{os.getpid()}-bb"}
+
+
+def groups():
+    return {*Path("/sys/fs/cgroup").glob("**/mamamia-*")}
+
+
 def test_an_unknown_processor_has_no_filter_and_the_provenance_says_so():
     assert call_filter("riscv64") is None
     kind = IsolationKind.BUBBLEWRAP
@@ -339,6 +374,8 @@ def test_an_unknown_processor_has_no_filter_and_the_provenance_says_so():
         Isolation(kind, "bwrap", "1").text == "isolated by bubblewrap 1, system calls not filtered"
     )
     assert Isolation(kind, "bwrap", "1", has_filter=True).text.endswith(", system calls filtered")
+    watched = Isolation(kind, "bwrap", "1", has_filter=True, holds_processes=False)
+    assert watched.text.endswith(", processes counted by looking only")
 
 
 def run_filter(content, architecture, number, first=0, second=0):

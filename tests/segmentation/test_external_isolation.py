@@ -183,13 +183,16 @@ def test_a_memory_hog_is_ended_at_the_memory_limit(tmp_path, request, is_closed)
 
 @linux
 def test_a_fork_bomb_is_ended_and_nothing_of_it_is_left(tmp_path, room):
-    # bounded: as root only the watcher holds, and one that came late would cost the computer
+    # bounded: where the system does not hold root, a watcher that came late costs the computer
     body = """
     import os, time
     for _ in range(300):
-        if os.fork() == 0:
-            time.sleep(60)
-            os._exit(0)
+        try:
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+        except OSError:
+            break
     time.sleep(60)
     """
     done = run_foreign(tmp_path, body, room, name="mm_bomb", processes=40)

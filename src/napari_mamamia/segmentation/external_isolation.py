@@ -14,6 +14,7 @@ from typing import Final
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.external_cgroup import can_hold_processes
 from napari_mamamia.segmentation.external_seccomp import call_filter, filter_file
 
 __all__ = [
@@ -54,8 +55,8 @@ class IsolationKind(StrEnum):
 class Isolation:
     """A way to run a program in a closed room; `image` is a container's.
 
-    `has_filter` says whether bubblewrap is handed a filter of system calls; containers have their
-    own.
+    `has_filter` says whether bubblewrap is handed a filter of system calls, `holds_processes`
+    whether the system counts its processes; containers have their own of both.
     """
 
     kind: IsolationKind
@@ -63,6 +64,7 @@ class Isolation:
     version: str = ""
     image: str = ""
     has_filter: bool = False
+    holds_processes: bool = True
 
     @property
     def is_closed(self) -> bool:
@@ -77,6 +79,7 @@ class Isolation:
         image = f", image {self.image}" if self.image else ""
         if self.kind is IsolationKind.BUBBLEWRAP:
             image = ", system calls filtered" if self.has_filter else ", system calls not filtered"
+            image += "" if self.holds_processes else ", processes counted by looking only"
         return f"isolated by {self.kind.value} {self.version}{image}".replace("  ", " ")
 
 
@@ -247,7 +250,13 @@ def _try_bubblewrap() -> Isolation | str:
     if tried is None:
         version = _output([program, "--version"], wanted=True) or ""
         number = version.rpartition(" ")[2]
-        return Isolation(IsolationKind.BUBBLEWRAP, program, number, has_filter=has_filter)
+        return Isolation(
+            IsolationKind.BUBBLEWRAP,
+            program,
+            number,
+            has_filter=has_filter,
+            holds_processes=can_hold_processes(),
+        )
     if "nknown option" in tried:
         return f"bubblewrap is too old ({tried}): version 0.8 or later is needed"
     return (

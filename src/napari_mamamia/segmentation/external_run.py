@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -17,6 +17,7 @@ from napari_mamamia.core.child_environment import child_environment
 from napari_mamamia.core.child_process import Process, answer_of, end_group, start, wait_for
 from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.external import Submission, Task
+from napari_mamamia.segmentation.external_cgroup import held_processes
 from napari_mamamia.segmentation.external_guard import guarded
 from napari_mamamia.segmentation.external_isolation import (
     SCRATCH,
@@ -156,25 +157,33 @@ def _started(
         own_environment = child_environment()  # the client's; the container gets none of it
     spared = ("memfd_create",) if has_graphics_card() else ()  # a card's driver may need it
     content = call_filter(spared=spared) if isolation.has_filter else None
-    with nullcontext() if content is None else filter_file(content) as number:
-        process = start(
-            _command(layout, isolation, limits, name, number),
-            environment=own_environment,
-            folder=work,
-            kept_files=() if number is None else (number,),
-        )
-    readers: list[Thread] = []
-    try:
-        if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise RuntimeError("expected three pipes to the room's process, got fewer")
-        printed = LogPipe(process.stderr, log, limits.log_bytes)
-        events = EventPipe(process.stdout)
-        readers += [printed, events]
-        for reader in readers:
-            reader.start()
-        yield _Room(process, process.stdin, printed, events)
-    finally:
-        _end(process, readers, isolation, name)
+    with _holding(isolation, limits) as group:
+        with nullcontext() if content is None else filter_file(content) as number:
+            process = start(
+                (*group, *_command(layout, isolation, limits, name, number)),
+                environment=own_environment,
+                folder=work,
+                kept_files=() if number is None else (number,),
+            )
+        readers: list[Thread] = []
+        try:
+            if process.stdin is None or process.stdout is None or process.stderr is None:
+                raise RuntimeError("expected three pipes to the room's process, got fewer")
+            printed = LogPipe(process.stderr, log, limits.log_bytes)
+            events = EventPipe(process.stdout)
+            readers += [printed, events]
+            for reader in readers:
+                reader.start()
+            yield _Room(process, process.stdin, printed, events)
+        finally:
+            _end(process, readers, isolation, name)
+
+
+def _holding(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[tuple[str, ...]]:
+    """Return what holds a room's processes; a container has its own limit."""
+    if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
+        return nullcontext(())
+    return held_processes(limits.processes)
 
 
 def _command(
