@@ -18,17 +18,19 @@ from napari_mamamia.kinetics.contrast_curve import (
 )
 from napari_mamamia.kinetics.curve_lines import CurvePlot, curve_rows, line_of
 from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
-from napari_mamamia.kinetics.timing import TimingBasis, choose_phases
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
+from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import functional_tumour_volume, prepare_ftv
 from napari_mamamia.phantom.enhancement import Scan, fit_kinetics
 from napari_mamamia.phantom.spec import CurveType
 from napari_mamamia.phantom.tissue import Tissue
 
 TIMES = (0.0, 100.0, 200.0, 300.0)
+PHASE0 = TimingRule(Timing.PHASE0_START)
 
 
 def test_a_curve_by_hand():
-    found = contrast_curve((100.0, 220.0, 260.0, 187.0), TIMES)
+    found = contrast_curve((100.0, 220.0, 260.0, 187.0), TIMES, rule=PHASE0)
     assert found.percent == (0.0, 120.0, 160.0, 87.0)
     assert (found.peak_phase, found.peak_percent) == (2, 160.0)
     assert found.initial is InitialRise.FAST
@@ -36,10 +38,19 @@ def test_a_curve_by_hand():
     assert found.delayed is DelayedCourse.WASHOUT
 
 
+def test_a_curve_on_ucsfs_clock_takes_a_later_initial_phase():
+    # posts start at 0, 100, 200 and stand at 50, 150, 250 s: 150 is nearer to 90-120 than 50
+    found = contrast_curve((100.0, 220.0, 260.0, 187.0), TIMES)
+    assert found.initial is InitialRise.FAST
+    assert found.choice.early == 2
+    assert found.choice.reason == "the last phase is at 250 s, a delayed phase needs 270 s or later"
+    assert found.delayed is DelayedCourse.UNDEFINED
+
+
 def test_a_curve_without_times_goes_by_the_order_of_phases_and_says_so():
     found = contrast_curve((100.0, 140.0, 140.0), (None, None, None))
     assert found.times_s is None
-    assert found.choice.basis is TimingBasis.PHASE_ORDER
+    assert found.choice.timing is Timing.PHASE_ORDER
     assert (found.initial, found.delayed) == (InitialRise.SLOW, DelayedCourse.PLATEAU)
 
 
@@ -93,7 +104,7 @@ def test_voxels_that_are_not_numbers_are_left_out_of_every_phase():
 def test_the_classes_that_a_phantom_tumour_was_given_come_back(curve, course, percent, rise):
     scan = Scan((0.0, 105.0, 200.0, 300.0, 400.0), 30.0, 3.0)
     _, signal = fit_kinetics(Tissue.TUMOUR, scan, percent, curve)
-    found = contrast_curve(1000 * signal, scan.times_s)
+    found = contrast_curve(1000 * signal, scan.times_s, rule=PHASE0)  # as the phantom counts
     assert found.percent[1] == pytest.approx(percent, abs=1.0)
     assert found.initial == rise
     assert found.delayed is course

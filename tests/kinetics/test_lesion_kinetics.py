@@ -7,9 +7,10 @@ import pytest
 
 from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.lesion import lesion_kinetics
-from napari_mamamia.kinetics.timing import PhaseChoice, TimingBasis
+from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.timing import PhaseChoice
 
-CHOICE = PhaseChoice(early=1, late=2, basis=TimingBasis.TIMES)
+CHOICE = PhaseChoice(early=1, late=2, timing=Timing.UCSF_FTV)
 SHAPE = (3, 6, 6)
 WHOLE = np.ones(SHAPE, bool)
 
@@ -92,7 +93,7 @@ def test_a_lesion_elsewhere_in_the_volume_gives_the_same_and_its_true_place():
 
 
 def test_without_a_delayed_phase_courses_are_undefined_and_the_reason_is_told():
-    choice = PhaseChoice(1, None, TimingBasis.TIMES, reason="the last phase is at 180 s")
+    choice = PhaseChoice(1, None, Timing.UCSF_FTV, reason="the last phase is at 180 s")
     found = lesion_kinetics(signal_of(), WHOLE, choice, 1.0)
     assert found.predominant is found.worst is DelayedCourse.UNDEFINED
     assert math.isnan(found.washout_mm3)

@@ -18,6 +18,7 @@ from napari_mamamia.kinetics.curve_types import (
 )
 from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
 from napari_mamamia.kinetics.maps import percent_enhancement
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 
 pytestmark = pytest.mark.real
@@ -74,22 +75,24 @@ def test_the_curve_of_the_real_rim_equals_a_slow_loop_over_its_voxels(real_slice
 def test_the_real_tumour_rises_fast_and_reaches_a_plateau(real_slice):
     signal, times = real_slice
     choice = choose_curve_phases(times)
-    assert (choice.early, choice.late) == (1, 5)  # 82 s, 8 s before the window; 394 s
+    # posts start at 82, 148, 230, 312, 394 s, half of 66 s later: 33, 99, 181, 263, 345 s
+    assert (choice.early, choice.late) == (2, 5)
     ser = choose_phases(times)
-    assert (ser.early, ser.late) == (2, 5)
+    assert (ser.early, ser.late) == (3, 5)
     curve = region_curve(signal, rim_in(signal, INNER))
     assert initial_rise(curve_enhancement(curve)[1:2]).tolist() == [InitialRise.FAST]
     # 100 ((100 + 197.4) / (100 + 212.1) - 1)
-    change = delayed_change(curve[ser.early, None], curve[ser.late, None])
+    change = delayed_change(curve[choice.early, None], curve[choice.late, None])
     np.testing.assert_allclose(change, -4.7, atol=1.0)
     assert delayed_course(change).tolist() == [DelayedCourse.PLATEAU]
 
 
-def test_the_real_curve_is_persistent_from_its_initial_phase_since_that_lies_on_the_rise(
+def test_counted_from_phase_0_the_initial_phase_lies_on_the_rise_and_the_curve_is_persistent(
     real_slice,
 ):
     signal, times = real_slice
-    choice = choose_curve_phases(times)
+    choice = choose_curve_phases(times, TimingRule(Timing.PHASE0_START))
+    assert (choice.early, choice.late) == (1, 5)  # 82 s, 8 s before the window; 394 s
     curve = region_curve(signal, rim_in(signal, INNER))
     change = delayed_change(curve[choice.early, None], curve[choice.late, None])
     # 100 ((100 + 197.4) / (100 + 164.4) - 1) = 12.5: above the 10 % of a plateau

@@ -1,20 +1,23 @@
 """FTV against a plain slow loop, and against numbers worked out by hand."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.timing import PhaseChoice, TimingBasis
+from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.timing import PhaseChoice
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
+    FtvVariant,
     functional_tumour_volume,
     prepare_ftv,
 )
 
-CHOICE = PhaseChoice(early=1, late=2, basis=TimingBasis.TIMES)
+CHOICE = PhaseChoice(early=1, late=2, timing=Timing.UCSF_FTV)
 MM3 = 4.0
 
 
@@ -40,15 +43,16 @@ def slow_ftv(signal, boxes, omitted, settings):
     low = int(at)
     high = min(low + 1, len(values) - 1)
     threshold = settings.background * (values[low] + (at - low) * (values[high] - values[low]))
+    threshold = math.floor(threshold + 0.5)
     passed = {
         place
-        for place in region
+        for place in itertools.product(*(range(n) for n in pre.shape))
         if pre[place] >= threshold
         and pre[place] > 0
         and 100 * (early[place] - pre[place]) / pre[place] >= settings.enhancement
     }
     found = {}
-    for place in passed:
+    for place in passed & region:
         around = itertools.product((-1, 0, 1), repeat=3)
         near = [tuple(a + b for a, b in zip(place, step, strict=True)) for step in around]
         if sum(n in passed for n in near if n != place) < settings.neighbours:
@@ -138,15 +142,41 @@ def test_omitted_voxels_do_not_enter_the_95th_percentile():
     assert functional_tumour_volume(images, 1.0).background_signal == pytest.approx(6.0)
 
 
+def test_neighbours_outside_of_the_box_count():
+    signal = np.full((3, 5, 5, 5), 100, np.int16)
+    signal[1:, 1:4, 1:4, 1:4] = 200
+    images = prepare_ftv(signal, CHOICE, [Box((2, 2, 2), (3, 3, 3))])  # the middle voxel alone
+    found = functional_tumour_volume(images, 1.0, FtvSettings(neighbours=26))
+    assert np.count_nonzero(found.mask) == 1
+
+
+def test_the_threshold_before_contrast_is_rounded_to_a_whole_number_where_signals_are_whole():
+    signal = np.full((3, 4, 4, 4), 79, np.int16)  # 0.60 x 79 = 47.4
+    signal[0, 0, 0, 0], signal[1:] = 47, 300
+    box = [Box.whole((4, 4, 4))]
+    found = functional_tumour_volume(prepare_ftv(signal, CHOICE, box), 1.0)
+    assert (found.background_signal, np.count_nonzero(found.mask)) == (47.0, 64)
+    scaled = functional_tumour_volume(prepare_ftv(signal / 158, CHOICE, box), 1.0)
+    assert scaled.background_signal == pytest.approx(0.3)  # a share of 0.5 is not rounded to 0 or 1
+    assert np.count_nonzero(scaled.mask) == 63
+
+
 def test_the_name_of_the_variant_says_its_thresholds():
     assert FtvSettings().name == (
-        "FTV (UCSF form: S0 >= 60% of P95, PE >= 70 %, >= 4 of 26 neighbours, SER >= 0)"
+        "FTV (ucsf-extension: S0 >= 60% of P95, rounded, PE >= 70 %, >= 4 of 26 neighbours, "
+        "SER >= 0)"
     )
+    assert [FtvSettings(neighbours=n).variant for n in (4, 9, 5)] == [
+        "ucsf-extension",
+        "ucsf-ispy1",
+        "own",
+    ]
+    assert FtvSettings.of(FtvVariant.ISPY1) == FtvSettings(neighbours=9)
 
 
 def test_ftv_without_a_late_phase_or_without_a_box_is_refused_with_the_reason():
     signal = random_case(0)
-    early_only = PhaseChoice(1, None, TimingBasis.TIMES, reason="there is no phase after it")
+    early_only = PhaseChoice(1, None, Timing.UCSF_FTV, reason="there is no phase after it")
     with pytest.raises(CaseError, match="there is no phase after it"):
         prepare_ftv(signal, early_only, [Box.whole((6, 9, 8))])
     with pytest.raises(CaseError, match="draw a box"):

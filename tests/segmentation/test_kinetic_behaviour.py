@@ -148,7 +148,7 @@ def test_parameters_hold_every_threshold_and_the_phases_used(one_blob):
     assert (parameters["early_phase"], parameters["late_phase"]) == (1, 3)
     assert (parameters["early_s"], parameters["late_s"]) == (120.0, 450.0)
     assert (parameters["early_gap_s"], parameters["late_gap_s"]) == (-30.0, 0.0)
-    assert parameters["phases_chosen"] == "by acquisition time"
+    assert parameters["phases_chosen"] == "phase0-start"
     assert parameters["prompt"] == "none"
 
 

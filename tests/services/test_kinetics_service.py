@@ -58,13 +58,15 @@ def plain_case(times=(0.0, 100.0, 160.0, 460.0), values=(100, 220, 240, 190), af
 def test_every_number_of_a_plain_case_by_hand():
     case, mask = plain_case()
     row = case_kinetics(case, mask, background=False)
-    assert (row.early_phase, row.early_gap_s) == (2, 10)  # 160 s
-    assert (row.late_phase, row.late_gap_s) == (3, 10)  # 460 s
-    assert (row.initial_phase, row.initial_gap_s) == (1, 0)  # 100 s
-    assert (row.delayed_phase, row.delayed_gap_s) == (3, 190)
+    # UCSF-FTV: posts start at 0, 60, 360 s, half the resolution is 30 s: 30, 90, 390 s
+    assert (row.timing, row.ftv_variant) == ("UCSF-FTV", "ucsf-extension")
+    assert (row.early_phase, row.early_s, row.early_gap_s) == (2, 90, -60)
+    assert (row.late_phase, row.late_s, row.late_gap_s) == (3, 390, -60)
+    assert (row.initial_phase, row.initial_gap_s) == (2, 0)
+    assert (row.delayed_phase, row.delayed_gap_s) == (3, 120)
     assert row.mean_pe_percent == "0 120 140 90"
     assert (row.peak_pe_of_mean_percent, row.peak_phase_of_mean) == (140, 2)
-    assert row.delayed_change_percent == pytest.approx(100 * (190 - 220) / 220)
+    assert row.delayed_change_percent == pytest.approx(100 * (190 - 240) / 240)
     assert (row.initial_class, row.delayed_class) == ("fast", "washout")
     assert (row.predominant_curve, row.worst_curve) == ("washout", "washout")
     assert row.volume_mm3 == pytest.approx(108 * 0.8 * 0.8 * 2)
@@ -312,5 +314,6 @@ def test_the_real_rim_gives_the_known_curve_to_the_last_digit(real_data, tmp_pat
     (row,) = summary.rows
     found = [float(part) for part in row.mean_pe_percent.split()]
     np.testing.assert_allclose(found, (0.0, 164.4, 212.1, 209.9, 205.5, 197.4), atol=0.06)
-    assert (row.initial_class, row.early_phase, row.late_phase) == ("fast", 2, 5)
+    assert (row.initial_class, row.early_phase, row.late_phase) == ("fast", 3, 5)
+    assert (row.initial_phase, row.delayed_class) == (2, "plateau")  # type II, as published
     assert row.bpe_reason == "only one breast is in view"

@@ -181,9 +181,9 @@ def test_ftv_is_counted_in_the_box_that_was_drawn_less_what_is_omitted(qtbot, ki
     assert "box that you drew" in find(kinetics, "kinetics_ftv_region").text()
     find(kinetics, "kinetics_ftv_omit").click()
     kinetics.kinetics.ftv_box.set_mode("")
-    # one plane of 4 x 3 voxels is left, whose corners have three neighbours only: 8 voxels
+    # one plane of 4 x 3 voxels is left; their neighbours in the omitted planes count: 12 voxels
     kinetics.kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (3, 20, 13))))
-    qtbot.waitUntil(lambda: "0.07 cc" in value.text())
+    qtbot.waitUntil(lambda: "0.11 cc" in value.text())
     find(kinetics, "kinetics_ftv_mask").click()
     qtbot.waitUntil(lambda: "0.43 cc" in value.text())
 
@@ -200,7 +200,8 @@ def test_times_that_are_typed_in_change_the_phases_and_say_so(qtbot, kinetics):
     times.setText("0, 50, 100, 200")
     QTest.keyClick(times, Qt.Key.Key_Return)
     assert find(kinetics, "kinetics_times_source").text() == "typed in, for this session"
-    assert "initial phase 2 (100\u00a0s)" in find(kinetics, "kinetics_phases").text()
+    # phases after contrast start 0, 50, 150 s after the first, and stand 25 s later
+    assert "initial phase 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
     assert "270 s or later" in find(kinetics, "kinetics_times_warning").text()
     qtbot.waitUntil(lambda: "270 s" in find(kinetics, "kinetics_course").toolTip())
     assert find(kinetics, "kinetics_course").text() == "–"

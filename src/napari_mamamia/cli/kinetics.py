@@ -20,10 +20,12 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import finish, run
 
 if TYPE_CHECKING:
+    from napari_mamamia.kinetics.time_axis import TimingRule
+    from napari_mamamia.kinetics.tumour_volume import FtvSettings
     from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.kinetic_row import KineticRow
 
-__all__ = ["kinetics", "place_of", "times_of"]
+__all__ = ["ftv_of", "kinetics", "place_of", "rule_of", "times_of"]
 
 
 def kinetics(
@@ -47,6 +49,32 @@ def kinetics(
             "--ftv-box", metavar="mask|breast", help="Region of FTV: mask + 10 mm, or breast box."
         ),
     ] = "mask",
+    timing: Annotated[
+        str,
+        typer.Option(
+            "--timing",
+            metavar="UCSF-FTV|phase0-start",
+            help="Which clock the early and late phase (150 and 450 s) are chosen by.",
+        ),
+    ] = "",
+    injection: Annotated[
+        float | None,
+        typer.Option(
+            "--injection", metavar="SECONDS", help="Count from an injection so long after phase 0."
+        ),
+    ] = None,
+    phases: Annotated[
+        str,
+        typer.Option("--phases", metavar='"2,4"', help="Take these as early and late phase."),
+    ] = "",
+    ftv_variant: Annotated[
+        str,
+        typer.Option(
+            "--ftv-variant",
+            metavar="ucsf-extension|ucsf-ispy1",
+            help="FTV's mask: 4 of 26 neighbours, or 9 as in UCSF's results of I-SPY 1.",
+        ),
+    ] = "ucsf-extension",
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
@@ -60,7 +88,13 @@ def kinetics(
 
     if ftv_box not in set(FtvBox):
         raise typer.BadParameter(f"--ftv-box is mask or breast, got {ftv_box}")
-    settings = KineticSettings(times_of(times), label, ftv_box=FtvBox(ftv_box))
+    settings = KineticSettings(
+        times_of(times),
+        label,
+        rule=rule_of(timing, injection, phases),
+        ftv=ftv_of(ftv_variant),
+        ftv_box=FtvBox(ftv_box),
+    )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
     opened = run(open_data_set(data_set))
@@ -106,6 +140,48 @@ def times_of(text: str) -> tuple[float, ...] | None:
         ) from error
 
 
+def rule_of(timing: str, injection_s: float | None, phases: str) -> "TimingRule":
+    """Return which clock phases are chosen by; what excludes each other is an error."""
+    from napari_mamamia.core.errors import CaseError
+    from napari_mamamia.kinetics.time_axis import Timing, TimingRule
+
+    named = times_of(phases)
+    if named is not None and (len(named) != 2 or any(number % 1 for number in named)):
+        raise typer.BadParameter(
+            f'expected two phases such as "2,4" in --phases, got {phases!r}: name the early and '
+            "the late one"
+        )
+    if sum((injection_s is not None, named is not None, bool(timing))) > 1:
+        raise typer.BadParameter(
+            "expected one of --timing, --injection and --phases, got several: keep one"
+        )
+    if timing not in ("", Timing.UCSF_FTV, Timing.PHASE0_START):
+        raise typer.BadParameter(
+            f"expected --timing {Timing.UCSF_FTV} or {Timing.PHASE0_START}, got {timing}: for the "
+            "others give --injection SECONDS or --phases"
+        )
+    try:
+        if named is not None:
+            return TimingRule(Timing.MANUAL, phases=(int(named[0]), int(named[1])))
+        if injection_s is not None:
+            return TimingRule(Timing.INJECTION, injection_s)
+        return TimingRule(Timing(timing or Timing.UCSF_FTV))
+    except CaseError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def ftv_of(variant: str) -> "FtvSettings":
+    """Return the thresholds of a named FTV."""
+    from napari_mamamia.kinetics.tumour_volume import FtvSettings, FtvVariant
+
+    if variant not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):
+        raise typer.BadParameter(
+            f"expected --ftv-variant {FtvVariant.EXTENSION} or {FtvVariant.ISPY1}, got {variant}: "
+            "name one of the two"
+        )
+    return FtvSettings.of(FtvVariant(variant))
+
+
 def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
     """Return where a batch runs; what excludes each other is an error of the command line."""
     from napari_mamamia.services.batch_work import Place
@@ -121,6 +197,8 @@ def _print(rows: "tuple[KineticRow, ...]") -> None:
 
     from rich.console import Console
     from rich.table import Table
+
+    from napari_mamamia.services.phase_text import phases_of_row
 
     table = Table(title="Kinetics")
     for head in ("case", "volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst"):
@@ -139,6 +217,11 @@ def _print(rows: "tuple[KineticRow, ...]") -> None:
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     for row in rows:
+        if phases := phases_of_row(row):
+            print(f"{row.case_id}: {phases}" + (f" · {row.ftv_variant}" if row.ftv_variant else ""))
+        for remark in (row.early_late_reason, row.timing_remark):
+            if remark:
+                print(f"{row.case_id}: {remark}")
         if row.warning:
             print(f"{row.case_id}: {row.warning}")
 

@@ -18,7 +18,8 @@ from napari_mamamia.kinetics.curve_types import (
     initial_rise,
 )
 from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
-from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, known_times
+from napari_mamamia.kinetics.time_axis import TimingRule, known_times
+from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases
 
 __all__ = ["ContrastCurve", "contrast_curve", "patch_curve", "region_contrast_curve"]
 
@@ -72,8 +73,12 @@ def contrast_curve(
     times_s: Sequence[float | None],
     n_voxels: int = 1,
     thresholds: CurveThresholds | None = None,
+    *,
+    rule: TimingRule | None = None,
 ) -> ContrastCurve:
     """Return what the mean signals of each phase say; classes as in `curve_types`.
+
+    `rule` chooses the initial and the delayed phase, see `choose_curve_phases`.
 
     Raises
     ------
@@ -87,7 +92,7 @@ def contrast_curve(
     ((0.0, 120.0, 80.0), 'FAST', 'WASHOUT')
     """
     values = np.asarray(signal, dtype=np.float64)
-    choice = choose_curve_phases(times_s)
+    choice = choose_curve_phases(times_s, rule)
     percent = curve_enhancement(values)
     change = math.nan
     if choice.late is not None:
@@ -106,13 +111,16 @@ def contrast_curve(
 
 
 def region_contrast_curve(
-    signal: NDArray[Any], mask: NDArray[np.bool_], times_s: Sequence[float | None]
+    signal: NDArray[Any],
+    mask: NDArray[np.bool_],
+    times_s: Sequence[float | None],
+    rule: TimingRule | None = None,
 ) -> ContrastCurve:
     """Return the curve of the voxels of `mask`, bool ``(z, y, x)``; all nan for an empty one."""
     box = Box.around(mask)
     inside = mask[box.slices]
     mean = region_curve(signal[:, *box.slices], inside)
-    return contrast_curve(mean, times_s, int(np.count_nonzero(inside)))
+    return contrast_curve(mean, times_s, int(np.count_nonzero(inside)), rule=rule)
 
 
 def patch_curve(
@@ -122,6 +130,7 @@ def patch_curve(
     *,
     size: int = 1,
     slice_axis: int = 0,
+    rule: TimingRule | None = None,
 ) -> ContrastCurve:
     """Return the curve of the voxel `centre` (z, y, x), or of a patch of `size` x `size` around it.
 
@@ -134,4 +143,4 @@ def patch_curve(
         at.append(slice(max(place - reach, 0), min(place + reach + 1, n)))
     values = signal[:, *at]
     mean = region_curve(values, np.ones(values.shape[1:], np.bool_))
-    return contrast_curve(mean, times_s, values[0].size)
+    return contrast_curve(mean, times_s, values[0].size, rule=rule)

@@ -18,7 +18,8 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics import map_formulas
 from napari_mamamia.kinetics.curve_types import CurveThresholds
 from napari_mamamia.kinetics.map_blocks import MapRecipe
-from napari_mamamia.kinetics.timing import PhaseChoice, known_times
+from napari_mamamia.kinetics.time_axis import known_times
+from napari_mamamia.kinetics.timing import PhaseChoice
 
 __all__ = [
     "KineticMap",

@@ -1,32 +1,36 @@
 """Which phases count as early and late: chosen by acquisition time, never silently by position."""
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.kinetics.time_axis import (
+    Timing,
+    TimingRule,
+    image_times,
+    known_times,
+    temporal_resolution_s,
+)
 
 __all__ = [
-    "EARLY_NOMINAL_S",
+    "EARLY_TARGET_S",
     "INITIAL_WINDOW_S",
-    "LATE_NOMINAL_S",
+    "LATE_TARGET_S",
     "WASHOUT_FROM_S",
     "PhaseChoice",
-    "TimingBasis",
     "choose_curve_phases",
+    "choose_image_phases",
     "choose_phases",
-    "known_times",
 ]
 
-EARLY_NOMINAL_S: Final = 150.0
-"""Nominal time of the early phase. Source: I-SPY 1 TCIA dictionary ("2'30''") and the defaults of
+EARLY_TARGET_S: Final = 150.0
+"""Where the early phase should lie. Source: I-SPY 1 TCIA dictionary ("2'30''") and the defaults of
 the UCSF FTV extension."""
 
-LATE_NOMINAL_S: Final = 450.0
-"""Nominal time of the late phase. Source: as `EARLY_NOMINAL_S` ("7'30''")."""
+LATE_TARGET_S: Final = 450.0
+"""Where the late phase should lie. Source: as `EARLY_TARGET_S` ("7'30''")."""
 
 INITIAL_WINDOW_S: Final = (90.0, 120.0)
 """The initial phase of a BI-RADS style curve lies nearest to this window: "the first 2 minutes"."""
@@ -36,70 +40,44 @@ WASHOUT_FROM_S: Final = 270.0
 it from 4.5 to 7.5 minutes raises the share of washout in cancers by 9.4 points."""
 
 
-class TimingBasis(StrEnum):
-    """What a choice of phases rests on; the text is shown to the user."""
-
-    TIMES = "by acquisition time"
-    PHASE_ORDER = "by phase order, times unknown"
-
-
 @dataclass(frozen=True, slots=True)
 class PhaseChoice:
-    """The early and the late phase of a case, and how far they lie from their nominal times.
+    """The early and the late phase of a case, by which rule, and how far from their targets.
 
     Phase 0 is always the pre-contrast one. `late` is None where it is undefined; `reason` then says
-    why, and it also says why times could not be used. `early_s` and `late_s` are seconds since
-    the start of phase 0, the gaps are chosen minus nominal time in seconds; they are None where the
-    phase is, and under `TimingBasis.PHASE_ORDER`.
+    why, and it also says why times could not be used. `late_taken` is the late phase that the rule
+    names: UCSF's may be the early one, which leaves `late`, and so SER, undefined. `early_s` and
+    `late_s` are seconds on the clock of `timing`, the gaps are these minus the target; they are
+    None where the phase is, and without times. `remark` says what else the reader should know.
     """
 
     early: int
     late: int | None
-    basis: TimingBasis
+    timing: Timing
     early_s: float | None = None
     late_s: float | None = None
     early_gap_s: float | None = None
     late_gap_s: float | None = None
     reason: str = ""
+    late_taken: int | None = None
+    remark: str = ""
 
 
-def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
-    """Return seconds since the start of phase 0, or None and the reason why they cannot be used.
+def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = None) -> PhaseChoice:
+    """Return the phases nearest to 150 and 450 s on the clock of `rule`, for PE, SER and FTV.
 
-    Times must be there for every phase, finite, and rise from phase to phase. Times that do not
-    start at 0 are counted from the first.
-    """
-    numbers = [float(t) for t in times_s if t is not None]
-    if not numbers:
-        return None, "no acquisition times are known"
-    if len(numbers) < len(times_s):
-        missing = [str(k) for k, t in enumerate(times_s) if t is None]
-        return None, f"the acquisition time of phase {', '.join(missing)} is missing"
-    if not all(math.isfinite(t) for t in numbers):
-        return None, "an acquisition time is not a finite number"
-    if any(b <= a for a, b in itertools.pairwise(numbers)):
-        listed = ", ".join(f"{t:g}" for t in numbers)
-        return None, f"the acquisition times do not rise from phase to phase ({listed} s)"
-    return tuple(t - numbers[0] for t in numbers), ""
-
-
-def choose_phases(
-    times_s: Sequence[float | None],
-    early_nominal_s: float = EARLY_NOMINAL_S,
-    late_nominal_s: float = LATE_NOMINAL_S,
-) -> PhaseChoice:
-    """Return the phases nearest to the early and late nominal times, for PE and SER.
-
-    Only post-contrast phases are looked at: in the MAMA-MIA clinical table the phase nearest to
-    150 s is phase 0 itself in 274 of 1,473 cases. Late is nearest to its nominal time among the
-    phases after early. Of two equally near phases the earlier one is taken.
+    Only phases after contrast are looked at: in the MAMA-MIA clinical table the phase nearest to
+    150 s is phase 0 itself in 274 of 1,473 cases. Of two equally near phases the earlier one is
+    taken. Late is chosen among the phases after early, but UCSF_FTV does as UCSF's program: among
+    all after contrast; of two or fewer the first and the second; and where early and late are one,
+    or early is the first of more than two, it chooses again by the number of images.
 
     Parameters
     ----------
     times_s
         One time for each phase, seconds since the start of phase 0; None where unknown.
-    early_nominal_s, late_nominal_s
-        Where the two phases should lie, in seconds.
+    rule
+        Default: UCSF_FTV.
 
     Returns
     -------
@@ -110,90 +88,214 @@ def choose_phases(
     Raises
     ------
     CaseError
-        If there are fewer than two phases.
+        If there are fewer than two phases, none after the injection, or a named one is not there.
 
     Examples
     --------
-    >>> choice = choose_phases((0.0, 165.0, 288.0, 411.0))
-    >>> choice.early, choice.late, choice.late_gap_s
-    (1, 3, -39.0)
-    >>> choose_phases((None, None, None)).basis.value
+    >>> choice = choose_phases((0.0, 1371.0, 1493.0, 1615.0, 1737.0))
+    >>> choice.early, choice.late, choice.early_gap_s, choice.late_gap_s
+    (2, 4, 33.0, -23.0)
+    >>> choose_phases((0.0, 165.0, 288.0, 411.0), TimingRule(Timing.PHASE0_START)).early
+    1
+    >>> choose_phases((None, None, None)).timing.value
     'by phase order, times unknown'
     """
+    rule = rule or TimingRule()
     _require_post_contrast(len(times_s))
+    targets = (EARLY_TARGET_S, LATE_TARGET_S)
     times, why = known_times(times_s)
+    if rule.phases is not None:
+        return _named(times, len(times_s), rule, rule.phases, targets)
     if times is None:
         return _by_order(len(times_s), why)
-    early = min(range(1, len(times)), key=lambda k: abs(times[k] - early_nominal_s))
-    later = range(early + 1, len(times))
-    late = min(later, key=lambda k: abs(times[k] - late_nominal_s)) if later else None
-    reason = "" if late is not None else f"there is no phase after the early one (phase {early})"
-    return _by_time(times, early, late, (early_nominal_s, late_nominal_s), reason)
+    seconds = image_times(times, rule)
+    if rule.timing is Timing.UCSF_FTV:
+        early, late, remark = _as_ucsf(
+            seconds, temporal_resolution_s(times, rule.resolution_s), rule
+        )
+        return _placed(seconds, early, late, targets, rule.timing, remark=remark)
+    posts = _after_contrast(times, rule)
+    early = _nearest(seconds, posts, EARLY_TARGET_S)
+    later = [k for k in posts if k > early]
+    late_phase = _nearest(seconds, later, LATE_TARGET_S) if later else None
+    return _placed(seconds, early, late_phase, targets, rule.timing)
 
 
-def choose_curve_phases(times_s: Sequence[float | None]) -> PhaseChoice:
-    """Return the initial and the delayed phase of a BI-RADS style curve.
+def choose_image_phases(times_s: Sequence[float | None]) -> PhaseChoice:
+    """Return the phases that segmenters, brushes and models look at: PHASE0_START.
 
-    Initial is the post-contrast phase nearest to the window of 90 to 120 s (`early` of the result,
-    its gap is to the nearer edge, 0 inside). Delayed is the last phase, provided it lies after the
-    initial one and at 4.5 minutes or later (`late`; its gap is to 270 s).
+    Their constants and weights were chosen on these phases; no FTV, SER or curve number rests on
+    them.
 
     Raises
     ------
     CaseError
-        If there are fewer than two phases.
+        As `choose_phases`.
+    """
+    return choose_phases(times_s, TimingRule(Timing.PHASE0_START))
+
+
+def choose_curve_phases(
+    times_s: Sequence[float | None], rule: TimingRule | None = None
+) -> PhaseChoice:
+    """Return the initial and the delayed phase of a BI-RADS style curve, on the clock of `rule`.
+
+    Initial is the post-contrast phase nearest to the window of 90 to 120 s (`early` of the result,
+    its gap is to the nearer edge, 0 inside). Delayed is the last phase, provided it lies after the
+    initial one and at 4.5 minutes or later (`late`; its gap is to 270 s). Phases that were named
+    (MANUAL) are taken as they are.
+
+    Raises
+    ------
+    CaseError
+        As `choose_phases`.
 
     Examples
     --------
-    >>> choose_curve_phases((0.0, 82.0, 148.0, 230.0, 312.0, 394.0)).late
-    5
+    >>> choice = choose_curve_phases((0.0, 82.0, 148.0, 230.0, 312.0, 394.0))
+    >>> choice.early, choice.early_s, choice.late, choice.late_s
+    (2, 99.0, 5, 345.0)
     >>> choose_curve_phases((0.0, 60.0, 120.0, 180.0)).reason
-    'the last phase is at 180 s, a delayed phase needs 270 s or later'
+    'the last phase is at 150 s, a delayed phase needs 270 s or later'
     """
+    rule = rule or TimingRule()
     _require_post_contrast(len(times_s))
     times, why = known_times(times_s)
+    if rule.phases is not None:
+        seconds = () if times is None else image_times(times, rule)
+        targets = (_in_window(seconds[rule.phases[0]]) if seconds else 0.0, WASHOUT_FROM_S)
+        return _named(times, len(times_s), rule, rule.phases, targets)
     if times is None:
         return _by_order(len(times_s), why)
-    nominal = [min(max(t, INITIAL_WINDOW_S[0]), INITIAL_WINDOW_S[1]) for t in times]
-    initial = min(range(1, len(times)), key=lambda k: abs(times[k] - nominal[k]))
+    seconds = image_times(times, rule)
+    initial = min(
+        _after_contrast(times, rule), key=lambda k: abs(seconds[k] - _in_window(seconds[k]))
+    )
     last = len(times) - 1
-    delayed, reason = None, ""
-    if times[last] < WASHOUT_FROM_S:
-        reason = (
-            f"the last phase is at {times[last]:.0f} s, a delayed phase needs "
+    targets = (_in_window(seconds[initial]), WASHOUT_FROM_S)
+    if last == initial:
+        why = f"there is no phase after the initial one (phase {initial})"
+    elif seconds[last] < WASHOUT_FROM_S:
+        why = (
+            f"the last phase is at {seconds[last]:.0f} s, a delayed phase needs "
             f"{WASHOUT_FROM_S:.0f} s or later"
         )
-    elif last == initial:
-        reason = f"there is no phase after the initial one (phase {initial})"
-    else:
-        delayed = last
-    return _by_time(times, initial, delayed, (nominal[initial], WASHOUT_FROM_S), reason)
+    delayed = None if why else last
+    return _placed(seconds, initial, delayed, targets, rule.timing, why)
 
 
-def _by_time(
-    times: tuple[float, ...],
+def _as_ucsf(
+    seconds: Sequence[float], resolution_s: float, rule: TimingRule
+) -> tuple[int, int | None, str]:
+    """Return early, late and a remark as UCSF's program chooses them, its second choice included.
+
+    The second choice places image n at (n - 1/2) times the temporal resolution, whatever the times
+    say. It needs the number of images that the header counts, which tables of times lack.
+    """
+    posts = range(1, len(seconds))
+    if len(posts) <= 2:
+        return 1, (2 if len(posts) == 2 else None), ""
+    early, late = _nearest(seconds, posts, EARLY_TARGET_S), _nearest(seconds, posts, LATE_TARGET_S)
+    if early not in (1, late):
+        return early, late, ""
+    count = min(rule.positions or len(posts), len(posts))
+    even = (math.nan, *((n + 0.5) * resolution_s for n in range(count)))
+    images = range(1, count + 1)
+    again = (_nearest(even, images, EARLY_TARGET_S), _nearest(even, images, LATE_TARGET_S))
+    if rule.positions is not None:
+        return *again, "chosen again by the number of images, as UCSF's program does"
+    if again == (early, late):
+        return early, late, ""
+    return (
+        early,
+        late,
+        "UCSF's program would choose again here on GE and Siemens, by a number of the header that "
+        f"is not known: phases {again[0]} and {again[1]} if it counts {count} images",
+    )
+
+
+def _after_contrast(times: Sequence[float], rule: TimingRule) -> Sequence[int]:
+    posts = range(1, len(times))
+    if rule.injection_s is None:
+        return posts
+    seconds = image_times(times, rule)
+    after = [k for k in posts if seconds[k] > 0 or times[k] >= rule.injection_s]
+    if rule.injection_s <= 0 or not after:
+        where = "before phase 0 was taken" if after else "after the last phase"
+        raise CaseError(
+            f"expected an injection between phase 0 and the last phase, got one at "
+            f"{rule.injection_s:g} s, {where}: give seconds from the start of phase 0, at most "
+            f"{times[-1]:g}"
+        )
+    return after
+
+
+def _nearest(seconds: Sequence[float], phases: Iterable[int], target_s: float) -> int:
+    return min(phases, key=lambda k: abs(seconds[k] - target_s))
+
+
+def _in_window(time_s: float) -> float:
+    low, high = INITIAL_WINDOW_S
+    return min(max(time_s, low), high)
+
+
+def _placed(
+    seconds: Sequence[float],
     early: int,
     late: int | None,
-    nominal: tuple[float, float],
-    reason: str,
+    targets: tuple[float, float],
+    timing: Timing,
+    reason: str = "",
+    remark: str = "",
 ) -> PhaseChoice:
+    """Return the choice with its distances; a late phase that is not after early is undefined."""
+    if late == early:
+        reason = f"the rule takes phase {early} as early and as late, which leaves SER undefined"
+    elif late is None and not reason:
+        reason = f"there is no phase after the early one (phase {early})"
     return PhaseChoice(
         early=early,
-        late=late,
-        basis=TimingBasis.TIMES,
-        early_s=times[early],
-        late_s=None if late is None else times[late],
-        early_gap_s=times[early] - nominal[0],
-        late_gap_s=None if late is None else times[late] - nominal[1],
+        late=None if late == early else late,
+        timing=timing,
+        early_s=_at(seconds, early),
+        late_s=_at(seconds, late),
+        early_gap_s=_at(seconds, early, targets[0]),
+        late_gap_s=_at(seconds, late, targets[1]),
         reason=reason,
+        late_taken=late,
+        remark=remark,
     )
+
+
+def _at(seconds: Sequence[float], phase: int | None, target_s: float = 0.0) -> float | None:
+    if phase is None or not seconds or math.isnan(seconds[phase]):
+        return None
+    return seconds[phase] - target_s
+
+
+def _named(
+    times: tuple[float, ...] | None,
+    n_phases: int,
+    rule: TimingRule,
+    phases: tuple[int, int],
+    targets: tuple[float, float],
+) -> PhaseChoice:
+    early, late = phases
+    if not 1 <= early < late < n_phases:
+        raise CaseError(
+            f"expected an early and a later phase of 1 to {n_phases - 1}, got {early} and {late}: "
+            "name two phases after contrast, the early one first"
+        )
+    seconds = () if times is None else image_times(times, rule)
+    return _placed(seconds, early, late, targets, Timing.MANUAL)
 
 
 def _by_order(n_phases: int, why: str) -> PhaseChoice:
     if n_phases > 2:
-        return PhaseChoice(1, n_phases - 1, TimingBasis.PHASE_ORDER, reason=why)
+        last = n_phases - 1
+        return PhaseChoice(1, last, Timing.PHASE_ORDER, reason=why, late_taken=last)
     reason = f"{why}; there is no phase after the early one (phase 1)"
-    return PhaseChoice(1, None, TimingBasis.PHASE_ORDER, reason=reason)
+    return PhaseChoice(1, None, Timing.PHASE_ORDER, reason=reason)
 
 
 def _require_post_contrast(n_phases: int) -> None:

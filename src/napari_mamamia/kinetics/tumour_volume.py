@@ -7,6 +7,7 @@ vessels and whatever else enhances inside its box, so that it is no outline of t
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "SER_BINS",
     "FtvImages",
     "FtvSettings",
+    "FtvVariant",
     "FunctionalTumourVolume",
     "SerBin",
     "functional_tumour_volume",
@@ -43,6 +45,21 @@ _PERCENTILE: Final = 95.0  # UCSF: the 95th percentile, not the maximum
 _MM3_IN_CC: Final = 1000.0
 
 
+class FtvVariant(StrEnum):
+    """Whose mask an FTV is counted in; both round the threshold of phase 0 to a whole number.
+
+    EXTENSION: 4 of 26 neighbours, the default of UCSF's Slicer extension. ISPY1: 9 of 26, as in
+    UCSF's own results of I-SPY 1, which it gives to the voxel. OWN: any other number.
+    """
+
+    EXTENSION = "ucsf-extension"
+    ISPY1 = "ucsf-ispy1"
+    OWN = "own"
+
+
+_NEIGHBOURS: Final = {FtvVariant.EXTENSION: 4, FtvVariant.ISPY1: 9}
+
+
 @dataclass(frozen=True, slots=True)
 class FtvSettings:
     """The thresholds, with UCSF's defaults and ranges.
@@ -55,7 +72,8 @@ class FtvSettings:
     enhancement
         Least PE of the early phase, in percent; 10 to 150.
     neighbours
-        How many of a voxel's 26 neighbours must pass both thresholds too; 0 to 26 (UCSF: 1 to 10).
+        How many of a voxel's 26 neighbours must pass both thresholds too, inside the region or
+        not; 0 to 26 (UCSF: 1 to 10).
     ser
         Least SER, no unit.
 
@@ -77,12 +95,23 @@ class FtvSettings:
                 f"{self.background} and {self.neighbours}"
             )
 
+    @classmethod
+    def of(cls, variant: FtvVariant) -> "FtvSettings":
+        """Return the defaults of one of UCSF's variants."""
+        return cls(neighbours=_NEIGHBOURS[variant])
+
+    @property
+    def variant(self) -> FtvVariant:
+        """Whose mask this is, by its number of neighbours."""
+        named = (variant for variant, count in _NEIGHBOURS.items() if count == self.neighbours)
+        return next(named, FtvVariant.OWN)
+
     @property
     def name(self) -> str:
-        """The variant, as it stands beside every FTV that is shown or written."""
+        """The variant and its thresholds, as they stand beside every FTV shown or written."""
         return (
-            f"FTV (UCSF form: S0 >= {self.background:.0%} of P95, PE >= {self.enhancement:g} %, "
-            f">= {self.neighbours} of 26 neighbours, SER >= {self.ser:g})"
+            f"FTV ({self.variant}: S0 >= {self.background:.0%} of P95, rounded, PE >= "
+            f"{self.enhancement:g} %, >= {self.neighbours} of 26 neighbours, SER >= {self.ser:g})"
         )
 
 
@@ -90,18 +119,23 @@ class FtvSettings:
 class FtvImages:
     """What FTV needs of a region, computed once so that thresholds can be moved live.
 
-    `pre` is float32 in the signal's unit, `enhancement` PE of the early phase in percent, `ser` no
-    unit; all have the shape of `box` (z, y, x). `region` says which voxels count: inside one of
-    the boxes and in none that is omitted. `bright_signal` is the 95th percentile of `pre` over
-    it, nan if no voxel is known.
+    `pre` is float32 in the signal's unit and `enhancement` PE of the early phase in percent, both
+    of the shape of `around` (z, y, x): `box` and one voxel each way where the volume goes on, for
+    the neighbours outside. `ser`, no unit, and `region` have the shape of `box`; `region` says
+    which voxels count: inside one of the boxes and in none that is omitted. `bright_signal` is the
+    95th percentile of `pre` over it, nan if no voxel is known; `is_whole` says that `pre` holds
+    whole numbers there. `choice` says which phases these are.
     """
 
     box: Box
+    around: Box
+    choice: PhaseChoice
     pre: NDArray[np.float32]
     enhancement: NDArray[np.float32]
     ser: NDArray[np.float32]
     region: NDArray[np.bool_]
     bright_signal: float
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +154,8 @@ class FunctionalTumourVolume:
 
     Parameters
     ----------
+    choice
+        The early and the late phase, by which rule, and how far from their targets.
     mask
         bool of the shape of `box`: the voxels counted.
     background_signal
@@ -135,6 +171,7 @@ class FunctionalTumourVolume:
     """
 
     settings: FtvSettings
+    choice: PhaseChoice
     box: Box
     mask: NDArray[np.bool_] = field(repr=False)
     background_signal: float
@@ -171,6 +208,7 @@ def prepare_ftv(
     if choice.late is None:
         raise CaseError(f"FTV needs a late phase for SER, but {choice.reason}: FTV is unknown here")
     box = _around(boxes)
+    around = box.grown((1, 1, 1), signal.shape[1:])
     region = np.zeros(box.shape, np.bool_)
     for inside in boxes:
         region[_within(inside, box)] = True
@@ -181,16 +219,20 @@ def prepare_ftv(
             "FTV needs a box with voxels that are not omitted, got none: draw a box around the "
             "tumour"
         )
-    part = signal[:, *box.slices]
+    part = signal[:, *around.slices]
     pre = part[0].astype(np.float32)
-    known = pre[region & np.isfinite(pre)]
+    inner = pre[_within(box, around)]
+    known = inner[region & np.isfinite(inner)]
     return FtvImages(
         box,
+        around,
+        choice,
         pre,
         percent_enhancement(part, choice.early),
-        signal_enhancement_ratio(part, choice.early, choice.late),
+        signal_enhancement_ratio(signal[:, *box.slices], choice.early, choice.late),
         region,
         float(np.percentile(known, _PERCENTILE)) if known.size else math.nan,
+        bool(known.size) and not (known % 1).any(),
     )
 
 
@@ -199,26 +241,31 @@ def functional_tumour_volume(
 ) -> FunctionalTumourVolume:
     """Return the FTV of a region: voxels bright enough before contrast that enhance together.
 
-    A voxel counts if S0 >= `background` x P95(S0 over the region), PE >= `enhancement`, at least
-    `neighbours` of its 26 neighbours in the region pass these two as well, and SER >= `ser`.
-    Voxels with an undefined PE or SER do not count.
+    A voxel counts if S0 >= `background` x P95(S0 over the region), rounded to a whole number, PE >=
+    `enhancement`, at least `neighbours` of its 26 neighbours in the whole volume pass these two as
+    well, and SER >= `ser`. Voxels with an undefined PE or SER do not count. Signals that are no
+    whole numbers have a threshold that is not rounded.
 
     Source: UCSF FTV code (``ftv_map_gen.py``), whose 95th percentile also sees the zeros that it
-    writes into omitted boxes; here only voxels of the region enter it.
+    writes into omitted boxes; here only voxels of the region enter it. Rounding and neighbours
+    outside the region: UCSF's own result of ISPY1_1002, met in every voxel.
     """
     limits = settings or FtvSettings()
     threshold = limits.background * images.bright_signal
+    if images.is_whole:
+        threshold = float(round(threshold))
+    inner = _within(images.box, images.around)
     with np.errstate(invalid="ignore"):
-        bright = images.region & (images.pre >= threshold)
-        enhancing = images.region & (images.enhancement >= limits.enhancement)
-        passed = bright & enhancing
-        together = passed & (_neighbours(passed) >= limits.neighbours)
+        enhancing = images.enhancement >= limits.enhancement
+        passed = (images.pre >= threshold) & enhancing
+        together = images.region & (passed & (_neighbours(passed) >= limits.neighbours))[inner]
         mask = together & (images.ser >= limits.ser)
         without = int(np.count_nonzero(together & np.isnan(images.ser)))
         ser = images.ser[mask]
     cc = voxel_volume_mm3 / _MM3_IN_CC
     return FunctionalTumourVolume(
         settings=limits,
+        choice=images.choice,
         box=images.box,
         mask=mask,
         background_signal=threshold,
@@ -227,7 +274,7 @@ def functional_tumour_volume(
         washout_cc=int(np.count_nonzero(ser > _WASHOUT_ABOVE)) * cc,
         bins=_bins(ser, cc),
         without_ser=without,
-        too_dark=int(np.count_nonzero(enhancing) - np.count_nonzero(passed)),
+        too_dark=int(np.count_nonzero(images.region & (enhancing & ~passed)[inner])),
     )
 
 

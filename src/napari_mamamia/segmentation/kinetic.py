@@ -10,7 +10,8 @@ from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.grid import DisplayFrame
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.kinetics.timing import PhaseChoice, TimingBasis, choose_phases
+from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.timing import PhaseChoice, choose_image_phases
 from napari_mamamia.segmentation.candidates import Scored, reasons
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.prompts import (
@@ -83,7 +84,7 @@ class KineticSegmenter:
         """
         started = time.perf_counter()
         case.require_phases(2)
-        choice = choose_phases(case.times_s)
+        choice = choose_image_phases(case.times_s)
         frame = case.grid.display_frame("axial")
         search, ranked = yield from self._ranked(case, frame, choice, prompt)
         candidates = tuple(_candidates(case, frame, choice, search, ranked, self.settings))
@@ -164,7 +165,7 @@ def _parameters(
     yield from values_of(settings)
     yield "early_phase", choice.early
     yield "late_phase", choice.late
-    yield "phases_chosen", choice.basis.value
+    yield "phases_chosen", choice.timing.value
     yield "early_s", choice.early_s
     yield "late_s", choice.late_s
     yield "early_gap_s", choice.early_gap_s
@@ -177,10 +178,10 @@ def _parameters(
 def _notes(
     choice: PhaseChoice, search: Search, prompt: Prompt | None, candidates: tuple[Candidate, ...]
 ) -> Iterator[str]:
-    if choice.basis is TimingBasis.PHASE_ORDER:
+    if choice.timing is Timing.PHASE_ORDER:
         last = "" if choice.late is None else f" and phase {choice.late} as late"
         yield (
-            f"phases chosen {choice.basis.value} ({choice.reason}): "
+            f"phases chosen {choice.timing.value} ({choice.reason}): "
             f"phase {choice.early} was taken as early{last}"
         )
     if choice.late is None:

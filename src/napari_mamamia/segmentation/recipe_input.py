@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.maps import KineticMap, map_job, percent_enhancement
-from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.segmentation.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.postprocess import BreastArea
 from napari_mamamia.segmentation.recipe import Normalise, Recipe, RegionKind, Scope
@@ -237,7 +237,7 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> Job[NDA
         As in `Recipe`.
     """
     if name == "ser":
-        choice = choose_phases(case.times_s)
+        choice = choose_image_phases(case.times_s)
         kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
         ratio: NDArray[np.float32] = yield from map_job(case.signal, kind_of_map, choice)
         return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)

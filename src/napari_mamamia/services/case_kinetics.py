@@ -19,12 +19,8 @@ from napari_mamamia.kinetics.background import BackgroundEnhancement
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
 from napari_mamamia.kinetics.curves import curve_enhancement
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
-from napari_mamamia.kinetics.timing import (
-    PhaseChoice,
-    choose_curve_phases,
-    choose_phases,
-    known_times,
-)
+from napari_mamamia.kinetics.time_axis import TimingRule, known_times
+from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
     FunctionalTumourVolume,
@@ -71,6 +67,8 @@ class KineticSettings:
         Times typed in, seconds, one for each phase; None takes those of the data set.
     label
         The mask's value that is tumour; None for any above 0.
+    rule
+        Which clock the phases are chosen by.
     ftv_box
         MASK: the mask's bounding box and `FTV_MARGIN_MM` around it; BREAST: the breast box of the
         patient info.
@@ -80,6 +78,7 @@ class KineticSettings:
 
     times_s: tuple[float, ...] | None = None
     label: float | None = None
+    rule: TimingRule = field(default_factory=TimingRule)
     ftv: FtvSettings = field(default_factory=FtvSettings)
     ftv_box: FtvBox = FtvBox.MASK
     mask_name: str = "reference"
@@ -154,12 +153,13 @@ def case_kinetics(
         )
     axis = case.grid.display_frame().order[0]
     times, volume = case.times_s, case.grid.voxel_volume_mm3
-    choice, curve_choice = choose_phases(times), choose_curve_phases(times)
+    choice = choose_phases(times, settings.rule)
+    curve_choice = choose_curve_phases(times, settings.rule)
     lesion = lesion_kinetics(case.signal, mask, curve_choice, volume, slice_axis=axis)
     row = KineticRow(case.case_id, mask=settings.mask_name, n_phases=float(len(times)))
     row = _with_timing(row, case, choice, curve_choice, source)
     row = _with_sizes(row, mask, case.grid)
-    row = _with_curve(row, region_contrast_curve(case.signal, mask, times), lesion)
+    row = _with_curve(row, region_contrast_curve(case.signal, mask, times, settings.rule), lesion)
     row = _with_ftv(row, case, mask, choice, settings)
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
@@ -192,11 +192,12 @@ def _with_timing(
         row,
         times_s=text_of(known_times(case.times_s)[0]),
         times_source=source or ("" if all(t is None for t in case.times_s) else "typed in"),
-        timing=str(choice.basis),
+        timing=str(choice.timing),
+        timing_remark=choice.remark,
         early_phase=float(choice.early),
         early_s=_float(choice.early_s),
         early_gap_s=_float(choice.early_gap_s),
-        late_phase=_float(choice.late),
+        late_phase=_float(choice.late_taken),
         late_s=_float(choice.late_s),
         late_gap_s=_float(choice.late_gap_s),
         early_late_reason=choice.reason,
@@ -253,7 +254,7 @@ def _with_ftv(
     choice: PhaseChoice,
     settings: KineticSettings,
 ) -> KineticRow:
-    row = replace(row, ftv_variant=settings.ftv.name)
+    row = replace(row, ftv_variant=str(settings.ftv.variant), ftv_thresholds=settings.ftv.name)
     box, origin, why = _ftv_box(case, mask, settings)
     if not why and choice.late is None:
         why = choice.reason

@@ -174,6 +174,7 @@ def _parameters(
         ("cases", " ".join(case_ids)),
         ("times_s", times),
         ("label", settings.label),
+        ("timing", settings.rule.name),
         ("ftv", settings.ftv.name),
         ("ftv_box", str(settings.ftv_box)),
     )

@@ -12,6 +12,7 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.maps import percent_enhancement
 from napari_mamamia.kinetics.registration import Registered, register_phases
 from napari_mamamia.kinetics.registration_settings import RegistrationSettings
+from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
@@ -101,7 +102,7 @@ def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> Volu
         return VolumeChange(reason="there is no mask to measure around")
     first, then = _ftv_cc(before, mask), _ftv_cc(after, mask)
     if min(first, then) > 0:
-        return VolumeChange(first, then, FtvSettings().name)
+        return VolumeChange(first, then, f"{FtvSettings().name}, phases by {Timing.UCSF_FTV}")
     variant = f"volume with PE >= {FtvSettings().enhancement:g} % (FTV is 0 or undefined)"
     return VolumeChange(_enhancing_cc(before, mask), _enhancing_cc(after, mask), variant)
 

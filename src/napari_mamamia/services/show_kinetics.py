@@ -25,6 +25,7 @@ from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
 from napari_mamamia.kinetics.maps import KineticMap, map_recipe
+from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     SER_BINS,
@@ -41,7 +42,6 @@ from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.kinetics import save_drawn
 from napari_mamamia.smartpaint.noise import noise_of
 
-_NBSP: Final = "\u00a0"
 __all__ = [
     "FtvAnswer",
     "MapKind",
@@ -58,7 +58,6 @@ __all__ = [
     "prepare_live_ftv",
     "save_curve_figure",
     "save_curve_table",
-    "timing_text",
 ]
 
 _ABOVE_NOISE: Final = 3.0
@@ -126,9 +125,15 @@ class FtvAnswer:
     colours: NDArray[np.uint8]
 
 
-def begin_map(case: Case, kind: MapKind, floor_percent: float | None = None) -> ShownMap:
+def begin_map(
+    case: Case,
+    kind: MapKind,
+    floor_percent: float | None = None,
+    rule: TimingRule | None = None,
+) -> ShownMap:
     """Return an empty map: what it needs is checked, its memory is reserved, nothing computed.
 
+    `rule` chooses the phases, here and in the other functions; None is UCSF's.
     `floor_percent`: where the initial PE is below it, or the rise is within the noise, the map is
     left empty; None leaves nothing out but what is undefined.
 
@@ -141,10 +146,11 @@ def begin_map(case: Case, kind: MapKind, floor_percent: float | None = None) -> 
     if kind is MapKind.FTV:
         return ShownMap(kind, np.zeros(case.grid.shape, np.uint8), (0, 6), "", "")
     is_type = kind is MapKind.TYPE
-    choice = choose_curve_phases(case.times_s) if is_type else choose_phases(case.times_s)
+    choose = choose_curve_phases if is_type else choose_phases
+    choice = choose(case.times_s, rule)
     recipe = map_recipe(_MAPS[kind], choice, times_s=case.times_s)
     if floor_percent is not None:
-        initial = choose_curve_phases(case.times_s).early
+        initial = choose_curve_phases(case.times_s, rule).early
         noise = noise_of(case.signal[0], None, case.grid.spacing_mm)
         least = _ABOVE_NOISE * math.sqrt(2) * noise.sigma
         formula = where_enhancing(recipe.formula, initial, floor_percent, least)
@@ -179,7 +185,10 @@ def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
 
 
 def prepare_live_ftv(
-    case: Case, boxes: Sequence[Box], omitted: Sequence[Box] = ()
+    case: Case,
+    boxes: Sequence[Box],
+    omitted: Sequence[Box] = (),
+    rule: TimingRule | None = None,
 ) -> Job[FtvImages]:
     """Return a job that prepares a region once, so that thresholds move without waiting.
 
@@ -190,7 +199,7 @@ def prepare_live_ftv(
     """
     yield Progress(0, 1, "Preparing FTV")
     case.require_phases(2)
-    images = prepare_ftv(case.signal, choose_phases(case.times_s), boxes, omitted)
+    images = prepare_ftv(case.signal, choose_phases(case.times_s, rule), boxes, omitted)
     yield Progress(1, 1)
     return images
 
@@ -216,13 +225,21 @@ def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:
 
 
 def cursor_curve(
-    case: Case, voxel: tuple[int, int, int], size: int, slice_axis: int
+    case: Case,
+    voxel: tuple[int, int, int],
+    size: int,
+    slice_axis: int,
+    rule: TimingRule | None = None,
 ) -> ContrastCurve:
     """Return the curve of a voxel, or of a patch of `size` x `size` on the slice shown."""
-    return patch_curve(case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis)
+    return patch_curve(
+        case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule
+    )
 
 
-def mask_curve(case: Case, mask: NDArray[np.uint8]) -> Job[ContrastCurve]:
+def mask_curve(
+    case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
+) -> Job[ContrastCurve]:
     """Return a job for the mean curve of a mask, uint8 ``(z, y, x)``.
 
     Raises
@@ -232,17 +249,19 @@ def mask_curve(case: Case, mask: NDArray[np.uint8]) -> Job[ContrastCurve]:
     """
     yield Progress(0, 1, "Curve of the mask")
     case.require_phases(2)
-    curve = region_contrast_curve(case.signal, mask != 0, case.times_s)
+    curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule)
     if not curve.n_voxels:
         raise CaseError("a curve needs a mask with voxels, but the mask shown is empty: draw one")
     yield Progress(1, 1)
     return curve
 
 
-def mask_numbers(case: Case, mask: NDArray[np.uint8], name: str) -> Job[KineticRow]:
+def mask_numbers(
+    case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
+) -> Job[KineticRow]:
     """Return a job for the numbers of a mask on screen, without the other breast's."""
     yield Progress(0, 1, f"Kinetics of the {name} mask")
-    settings = KineticSettings(mask_name=name)
+    settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
     row = case_kinetics(case, mask != 0, settings, source="window", background=False)
     yield Progress(1, 1)
     return row
@@ -263,37 +282,16 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Job[Path]:
     return path
 
 
-def timing_text(case: Case) -> tuple[str, str]:
-    """Return which phases are early, late, initial and delayed, and a warning ("" for none)."""
-    if len(case.phases) < 2:
-        return "", "kinetics needs a phase after contrast, this case has one phase"
-    choice, curve = choose_phases(case.times_s), choose_curve_phases(case.times_s)
-    lines = (
-        f"early {_phase(choice.early, choice.early_s, choice.early_gap_s, f'150{_NBSP}s')}, "
-        f"late {_phase(choice.late, choice.late_s, choice.late_gap_s, f'450{_NBSP}s')}",
-        f"initial {_phase(curve.early, curve.early_s, None)}, "
-        f"delayed {_phase(curve.late, curve.late_s, None)}",
-    )
-    reasons = dict.fromkeys(reason for reason in (choice.reason, curve.reason) if reason)
-    return "\n".join(lines), "; ".join(reasons)
-
-
-def _phase(phase: int | None, time_s: float | None, gap_s: float | None, nominal: str = "") -> str:
-    if phase is None:
-        return "–"
-    if time_s is None:
-        return f"phase {phase}"
-    gap = "" if gap_s is None else f", {gap_s:+.0f}{_NBSP}s from {nominal}".replace("-", "−")
-    return f"phase {phase} ({time_s:.0f}{_NBSP}s{gap})"
-
-
 def _basis(kind: MapKind, choice: PhaseChoice) -> str:
     if kind is MapKind.PE:
-        return f"phase {choice.early} against phase 0"
+        return f"phase {choice.early} against phase 0 · {choice.timing}"
     if kind is MapKind.SER:
-        return f"phase {choice.early} over phase {choice.late}, each minus phase 0"
+        return (
+            f"phase {choice.early} over phase {choice.late}, each minus phase 0 · {choice.timing}"
+        )
     if kind is MapKind.TYPE:
-        return f"phase {choice.early} to phase {choice.late}, where PE is at least 50 %"
+        phases = f"phase {choice.early} to phase {choice.late}"
+        return f"{phases}, where PE is at least 50 % · {choice.timing}"
     if kind is MapKind.PEAK:
         return "largest of all phases after contrast"
     if kind is MapKind.WASH_IN:

@@ -14,7 +14,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import Features
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.smartpaint.noise import noise_of
 
 __all__ = ["Channel", "FeatureImages", "measure_features"]
@@ -109,8 +109,8 @@ class FeatureImages:
 def measure_features(case: Case, wanted: Features = Features.ALL) -> Job[FeatureImages]:
     """Return a job that measures the noise of the wanted features of `case`.
 
-    "Post" is the phase nearest to 150 s, "late" the one nearest to 450 s, as `choose_phases` picks
-    them for SER. A case of one phase has one feature, its image. The noise is measured on a
+    "Post" is the phase nearest to 150 s, "late" the one nearest to 450 s, as `choose_image_phases`
+    picks them. A case of one phase has one feature, its image. The noise is measured on a
     bounded sample, see `noise.noise_of`.
 
     Raises
@@ -139,7 +139,7 @@ def _plans(case: Case) -> tuple[list[Channel], tuple[str, ...]]:
         return [Channel(IMAGE, 0, None, 0.0)], (
             "one phase only: the brush compares its signal, there is nothing to subtract",
         )
-    choice = choose_phases(case.times_s)
+    choice = choose_image_phases(case.times_s)
     plans = [Channel(POST, choice.early, None, 0.0), Channel(POST_PRE, choice.early, 0, 0.0)]
     if choice.late is None:
         return plans, ("no late phase: the brush compares 2 features",)

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
-from napari_mamamia.kinetics.timing import known_times
+from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.widgets.aim import Aim
 from napari_mamamia.widgets.bottom import BottomDock
 from napari_mamamia.widgets.curves_tab import CurvesTab

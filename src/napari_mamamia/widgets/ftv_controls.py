@@ -7,6 +7,7 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QGridLayout, QLabel, QSlider, QVBoxLayout, QWidget
 
 from napari_mamamia.kinetics.tumour_volume import FtvSettings
+from napari_mamamia.services.phase_text import phases_text
 from napari_mamamia.services.show_kinetics import FtvAnswer
 from napari_mamamia.widgets.controls import (
     FittedLabel,
@@ -63,7 +64,7 @@ _THRESHOLDS: Final = (
         4,
         1,
         "of 26",
-        "How many of a voxel's 26 neighbours must pass too (UCSF: 4)",
+        "How many of a voxel's 26 neighbours must pass too (UCSF: 4; in its results of I-SPY 1: 9)",
     ),
     _Threshold("ser", "SER", 0, 200, 0, 0.01, "", "Least signal enhancement ratio (UCSF: 0)"),
 )
@@ -79,6 +80,9 @@ class FtvControls(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.value = label("kinetics_ftv", "FTV –", "Functional tumour volume, UCSF form")
+        self.basis = label(
+            "kinetics_ftv_phases", "", "Phases that this FTV rests on, and by which rule"
+        )
         self.bins = label("kinetics_ftv_bins", "", "FTV by signal enhancement ratio, UCSF's bins")
         self.bins.setTextFormat(Qt.TextFormat.RichText)
         self.region = label("kinetics_ftv_region", "", "Where FTV is counted")
@@ -94,6 +98,7 @@ class FtvControls(QWidget):
         )
         layout.addWidget(row(heading("Functional tumour volume"), 1, self.reset))
         layout.addWidget(self.value)
+        layout.addWidget(self.basis)
         layout.addWidget(self._make_sliders())
         layout.addWidget(self._make_boxes())
         for made in (self.region, self.bins, self.remark):
@@ -114,6 +119,8 @@ class FtvControls(QWidget):
         found = answer.found
         self.value.setText(f"<b>FTV {found.volume_cc:.2f} cc</b>")
         self.value.setToolTip(found.settings.name)
+        self.basis.setText(f"{phases_text(found.choice)} · {found.settings.variant}")
+        self.basis.show()
         parts = zip(found.bins, SER_COLOURS.values(), strict=True)
         head = "<tr><td></td><td>SER</td><td align='right'>volume</td>"
         head += "<td align='right'>&nbsp;&nbsp;share</td></tr>"
@@ -140,6 +147,7 @@ class FtvControls(QWidget):
         """Show that there is no volume, and why."""
         self.value.setText("<b>FTV –</b>")
         self.value.setToolTip(f"unknown: {reason}")
+        self.basis.hide()
         self.bins.setText("")
         self.remark.setText(reason)
         self.remark.setVisible(bool(reason))

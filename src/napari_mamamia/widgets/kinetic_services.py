@@ -12,6 +12,7 @@ from napari_mamamia.kinetics.tumour_volume import FtvImages
 from napari_mamamia.services.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.map_ranges import MapRange, auto_limits, map_ranges, ranged
+from napari_mamamia.services.phase_text import timing_text
 from napari_mamamia.services.register_case import RegisteredCase, register_case
 from napari_mamamia.services.show_kinetics import (
     FtvAnswer,
@@ -28,7 +29,6 @@ from napari_mamamia.services.show_kinetics import (
     prepare_live_ftv,
     save_curve_figure,
     save_curve_table,
-    timing_text,
 )
 
 __all__ = ["KineticServices"]

@@ -133,7 +133,9 @@ class PredictModels(QObject):
         calls = self._services.predict
         found = [calls.model_channels(one) for one in self.planned()]
         if self._has_own:
-            found.append(calls.kinetic_channels(case, self._services.choose_phases(case.times_s)))
+            found.append(
+                calls.kinetic_channels(case, self._services.choose_image_phases(case.times_s))
+            )
         return found[0] if len(found) == 1 else calls.shared_channels(found)
 
     # ------------------------------------------------------------------- the list

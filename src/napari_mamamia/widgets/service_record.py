@@ -12,7 +12,7 @@ from napari_mamamia.io.layout import recognise
 from napari_mamamia.io.preferences import Preferences, load_preferences, save_preferences
 from napari_mamamia.io.protocol import Protocol, read_protocol
 from napari_mamamia.io.workspace import file_name
-from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.segmentation.engine_host import Host
 from napari_mamamia.segmentation.planned import Estimate
 from napari_mamamia.segmentation.registry import ModelEntry
@@ -103,7 +103,7 @@ class Services:
     subtract_phases: Callable[..., Job[Difference]] = subtract_phases
     project_case: Callable[..., Job[Projection]] = project_case
     contrast_limits: Callable[..., Job[tuple[float, float]]] = contrast_limits
-    choose_phases: Callable[..., Any] = choose_phases
+    choose_image_phases: Callable[..., Any] = choose_image_phases
     segmenters: Callable[[], tuple[Segmenter, ...]] = segmenters
     predict_case: Callable[..., Job[Prediction]] = predict_case
     predict_data_set: Callable[..., Job[PredictSummary]] = predict_data_set

@@ -1,0 +1,164 @@
+"""When each phase was taken, on a named clock: from phase 0, UCSF's, or from the injection."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+
+__all__ = ["Timing", "TimingRule", "image_times", "known_times", "temporal_resolution_s"]
+
+_MERGED_S: Final = 2.0
+"""Starts less than this apart are one image to UCSF's program, and give no gap."""
+
+
+class Timing(StrEnum):
+    """Which rule chose the phases; it stands beside every FTV, SER and curve number.
+
+    UCSF_FTV: zero is the start of the first phase after contrast, and an image stands at its start
+    plus half the temporal resolution. PHASE0_START: the start of an image, counted from the start
+    of phase 0. INJECTION: the middle of an image, counted from the injection. MANUAL: the phases
+    were named. PHASE_ORDER: times are unknown, so the first and last phase after contrast.
+
+    Source of UCSF_FTV: rnadkarni2/SlicerBreast_DCEMRI_FTV, chooseEarly_LateByManufacturer.py at
+    f0e9ca57; confirmed on UCSF's own result of ISPY1_1002.
+    """
+
+    UCSF_FTV = "UCSF-FTV"
+    PHASE0_START = "phase0-start"
+    INJECTION = "injection"
+    MANUAL = "manual"
+    PHASE_ORDER = "by phase order, times unknown"
+
+    @property
+    def origin(self) -> str:
+        """What the seconds of this clock count from, in words."""
+        return _ORIGINS[self]
+
+
+_ORIGINS: Final = {
+    Timing.UCSF_FTV: "after the first phase with contrast started",
+    Timing.PHASE0_START: "after phase 0 started",
+    Timing.INJECTION: "after the injection",
+    Timing.MANUAL: "after the first phase with contrast started",
+    Timing.PHASE_ORDER: "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimingRule:
+    """Which clock phases are chosen by, and what a header or a user knows besides the times.
+
+    Parameters
+    ----------
+    timing
+        UCSF_FTV, PHASE0_START, INJECTION or MANUAL.
+    injection_s
+        INJECTION: seconds from the start of phase 0 to the injection.
+    phases
+        MANUAL: the early and the late phase.
+    resolution_s
+        The header's temporal resolution in s; None where only the times tell it.
+    positions
+        How many images after contrast the header counts; UCSF's second choice needs it.
+
+    Raises
+    ------
+    CaseError
+        If the clock lacks what it needs, or a number makes no sense.
+    """
+
+    timing: Timing = Timing.UCSF_FTV
+    injection_s: float | None = None
+    phases: tuple[int, int] | None = None
+    resolution_s: float | None = None
+    positions: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.timing is Timing.PHASE_ORDER:
+            raise CaseError(
+                f"expected a rule for phases with times, got {self.timing!r}: it is taken by "
+                "itself where times are unknown"
+            )
+        if (self.timing is Timing.INJECTION) != (self.injection_s is not None):
+            raise CaseError(
+                f"timing {Timing.INJECTION} and a time of the injection go together, got timing "
+                f"{self.timing} and {self.injection_s}: give both or neither"
+            )
+        if (self.timing is Timing.MANUAL) != (self.phases is not None):
+            raise CaseError(
+                f"timing {Timing.MANUAL} and two phases go together, got timing {self.timing} and "
+                f"{self.phases}: give both or neither"
+            )
+        if self.injection_s is not None and not math.isfinite(self.injection_s):
+            raise CaseError(
+                f"the injection needs a time in seconds, got {self.injection_s}: type a number"
+            )
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words, as it stands in provenance."""
+        if self.phases is not None:
+            return f"{self.timing}: phases {self.phases[0]} and {self.phases[1]}"
+        if self.injection_s is not None:
+            return f"{self.timing} at {self.injection_s:g} s"
+        return str(self.timing)
+
+
+def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
+    """Return seconds since the start of phase 0, or None and the reason why they cannot be used.
+
+    Times must be there for every phase, finite, and rise from phase to phase. Times that do not
+    start at 0 are counted from the first.
+    """
+    numbers = [float(t) for t in times_s if t is not None]
+    if not numbers:
+        return None, "no acquisition times are known"
+    if len(numbers) < len(times_s):
+        missing = [str(k) for k, t in enumerate(times_s) if t is None]
+        return None, f"the acquisition time of phase {', '.join(missing)} is missing"
+    if not all(math.isfinite(t) for t in numbers):
+        return None, "an acquisition time is not a finite number"
+    if any(b <= a for a, b in itertools.pairwise(numbers)):
+        listed = ", ".join(f"{t:g}" for t in numbers)
+        return None, f"the acquisition times do not rise from phase to phase ({listed} s)"
+    return tuple(t - numbers[0] for t in numbers), ""
+
+
+def temporal_resolution_s(times: Sequence[float], header_s: float | None = None) -> float:
+    """Return the least of the header's value and the gaps between phases after contrast, in s.
+
+    nan where there is no gap (one phase after contrast) and the header says nothing.
+
+    Examples
+    --------
+    >>> temporal_resolution_s((0.0, 1371.0, 1493.0, 1615.0))
+    122.0
+    """
+    gaps = [b - a for a, b in itertools.pairwise(times[1:]) if b - a >= _MERGED_S]
+    if header_s is not None and header_s > 0:
+        gaps.append(header_s)
+    return min(gaps, default=math.nan)
+
+
+def image_times(times: Sequence[float], rule: TimingRule) -> tuple[float, ...]:
+    """Return when each phase stands on the clock of `rule`, in s; nan where it cannot be said.
+
+    Parameters
+    ----------
+    times
+        Seconds since the start of phase 0, as `known_times` gives them.
+
+    Examples
+    --------
+    >>> image_times((0.0, 165.0, 288.0, 411.0), TimingRule())
+    (-103.5, 61.5, 184.5, 307.5)
+    """
+    if rule.timing is Timing.PHASE0_START:
+        return tuple(times)
+    half = temporal_resolution_s(times, rule.resolution_s) / 2
+    zero = times[1] if rule.injection_s is None else rule.injection_s
+    return tuple(time - zero + half for time in times)

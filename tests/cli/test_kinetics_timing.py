@@ -1,0 +1,85 @@
+"""`mamamia kinetics` says which phases a number rests on, and by which clock: as it is typed."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from napari_mamamia.cli.app import app
+
+TIMES = "0,1371,1493,1615"  # of Duke Breast_MRI_153
+
+
+def mamamia(*words):
+    command = [Path(sys.executable).with_name("mamamia"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def typed(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.door
+def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
+    small_data_set, tmp_path
+):
+    # posts start at 0, 122, 244 s and stand 61 s later
+    first = ("kinetics", small_data_set, "--case", "A_1", "--times", TIMES)
+    done = mamamia(*first, "--out", tmp_path / "UCSF-FTV")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "A_1: early phase 2 (183 s, +33 s from 150 s), late phase 3 (305 s, −145 s from 450 s) · "
+        "UCSF-FTV · ucsf-extension"
+    ) in done.stdout.replace("\u00a0", " ")
+    for timing, *words in (
+        ("phase0-start", "--timing", "phase0-start"),
+        ("injection", "--injection", "1360"),
+        ("manual", "--phases", "1,3", "--ftv-variant", "ucsf-ispy1"),
+    ):
+        out = typed(*first, *words, "--out", tmp_path / timing)
+        assert (out.exit_code, timing in out.stdout) == (0, True)
+    for timing, variant, phases in (
+        ("UCSF-FTV", "ucsf-extension", (2, 183, 33, 3, 305, -145)),
+        ("phase0-start", "ucsf-extension", (1, 1371, 1221, 2, 1493, 1043)),
+        ("injection", "ucsf-extension", (2, 194, 44, 3, 316, -134)),
+        ("manual", "ucsf-ispy1", (1, 61, -89, 3, 305, -145)),
+    ):
+        (row,) = rows_of(tmp_path / timing / "kinetics.csv")
+        assert (row["timing"], row["ftv_variant"]) == (timing, variant)
+        names = [f"{one}_{what}" for one in ("early", "late") for what in ("phase", "s", "gap_s")]
+        assert tuple(float(row[name]) for name in names) == phases
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--phases", "1"), "expected two phases"),
+        (("--phases", "1.5,2"), "expected two phases"),
+        (("--phases", "1,2", "--injection", "20"), "keep one"),
+        (("--timing", "injection"), "give --injection SECONDS"),
+        (("--timing", "ucsf"), "expected --timing UCSF-FTV"),
+        (("--ftv-variant", "mine"), "expected --ftv-variant ucsf-extension"),
+        (("--injection", "nan"), "needs a time in seconds"),
+    ],
+)
+def test_a_clock_that_does_not_make_sense_is_an_error_of_the_command_line(
+    small_data_set, tmp_path, words, said
+):
+    done = typed("kinetics", small_data_set, *words, "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.replace("│", " ").split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_injection_after_the_exam_fails_the_case_with_the_reason(small_data_set, tmp_path):
+    done = typed("kinetics", small_data_set, "--injection", 9000, "--out", tmp_path / "out")
+    assert done.exit_code == 3
+    assert "after the last phase" in " ".join(done.output.split())
