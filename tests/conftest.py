@@ -12,6 +12,7 @@ import nibabel as nib
 import numpy as np
 import pandas as pd
 import pytest
+from pytestqt.qtbot import QtBot
 
 # napari reads this once, at its first import
 os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
@@ -30,6 +31,26 @@ def real_data():
         return folder
 
     return find
+
+
+PATIENCE_MS = 120_000
+"""How long is waited for what must happen: a busy computer is slow, and no test says how fast."""
+
+
+class PatientBot(QtBot):
+    """pytest-qt's, with one patience for all tests: no limit of a test's own can be too short."""
+
+    def waitUntil(self, callback, *, timeout=PATIENCE_MS):
+        """Wait until `callback` holds; a shorter `timeout` is not obeyed."""
+        super().waitUntil(callback, timeout=max(timeout, PATIENCE_MS))
+
+    wait_until = waitUntil
+
+
+@pytest.fixture
+def qtbot(qapp, request):
+    """Return pytest-qt's bot, patient."""
+    return PatientBot(request)
 
 
 @pytest.fixture(scope="session")
@@ -103,10 +124,8 @@ def write_nifti(path: Path, array_zyx: np.ndarray, affine: np.ndarray = AFFINE) 
     return path
 
 
-@pytest.fixture
-def small_data_set(tmp_path):
-    """Return the folder of three cases A_1, A_2, B_1 in the MAMA-MIA layout."""
-    root = tmp_path / "my data set"
+def write_small_data_set(root: Path) -> Path:
+    """Write three cases A_1, A_2, B_1 in the MAMA-MIA layout."""
     rng = np.random.default_rng(7)
     reference = np.zeros(SHAPE, dtype=np.uint8)
     reference[BLOB] = 1
@@ -120,6 +139,18 @@ def small_data_set(tmp_path):
         root / "clinical_and_imaging_info.xlsx", index=False
     )
     return root
+
+
+@pytest.fixture
+def small_data_set(tmp_path):
+    """Return the folder of three cases A_1, A_2, B_1 in the MAMA-MIA layout."""
+    return write_small_data_set(tmp_path / "my data set")
+
+
+@pytest.fixture(scope="module")
+def data_set_of_module(tmp_path_factory):
+    """Return such a folder for all tests of a module: none may change it."""
+    return write_small_data_set(tmp_path_factory.mktemp("data") / "my data set")
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """A real window; pictures of its states go to MAMAMIA_SCREENSHOTS where that is set."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from qtpy.QtCore import Qt
@@ -8,6 +11,9 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QWidget
 
 from napari_mamamia.widgets.place import dock_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+from one_window import napari_window, put_back
 
 PLUGIN = "napari-mamamia"
 
@@ -42,6 +48,26 @@ def docked(qtbot, window):
     qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
     yield panel
     panel.close_down()
+
+
+@pytest.fixture(scope="module")
+def dock_of_module(qapp, tmp_path_factory):
+    """The dock of a window that stays open for a module's tests; ask for `shared_dock`."""
+    with napari_window(tmp_path_factory.mktemp("preferences")) as viewer:
+        _, panel = viewer.window.add_plugin_dock_widget(PLUGIN, "Cases")
+        yield panel
+        panel.close_down()
+
+
+@pytest.fixture
+def shared_dock(qtbot, dock_of_module):
+    """The dock as a new one: for modules whose tests all share one window.
+
+    Such a module says so with fixtures of its own named `docked` and `window`, and asks nowhere for
+    `make_napari_viewer`, which allows no second window.
+    """
+    put_back(qtbot, dock_of_module)
+    return dock_of_module
 
 
 @pytest.fixture

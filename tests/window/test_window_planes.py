@@ -1,10 +1,12 @@
 """Three planes in a real window: the mouse on every canvas, and nothing left when they close."""
 
 import gc
+import shutil
 
 import numpy as np
 import pytest
 from napari.qt import QtViewer
+from one_window import put_back
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFrame
@@ -18,6 +20,9 @@ from napari_mamamia.widgets.refine_state import PaintTool
 
 pytestmark = pytest.mark.window
 
+PLACE = (4, 17, 23)
+"""A voxel (z, y, x) in the tumour."""
+
 
 def main_canvas(panel):
     return panel.viewer.window._qt_viewer.canvas.native
@@ -25,19 +30,39 @@ def main_canvas(panel):
 
 def lay_out(qtbot, panel, layout):
     panel.planes.set_layout(layout)
-    qtbot.waitUntil(lambda: not panel.planes.is_building, timeout=60_000)
+    qtbot.waitUntil(lambda: not panel.planes.is_building)
     qtbot.wait(120)
 
 
 @pytest.fixture
-def three(qtbot, docked, small_data_set):
-    """A case in three planes, at its tumour."""
-    docked.open_data_set(small_data_set, "A_1")
-    qtbot.waitUntil(
-        lambda: docked.session.case is not None and docked.session.case.is_loaded, timeout=15_000
-    )
-    lay_out(qtbot, docked, Layout.PLANES)
-    return docked
+def window(dock_of_module):
+    return dock_of_module.viewer
+
+
+@pytest.fixture
+def three(qtbot, dock_of_module, data_set_of_module):
+    """A case in three planes, at its tumour: opened once, and for each test as it was then."""
+    panel = dock_of_module
+    if panel.session.case is None:
+        put_back(qtbot, panel)
+        panel.open_data_set(data_set_of_module, "A_1")
+        qtbot.waitUntil(lambda: panel.session.case is not None)
+        qtbot.waitUntil(lambda: panel.session.case.is_loaded)
+    panel.painting.set_tool(PaintTool.NONE)
+    panel.painting.set_brush(Brush())
+    panel.editing.discard()
+    panel.session.set_reader(None)
+    shutil.rmtree(f"{data_set_of_module}-workspace", ignore_errors=True)
+    panel.planes.set_sides(Sides())
+    lay_out(qtbot, panel, Layout.PLANES)
+    panel.scene.view.go_to(PLACE)
+    qtbot.waitUntil(lambda: panel.planes.links.place == PLACE)
+    assert len(panel.planes.panes) == 2
+    assert set(panel.session.masks) == {Role.REFERENCE}
+    assert panel.editing.live is None
+    assert panel.hand.tool is None
+    assert panel.viewer.theme == "dark"
+    return panel
 
 
 def pixel(panel, pane, voxel):
@@ -69,7 +94,7 @@ def test_a_stroke_on_the_coronal_canvas_paints_where_it_is_seen(
     three.planes.set_sides(Sides(neurological))
     three.session.set_reader("Ana")
     three.editing.start(Role.REFERENCE)
-    qtbot.waitUntil(lambda: three.editing.live is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: three.editing.live is not None)
     three.painting.set_tool(PaintTool.SPHERE)
     three.painting.set_brush(Brush(tool=Tool.SPHERE, radius_mm=2.5))
     coronal = three.planes.panes[1]
@@ -81,7 +106,7 @@ def test_a_stroke_on_the_coronal_canvas_paints_where_it_is_seen(
     QTest.mouseMove(canvas, at)
     QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=at)
-    qtbot.waitUntil(lambda: bool(mask[2, y, 10]), timeout=3000)
+    qtbot.waitUntil(lambda: bool(mask[2, y, 10]))
     assert mask[2, y, 48 - 1 - 10] == 0
     assert tuple(coronal.model.scene.camera.center) == centre
     picture(window, f"21_painted_{neurological}")

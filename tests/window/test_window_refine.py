@@ -18,10 +18,18 @@ from napari_mamamia.widgets.refine_state import PaintTool
 pytestmark = pytest.mark.window
 
 
+@pytest.fixture
+def docked(shared_dock):
+    return shared_dock
+
+
+@pytest.fixture
+def window(shared_dock):
+    return shared_dock.viewer
+
+
 def wait_open(qtbot, panel, case_id):
-    qtbot.waitUntil(
-        lambda: panel.session.case_id == case_id and panel.session.case.is_loaded, timeout=15_000
-    )
+    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
 
 
 def native_of(panel):
@@ -83,8 +91,8 @@ def refining(qtbot, docked, small_data_set):
     wait_open(qtbot, docked, "A_2")
     docked.show_page("Refine")
     docked.editing.start(None)
-    qtbot.waitUntil(lambda: docked.editing.live is not None, timeout=15_000)
-    qtbot.waitUntil(lambda: docked.measure.images is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: docked.editing.live is not None)
+    qtbot.waitUntil(lambda: docked.measure.images is not None)
     truth = docked.session.mask(Role.REFERENCE).buffer > 0
     centre, radius = middle_of(truth)
     docked.scene.view.go_to(tuple(round(v) for v in centre), centre=False)
@@ -111,7 +119,7 @@ def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     picture(window, "21_outlined")
 
     QTest.keyClick(native, Qt.Key.Key_R)
-    qtbot.waitUntil(lambda: not panel.growing.is_busy, timeout=30_000)
+    qtbot.waitUntil(lambda: not panel.growing.is_busy)
     assert len(np.flatnonzero(buffer.any(axis=(1, 2)))) > 1
     picture(window, "22_grown")
 
@@ -139,7 +147,7 @@ def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     assert live.position == position - 2
     painted = buffer.copy()
     dice = panel.findChild(QWidget, "refine_dice_now")
-    qtbot.waitUntil(lambda: dice.text() not in ("–", "0.00"), timeout=15_000)
+    qtbot.waitUntil(lambda: dice.text() not in ("–", "0.00"))
     picture(window, "24_undone")
 
     QTest.keyPress(native, Qt.Key.Key_T)
@@ -147,12 +155,12 @@ def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     QTest.keyRelease(native, Qt.Key.Key_T)
     assert panel.scene.layer(Role.REFINED).visible
     control(panel, "refine_changes")
-    qtbot.waitUntil(lambda: not panel.marks.is_empty, timeout=15_000)
+    qtbot.waitUntil(lambda: not panel.marks.is_empty)
     picture(window, "25_changes")
     control(panel, "refine_changes")
 
     control(panel, "refine_save")
-    qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED, timeout=15_000)
+    qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED)
     picture(window, "26_saved")
     path = panel.session.workspace.refined("Ana", "A_2")
     np.testing.assert_array_equal(read_labels(path).dense() > 0, painted > 0)
@@ -161,7 +169,7 @@ def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     wait_open(qtbot, panel, "A_1")
     panel.cases_flow.open_case("A_2")
     wait_open(qtbot, panel, "A_2")
-    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: panel.editing.live is not None)
     assert panel.editing.state is SaveState.SAVED
     np.testing.assert_array_equal(panel.session.mask(Role.REFINED).buffer, painted)
     picture(window, "27_reopened")
@@ -175,7 +183,7 @@ def test_the_cursor_is_a_circle_and_says_what_a_press_does(qtbot, window, refini
     refining.painting.set_tool(PaintTool.SMARTPAINT)
     native = native_of(refining)
     QTest.mouseMove(native, pixel_of(refining, refining.centre))
-    qtbot.waitUntil(lambda: not refining.marks.is_empty, timeout=5000)
+    qtbot.waitUntil(lambda: not refining.marks.is_empty)
     text = native.findChild(QWidget, "brush_text")
     assert text.isVisible()
     assert text.text().startswith("+ 3-D ±")
@@ -194,7 +202,7 @@ def test_unsaved_work_of_a_crash_is_offered_in_the_dock(
     painted = crash(panel, "A_2")
     panel.cases_flow.open_case("A_2")
     wait_open(qtbot, panel, "A_2")
-    qtbot.waitUntil(lambda: panel.refine_page.offer.isVisible(), timeout=15_000)
+    qtbot.waitUntil(lambda: panel.refine_page.offer.isVisible())
     picture(window, "29_recovered")
     np.testing.assert_array_equal(panel.session.mask(Role.REFINED).buffer, painted)
     control(panel, "refine_leave")

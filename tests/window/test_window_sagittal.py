@@ -18,6 +18,17 @@ from napari_mamamia.widgets.refine_state import PaintTool
 
 pytestmark = pytest.mark.window
 
+
+@pytest.fixture
+def docked(shared_dock):
+    return shared_dock
+
+
+@pytest.fixture
+def window(shared_dock):
+    return shared_dock.viewer
+
+
 SHAPE_XYZ = (40, 48, 24)
 SPACING_XYZ = (1.0, 1.0, 2.0)
 AWAY = 28
@@ -55,18 +66,16 @@ def write_case(root, affine):
 def open_in_planes(qtbot, panel, root):
     panel.session.set_reader("Ana")
     panel.open_data_set(root, "SAG_1")
-    qtbot.waitUntil(
-        lambda: panel.session.case is not None and panel.session.case.is_loaded, timeout=15_000
-    )
+    qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
     panel.planes.set_layout(Layout.PLANES)
-    qtbot.waitUntil(lambda: not panel.planes.is_building, timeout=60_000)
+    qtbot.waitUntil(lambda: not panel.planes.is_building)
     qtbot.wait(120)
 
 
 def paint_in(qtbot, panel, plane):
     """Press a sphere brush up and to the left of the middle of a plane's canvas."""
     panel.editing.start(Role.REFERENCE)
-    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: panel.editing.live is not None)
     panel.painting.set_tool(PaintTool.SPHERE)
     panel.painting.set_brush(Brush(tool=Tool.SPHERE, radius_mm=3.0))
     pane = next(pane for pane in panel.planes.panes if pane.kind.plane == plane)
@@ -75,14 +84,14 @@ def paint_in(qtbot, panel, plane):
     QTest.mouseMove(canvas, at)
     QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=at)
-    qtbot.waitUntil(lambda: panel.editing.is_dirty, timeout=3000)
+    qtbot.waitUntil(lambda: panel.editing.is_dirty)
 
 
 def saved_centre_mm(qtbot, panel):
     """Save, and return the middle of the saved mask in RAS mm as nibabel reads it."""
     panel.editing.save_if_needed(lambda _saved: None)
     path = panel.session.workspace.refined("Ana", "SAG_1")
-    qtbot.waitUntil(lambda: path.exists() and not panel.editing.is_dirty, timeout=15_000)
+    qtbot.waitUntil(lambda: path.exists() and not panel.editing.is_dirty)
     image = nib.load(path)
     voxels = np.argwhere(np.asarray(image.dataobj) > 0)
     return image.affine, nib.affines.apply_affine(image.affine, voxels.mean(axis=0))

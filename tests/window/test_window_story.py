@@ -13,6 +13,16 @@ from napari_mamamia.widgets.mask_watch import SaveState
 pytestmark = pytest.mark.window
 
 
+@pytest.fixture
+def docked(shared_dock):
+    return shared_dock
+
+
+@pytest.fixture
+def window(shared_dock):
+    return shared_dock.viewer
+
+
 def double_click(panel, case_id):
     page = panel.cases_page
     at = page.queue().index(case_id)
@@ -22,15 +32,13 @@ def double_click(panel, case_id):
 
 
 def wait_open(qtbot, panel, case_id):
-    qtbot.waitUntil(
-        lambda: panel.session.case_id == case_id and panel.session.case.is_loaded, timeout=15_000
-    )
+    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
 
 
 def list_data_set(qtbot, panel, folder):
     panel.cases_page.folder.setText(str(folder))
     QTest.keyClick(panel.cases_page.folder, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: panel.session.opened is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: panel.session.opened is not None)
 
 
 def has_colour(pixels, hexadecimal, at_least=20):
@@ -63,7 +71,7 @@ def test_the_main_job_from_an_empty_window_to_the_mask_after_a_restart(
 
     docked.show_page("Predict")
     control(docked, "predict_start")
-    qtbot.waitUntil(lambda: docked.session.mask(Role.PREDICTION) is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: docked.session.mask(Role.PREDICTION) is not None)
     picture(window, "04_predicted")
     assert has_colour(canvas(window), "#E69F00")
     assert docked.session.workspace.prediction("kinetic", "A_2").exists()
@@ -72,7 +80,7 @@ def test_the_main_job_from_an_empty_window_to_the_mask_after_a_restart(
     control(docked, "refine_from_prediction")
     docked.header.reader_name.setText("Ana")
     control(docked, "header_reader_ok")
-    qtbot.waitUntil(lambda: docked.editing.live is not None, timeout=15_000)
+    qtbot.waitUntil(lambda: docked.editing.live is not None)
     before = int(docked.session.mask(Role.REFINED).buffer.sum())
     control(docked, "refine_tool_sphere")
     picture(window, "05_editing")
@@ -81,13 +89,13 @@ def test_the_main_job_from_an_empty_window_to_the_mask_after_a_restart(
     picture(window, "06_unsaved")
     assert "unsaved" in docked.header.saved.text()
     control(docked, "refine_save")
-    qtbot.waitUntil(lambda: docked.editing.state is SaveState.SAVED, timeout=15_000)
+    qtbot.waitUntil(lambda: docked.editing.state is SaveState.SAVED)
     picture(window, "07_saved")
     painted = docked.session.mask(Role.REFINED).buffer.copy()
 
     docked.show_page("Score")
     dice = docked.findChild(QWidget, "score_refined_dsc")
-    qtbot.waitUntil(lambda: dice.text() != "–", timeout=15_000)
+    qtbot.waitUntil(lambda: dice.text() != "–")
     picture(window, "08_scored")
 
     path = docked.session.workspace.refined("Ana", "A_2")
@@ -111,26 +119,7 @@ def paint_a_stroke(qtbot, panel):
         QTest.mouseMove(native, middle + QPoint(8 * step, 0))
         qtbot.wait(10)
     QTest.mouseRelease(native, Qt.MouseButton.LeftButton, pos=middle + QPoint(40, 0))
-    qtbot.waitUntil(lambda: panel.editing.is_dirty, timeout=3000)
-
-
-def test_what_was_painted_is_saved_when_the_window_closes(
-    qtbot, make_napari_viewer, small_data_set, own_preferences
-):
-    first = make_napari_viewer(show=True)
-    _, panel = first.window.add_plugin_dock_widget("napari-mamamia", "Cases")
-    qtbot.waitUntil(panel.isVisible)
-    panel.session.set_reader("Ana")
-    panel.open_data_set(small_data_set, "B_1")
-    wait_open(qtbot, panel, "B_1")
-    panel.editing.start(Role.REFERENCE)
-    qtbot.waitUntil(lambda: panel.editing.live is not None, timeout=15_000)
-    panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)
-    painted = panel.session.mask(Role.REFINED).buffer.copy()
-    path = panel.session.workspace.refined("Ana", "B_1")
-    assert not path.exists()
-    first.close()
-    np.testing.assert_array_equal(read_labels(path).dense() > 0, painted > 0)
+    qtbot.waitUntil(lambda: panel.editing.is_dirty)
 
 
 def test_the_keys_reach_the_window(qtbot, window, docked, small_data_set, picture):

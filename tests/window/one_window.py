@@ -1,0 +1,119 @@
+"""One napari window with its dock for all tests of a module, brought back to new between them."""
+
+import gc
+from contextlib import contextmanager
+
+import pytest
+from app_model import Application
+from napari import Viewer
+from napari._app_model._app import NapariApplication, _napari_names
+from napari._qt._qapp_model.qactions import init_qactions
+from napari._qt.qt_viewer import QtViewer
+from napari.plugins import _initialize_plugins
+from napari.settings import get_settings
+from qtpy.QtWidgets import QApplication, QWidget
+
+from napari_mamamia.core.edits import Brush
+from napari_mamamia.widgets.notify import Level
+from napari_mamamia.widgets.pane import Sides
+from napari_mamamia.widgets.planes import Layout
+
+SIZE = (1400, 900)
+
+
+@contextmanager
+def napari_window(preferences):
+    """Open a window, as napari's `make_napari_viewer` does, but for longer than one test."""
+    assert not QtViewer._instances, "a window of an earlier test is still there"
+    _forget_actions()
+    get_settings().reset()
+    app = NapariApplication("test_app")
+    app.injection_store.namespace = _napari_names
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NapariApplication, "get_app_model", lambda: app)
+        patch.setattr("napari._qt.threads.status_checker.StatusChecker.start", lambda *_: None)
+        patch.setattr("napari._qt.qt_viewer.QtViewer._get_console", lambda *_: QWidget())
+        patch.setenv("MAMAMIA_CONFIG_DIR", str(preferences))
+        patch.setenv("MAMAMIA_MODELS_DIR", str(preferences / "models"))
+        patch.setenv("MAMAMIA_CACHE_DIR", str(preferences / "cache"))
+        viewer = Viewer(show=True, show_welcome_screen=False)
+        try:
+            viewer.window.resize(*SIZE)
+            yield viewer
+            patch.setattr(viewer.window._qt_window, "_save_current_window_settings", lambda: None)
+            viewer.close()
+        finally:
+            Application.destroy("test_app")
+            _forget_actions()
+    gc.collect()
+
+
+def _forget_actions():
+    _initialize_plugins.cache_clear()
+    init_qactions.cache_clear()
+
+
+def put_back(qtbot, panel):
+    """Bring a used dock to the state of a new one, and prove it."""
+    viewer = panel.viewer
+    qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
+    panel.jobs.cancel_all()
+    qtbot.waitUntil(lambda: panel.jobs.wait(0))
+    panel.editing.discard()
+    panel.planes.set_layout(Layout.ONE)
+    panel.planes.set_sides(Sides())
+    panel.painting.set_brush(Brush())
+    panel.session.close_case()
+    panel.session.opened = None
+    panel.session.set_queue([])
+    panel.session.set_reader(None)
+    panel.header.set_reader(None)
+    viewer.layers.clear()
+    viewer.theme = "dark"
+    viewer.window.resize(*SIZE)
+    panel.home.setFloating(False)
+    panel.results.hide()
+    panel.show_page("Cases")
+    qtbot.waitUntil(lambda: not panel.planes.is_building and panel.jobs.wait(0))
+    QApplication.processEvents()
+    panel.header.say(Level.HINT, "")
+    assert_new(panel)
+
+
+def assert_new(panel):
+    """Say what is left of an earlier test."""
+    viewer, editing = panel.viewer, panel.editing
+    found = {
+        "layers": list(viewer.layers),
+        "case": panel.session.case,
+        "data set": panel.session.opened,
+        "masks": panel.session.masks,
+        "reader": panel.session.reader,
+        "mask that is edited": (editing.live, editing.open, editing.layer, editing.is_dirty),
+        "tool": (panel.hand.tool, panel.painting.state.brush),
+        "views": (panel.planes.layout, panel.planes.wanted, panel.planes.panes),
+        "sides": panel.planes.sides,
+        "page": (panel.page, panel.home.isFloating(), panel.isVisible()),
+        "marks": panel.marks.is_empty,
+        "said": (panel.header.message.text(), panel.header.state.currentIndex()),
+        "jobs": panel.jobs._workers,
+        "theme": viewer.theme,
+        "size": (viewer.window._qt_window.width(), viewer.window._qt_window.height()),
+    }
+    assert found == {
+        "layers": [],
+        "case": None,
+        "data set": None,
+        "masks": {},
+        "reader": None,
+        "mask that is edited": (None, None, None, False),
+        "tool": (None, Brush()),
+        "views": (Layout.ONE, Layout.ONE, []),
+        "sides": Sides(),
+        "page": ("Cases", False, True),
+        "marks": True,
+        "said": ("", 0),
+        "jobs": {},
+        "theme": "dark",
+        "size": SIZE,
+    }
