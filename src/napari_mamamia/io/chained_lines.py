@@ -19,6 +19,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.append_file import SYNC_EVERY_S, AppendFile
 from napari_mamamia.io.checked_lines import checked_text, parsed_entry
+from napari_mamamia.io.foreign import open_plain
 
 __all__ = ["NO_ORIGIN", "ChainedLine", "ChainedLines", "canonical", "line_at", "scan_chained_lines"]
 
@@ -145,7 +146,7 @@ def scan_chained_lines(
     """
     has_chain = False
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             stream.seek(start)
             for number, (line, is_joined) in enumerate(_pieces(stream), start=seq + 1):
                 found = _line(line, number, start)
@@ -177,7 +178,7 @@ def line_at(path: Path, start: int) -> ChainedLine:
         If the file cannot be read.
     """
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             stream.seek(start)
             return _line(stream.readline(), 0, start)
     except OSError as error:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.append_file import AppendFile
+from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.io.json_text import parsed_json
 
 __all__ = [
@@ -78,7 +79,7 @@ def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
         If the file cannot be read.
     """
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             stream.seek(start)
             for line in stream:
                 text = checked_text(line)

@@ -45,7 +45,7 @@ def sha256_job(path: Path) -> Job[str]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb", buffering=0) as stream:
+    with open_plain(path) as stream:
         while block := stream.read(_BLOCK_BYTES):
             yield block
 

@@ -1,11 +1,12 @@
 """Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
 
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -48,6 +49,11 @@ _MOST_RATIO: Final = 1000
 _FREE_BYTES: Final = 1 << 24
 """How many times smaller than its values a compressed file may be, beyond 16 MB. Our own limits: MR
 images shrink 2 to 5 times, blank ones some hundred times."""
+_MOST_DEFLATED: Final = 100
+_DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
+_GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
+_META_BYTES: Final = 4096
+_PIECE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +88,38 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
 
     with explained(name, "a readable DICOM file", "export the series again"):
         if not isinstance(path, Path):
+            _require_modest(path)
             return dcmread(path, **options)
         with open_bounded(path) as stream:
+            _require_modest(stream)
             return dcmread(stream, **options)
+
+
+def _require_modest(stream: IO[bytes]) -> None:
+    """Raise `ValueError` for a deflated file that grows beyond measure: pydicom inflates it whole.
+
+    Source: DICOM PS3.5, A.5: what follows the file meta information is raw deflate.
+    """
+    start = stream.tell()
+    try:
+        head = stream.read(_META_BYTES)
+        if _DEFLATED not in head:
+            return
+        if head[132:136] != _GROUP_LENGTH:
+            raise ValueError("its meta information, of a deflated file, has no length")
+        stream.seek(start + 144 + int.from_bytes(head[140:144], "little"))
+        inflate, n_packed, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0
+        while not inflate.eof and (packed := stream.read(_PIECE_BYTES)):
+            n_packed += len(packed)
+            while packed:
+                n_bytes += len(inflate.decompress(packed, _FREE_BYTES))
+                if n_bytes > _FREE_BYTES + _MOST_DEFLATED * n_packed:
+                    raise ValueError(f"it inflates to more than {_MOST_DEFLATED} times its size")
+                packed = inflate.unconsumed_tail
+    except zlib.error as error:
+        raise ValueError(f"it is not deflated as it says ({error})") from error
+    finally:
+        stream.seek(start)
 
 
 def require_pydicom() -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom, optional_number
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.preferences import preferences_path
 from napari_mamamia.io.save import saving
 
@@ -162,10 +162,11 @@ def _make_secret(path: Path) -> None:
 
 
 def _known_secret(path: Path) -> bytes:
-    secret = path.read_bytes()
+    with open_plain(path) as stream:
+        secret = stream.read(_SECRET_BYTES + 1)
     if len(secret) != _SECRET_BYTES:
         raise FormatError(
-            f"expected {_SECRET_BYTES} bytes in {path}, got {len(secret)}: remove the file; a new "
+            f"expected {_SECRET_BYTES} bytes in {path}, got others: remove the file; a new "
             "secret gives new UIDs from then on"
         )
     return secret

@@ -43,7 +43,7 @@ class _Bounded(io.BufferedReader):
 
 def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
     """Open a file for a library that reads as many bytes as a damaged length says: up to 4 GB."""
-    return _Bounded(io.FileIO(path), buffering)
+    return _Bounded(io.FileIO(path, opener=_open_at_once), buffering)
 
 
 def open_plain(path: Path) -> io.BufferedReader:

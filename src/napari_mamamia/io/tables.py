@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.csv_text import from_csv_text
 from napari_mamamia.io.flat_tables import flat_table_job
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.save import saving, write_text_atomically
 
 __all__ = ["case_scores_job", "read_case_scores", "write_case_scores", "write_json"]
@@ -77,7 +78,7 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
         file, line and column.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with TextIOWrapper(open_plain(path), "utf-8-sig", newline="") as stream:
             table = csv.DictReader(stream, strict=True)
             there = table.fieldnames or ()
             columns = tuple(name for name in _COLUMNS if name in there)

@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.sources import CaseFiles, DataSet
 from napari_mamamia.io.tables import write_json
@@ -109,7 +110,7 @@ def _print_of(case: CaseFiles) -> str:
     path = case.phases[0].files[0]
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as stream:
+    with open_plain(path) as stream:
         digest.update(stream.read(_PIECE))
         stream.seek(max(0, size - _PIECE))
         digest.update(stream.read(_PIECE))

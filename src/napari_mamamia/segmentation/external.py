@@ -16,6 +16,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.segmentation.external_device import cuda_by_name
 
 __all__ = ["INGESTED", "Submission", "Task", "printable", "read_submission", "require_plain_file"]
@@ -223,7 +224,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
+        with open_plain(file) as stream:
             return stream.read(_TEXT_BYTES).decode("utf-8", errors="replace")
     except OSError as error:
         raise ModelError(

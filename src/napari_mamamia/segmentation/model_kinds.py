@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.nnunet_files import ModelFiles
 
@@ -85,7 +86,7 @@ def _file_kind(path: Path) -> ModelKind:
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             start = stream.read(_LOOKED_AT)
     except OSError:
         return ModelKind.UNKNOWN

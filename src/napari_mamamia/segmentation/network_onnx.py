@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_plain, reads
 
 __all__ = ["OnnxFacts", "Shape", "read_onnx"]
 
@@ -49,7 +49,7 @@ def read_onnx(path: Path) -> OnnxFacts:
         If the file is no ONNX model, or is cut off.
     """
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(data).facts()
     except (OSError, ValueError, IndexError) as error:
         raise ModelError(

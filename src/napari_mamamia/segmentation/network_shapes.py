@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.model_kinds import ModelKind
@@ -42,7 +42,9 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
             )
         return facts.inputs[0][1], facts.outputs[0][1]
     if kind is ModelKind.OPENVINO:
-        found = _PARAMETER.findall(path.read_text("utf-8", errors="replace"))
+        with open_plain(path) as stream:
+            text = stream.read().decode("utf-8", errors="replace")
+        found = _PARAMETER.findall(text)
         return (_extents(found[0]) if len(found) == 1 else ()), ()
     if kind is ModelKind.EXPORTED:
         return _exported_shape(path), ()
@@ -105,7 +107,7 @@ def _exported_shape(path: Path) -> Shape:
 def _header(path: Path) -> dict[str, Any]:
     """Return the header of a safetensors file: eight bytes of length, then JSON."""
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             length = int.from_bytes(stream.read(8), "little")
             found = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
-from napari_mamamia.io.foreign import open_bounded, reads
+from napari_mamamia.io.foreign import open_bounded, open_plain, reads
 from napari_mamamia.io.zip_files import open_zip
 from napari_mamamia.segmentation.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet_safetensors import Checkpoint, read_safetensors
@@ -183,5 +183,5 @@ def _first_line(error: Exception) -> str:
 
 def _is_mapped(path: Path) -> bool:
     """Whether the file is torch's present format, whose tensors can stay on the disk until used."""
-    with path.open("rb") as stream:
+    with open_plain(path) as stream:
         return stream.read(4) == _ZIP_START

@@ -15,7 +15,7 @@ from platformdirs import user_cache_path
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.foreign import explained, reads
+from napari_mamamia.io.foreign import explained, open_plain, reads
 from napari_mamamia.io.own_paths import own_folder, place_folder
 from napari_mamamia.io.zip_files import open_zip
 
@@ -73,7 +73,7 @@ class ModelFiles:
             with open_zip(self.path) as archive, archive.open(name) as stream:
                 yield stream
         else:
-            with self._place(name).open("rb") as stream:
+            with open_plain(self._place(name)) as stream:
                 yield stream
 
     def sha256(self, name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.segmentation.device import choose_device
 from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet_checkpoint import (
@@ -102,7 +103,8 @@ def _plans(root: Path, configuration: str) -> Plans:
     texts = []
     for name in ("plans.json", "dataset.json"):
         try:
-            texts.append((root / name).read_text("utf-8"))
+            with open_plain(root / name) as stream:
+                texts.append(stream.read().decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(
                 f"{root / name} should be readable, but {error}: copy the model again"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.io.foreign import explained, reads
+from napari_mamamia.io.foreign import explained, open_plain, reads
 from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.engine_settings import EngineSettings
@@ -269,7 +269,8 @@ def preset(name: str) -> Recipe:
 def read_recipe(path: Path) -> Recipe:
     """Return the recipe of a ``mamamia_model.json``, or raise `ModelError`."""
     try:
-        text = path.read_text("utf-8")
+        with open_plain(path) as stream:
+            text = stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path} should be a readable recipe, but {error}: {_REPAIR}") from error
     return recipe_from(text, str(path))

@@ -1,0 +1,93 @@
+"""Files of others are opened so that no pipe, socket or device is waited for."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+import napari_mamamia
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.io.chained_lines import line_at, scan_chained_lines
+from napari_mamamia.io.checked_lines import scan_checked_lines
+from napari_mamamia.io.checksums import sha256_job, sha256_of
+from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
+from napari_mamamia.io.json_text import read_json
+from napari_mamamia.io.tables import read_case_scores
+from napari_mamamia.segmentation.recipe import read_recipe
+
+SOURCE = Path(napari_mamamia.__file__).parent
+
+OWN = {
+    "core.owner": "a file of /proc",
+    "io.dicom_headers": "found to be a plain file just before",
+    "io.dicom_pixels": "opened as a plain file when its header was read",
+    "io.export_layouts": "made by us just before",
+    "io.inflate": "a file that is open already",
+    "io.save": "made by us just before",
+    "io.voxel_writer": "made by us just before",
+    "segmentation.bundle_in_room": "inside the closed room, laid in by us",
+    "segmentation.external_cgroup": "a control group made just before",
+    "segmentation.external_outputs": "found to be a plain file just before",
+    "segmentation.external_runner": "inside the closed room; /proc",
+    "segmentation.external_table": "found to be a plain file just before",
+    "segmentation.external_watch": "a file of /proc",
+    "segmentation.memory": "a file of /proc",
+    "services.cohort_page": "made by us just before",
+    "services.computer_facts": "a file of /proc",
+    "services.convert_stage": "copied into a folder of our own just before",
+    "services.export_tables": "a table that was read before",
+    "widgets.recipe_flow": "a dialog",
+}
+
+
+def reading_calls(tree):
+    """Yield the calls that read a file by its name: Path.open, read_text, read_bytes, os.open."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        modes = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        is_open = node.func.attr == "open" and modes[:1] in ([], ["rb"], ["r"], ["r+"], ["r+b"])
+        if is_open or node.func.attr in ("read_text", "read_bytes"):
+            yield node
+
+
+def opens_itself(path):
+    tree = ast.parse(path.read_text())
+    names = {getattr(node.func.value, "id", "") for node in reading_calls(tree)}
+    # members of archives, and the methods called open of our own records
+    return bool(names - {"self", "archive", "opened", "book", "bundle", "os", "igzip", "gzip_ng"})
+
+
+def test_every_file_is_opened_by_the_one_door_or_stands_here_with_its_reason():
+    found = {
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for path in SOURCE.rglob("*.py")
+        if opens_itself(path)
+    }
+    assert sorted(found - set(OWN)) == []
+    assert sorted(set(OWN) - found) == []
+
+
+READERS = {
+    "journal": lambda path: list(scan_chained_lines(path)),
+    "line": lambda path: line_at(path, 0),
+    "results": lambda path: list(scan_checked_lines(path)),
+    "checksum": sha256_of,
+    "checksum by steps": lambda path: list(sha256_job(path)),
+    "scores": read_case_scores,
+    "dicom": read_slices,
+    "json": read_json,
+    "recipe": read_recipe,
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_a_file_is_an_error_and_is_not_waited_for(name, tmp_path):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with pytest.raises((MamamiaError, OSError), match="pipe, socket or device"):
+        READERS[name](pipe)
+    assert not is_dicom_file(pipe)
