@@ -1,6 +1,7 @@
 """One napari window with its dock for all tests of a module, brought back to new between them."""
 
 import gc
+import shutil
 from contextlib import contextmanager
 
 import pytest
@@ -14,9 +15,11 @@ from napari.settings import get_settings
 from qtpy.QtWidgets import QApplication, QWidget
 
 from napari_mamamia.core.edits import Brush
+from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.notify import Level
 from napari_mamamia.widgets.pane import Sides
 from napari_mamamia.widgets.planes import Layout
+from napari_mamamia.widgets.refine_state import PaintTool
 
 SIZE = (1400, 900)
 
@@ -78,6 +81,21 @@ def put_back(qtbot, panel):
     QApplication.processEvents()
     panel.header.say(Level.HINT, "")
     assert_new(panel)
+
+
+def forget_mask(panel):
+    """Take a painted mask away, with its files and all that was chosen for it."""
+    panel.painting.set_tool(PaintTool.NONE)
+    panel.painting.set_brush(Brush())
+    folder = panel.session.workspace.root
+    panel.editing.discard()
+    panel.session.set_reader(None)
+    shutil.rmtree(folder, ignore_errors=True)
+    panel.planes.set_sides(Sides())
+    assert panel.editing.live is None
+    assert panel.hand.tool is None
+    assert Role.REFINED not in panel.session.masks
+    assert panel.scene.layer(Role.REFINED) is None
 
 
 def assert_new(panel):

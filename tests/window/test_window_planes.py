@@ -1,12 +1,11 @@
 """Three planes in a real window: the mouse on every canvas, and nothing left when they close."""
 
 import gc
-import shutil
 
 import numpy as np
 import pytest
 from napari.qt import QtViewer
-from one_window import put_back
+from one_window import forget_mask, put_back
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFrame
@@ -48,19 +47,12 @@ def three(qtbot, dock_of_module, data_set_of_module):
         panel.open_data_set(data_set_of_module, "A_1")
         qtbot.waitUntil(lambda: panel.session.case is not None)
         qtbot.waitUntil(lambda: panel.session.case.is_loaded)
-    panel.painting.set_tool(PaintTool.NONE)
-    panel.painting.set_brush(Brush())
-    panel.editing.discard()
-    panel.session.set_reader(None)
-    shutil.rmtree(f"{data_set_of_module}-workspace", ignore_errors=True)
-    panel.planes.set_sides(Sides())
+    forget_mask(panel)
     lay_out(qtbot, panel, Layout.PLANES)
     panel.scene.view.go_to(PLACE)
     qtbot.waitUntil(lambda: panel.planes.links.place == PLACE)
     assert len(panel.planes.panes) == 2
     assert set(panel.session.masks) == {Role.REFERENCE}
-    assert panel.editing.live is None
-    assert panel.hand.tool is None
     assert panel.viewer.theme == "dark"
     return panel
 

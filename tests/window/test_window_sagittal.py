@@ -7,6 +7,7 @@ right on the screen's left) and from nibabel's affine of the file that was saved
 import nibabel as nib
 import numpy as np
 import pytest
+from one_window import forget_mask, put_back
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
@@ -17,16 +18,6 @@ from napari_mamamia.widgets.planes import Layout
 from napari_mamamia.widgets.refine_state import PaintTool
 
 pytestmark = pytest.mark.window
-
-
-@pytest.fixture
-def docked(shared_dock):
-    return shared_dock
-
-
-@pytest.fixture
-def window(shared_dock):
-    return shared_dock.viewer
 
 
 SHAPE_XYZ = (40, 48, 24)
@@ -63,13 +54,29 @@ def write_case(root, affine):
     return root
 
 
-def open_in_planes(qtbot, panel, root):
+@pytest.fixture(scope="module", params=[0, 20])
+def stack(request, tmp_path_factory):
+    """Return a data set of one sagittal case, and the affine of its files."""
+    affine = sagittal_affine(request.param)
+    return write_case(tmp_path_factory.mktemp("stack") / "data", affine), affine
+
+
+@pytest.fixture
+def docked(qtbot, dock_of_module, stack):
+    """The case in three planes with no mask of its own: opened once, as new for each test."""
+    panel, (root, _) = dock_of_module, stack
+    if panel.session.opened is None or panel.session.opened.data_set.root != root:
+        put_back(qtbot, panel)
+        panel.open_data_set(root, "SAG_1")
+        qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+        panel.planes.set_layout(Layout.PLANES)
+        qtbot.waitUntil(lambda: not panel.planes.is_building)
+        qtbot.wait(120)
+    forget_mask(panel)
     panel.session.set_reader("Ana")
-    panel.open_data_set(root, "SAG_1")
-    qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
-    panel.planes.set_layout(Layout.PLANES)
-    qtbot.waitUntil(lambda: not panel.planes.is_building)
-    qtbot.wait(120)
+    assert len(panel.planes.panes) == 2
+    assert panel.session.masks == {}
+    return panel
 
 
 def paint_in(qtbot, panel, plane):
@@ -98,17 +105,14 @@ def saved_centre_mm(qtbot, panel):
 
 
 @pytest.mark.parametrize("neurological", [False, True])
-@pytest.mark.parametrize("degrees", [0, 20])
 def test_a_stroke_in_the_axial_plane_of_a_sagittal_stack_lands_on_the_side_that_is_seen(
-    qtbot, docked, window, tmp_path, picture, degrees, neurological
+    qtbot, docked, stack, picture, neurological
 ):
-    affine = sagittal_affine(degrees)
-    root = write_case(tmp_path / "data", affine)
-    open_in_planes(qtbot, docked, root)
+    _, affine = stack
     assert docked.session.case.grid.acquisition_plane == "sagittal"
     docked.planes.set_sides(Sides(neurological))
     paint_in(qtbot, docked, "axial")
-    picture(window, f"70_sagittal_{degrees}_{neurological}")
+    picture(docked.viewer, f"70_sagittal_{affine[0, 2]:.1f}_{neurological}")
     written, (right, anterior, _) = saved_centre_mm(qtbot, docked)
     np.testing.assert_allclose(written, affine, atol=1e-6)
     along_right, along_anterior = affine[:2, 2] / 2.0, -affine[:2, 0]
