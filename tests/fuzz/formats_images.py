@@ -323,6 +323,7 @@ def _ask_pacs(path: Path) -> object:
     session = requests.Session()
     session.mount("http://", Answers())
     client = DICOMwebClient("http://pacs/dicom-web", session=session)
+    client.set_http_retry_params(retry=False)  # as our own client: it would wait 30 s
     with patch.object(dicom_web, "_client", lambda url: client):
         dicom_web.find_studies_on("http://pacs/dicom-web")
         return list(dicom_web.fetch_study("http://pacs/dicom-web", "2.25.1", path.parent / "to"))
