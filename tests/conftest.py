@@ -20,7 +20,7 @@ os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.
 REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def real_data():
     """Return a function from a folder name to its path; skips where the files are absent."""
 

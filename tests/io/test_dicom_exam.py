@@ -17,6 +17,7 @@ from napari_mamamia.io.dicom_files import read_studies
 from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_pixels import fill_planes
 from napari_mamamia.io.dicom_quick import read_quickly
+from napari_mamamia.io.dicom_selectors import Selection, named_series
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.services.open_case import load_case
 
@@ -248,7 +249,7 @@ def test_the_user_may_name_the_series_that_count(tmp_path):
     )
     with pytest.raises(CaseError, match="one size and place"):
         exam_of(tmp_path)
-    assert len(exam_of(tmp_path, series=(5, 6, 7)).stacks) == 3
+    assert len(exam_of(tmp_path, selection=Selection(named_series((5, 6, 7)))).stacks) == 3
 
 
 # ---- refusals
@@ -288,7 +289,7 @@ def test_a_broken_dynamic_series_is_refused_and_no_other_series_takes_its_place(
     (tmp_path / "IM_1_002.dcm").unlink()
     with pytest.raises(CaseError, match=r"equal stacks in series 5.* a slice is missing"):
         exam_of(tmp_path)
-    assert fates(exam_of(tmp_path, series=(9,)))[9] == "phase 0"
+    assert fates(exam_of(tmp_path, selection=Selection(named_series((9,)))))[9] == "phase 0"
 
 
 def test_a_tilted_stack_is_refused_with_its_angle(tmp_path):

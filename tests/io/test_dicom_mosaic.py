@@ -22,7 +22,7 @@ from napari_mamamia.io.dicom_pixels import fill_planes
 from napari_mamamia.io.dicom_seg_codes import SegmentMeaning
 from napari_mamamia.io.dicom_slices import BadImage
 from napari_mamamia.io.volumes import read_phase_header
-from napari_mamamia.services.import_dicom import import_dicom
+from napari_mamamia.services.import_dicom import ImportSettings, import_dicom, named_series
 from napari_mamamia.services.open_case import load_case
 
 pydicom = pytest.importorskip("pydicom")
@@ -299,7 +299,8 @@ def test_files_equal_those_of_dcm2niix(tmp_path, orientation, sign):
         check=True,
         capture_output=True,
     )
-    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1"))
+    named = ImportSettings(use=named_series([1]))  # its TR is that of an fMRI
+    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1", named))
     (peer,) = map(nibabel.load, (tmp_path / "peer").glob("*.nii"))
     theirs = nibabel.as_closest_canonical(peer)
     for k in range(2):

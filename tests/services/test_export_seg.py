@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.dicom_selectors import named_series
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.services.export_masks import DrawnMask
 from napari_mamamia.services.export_plan import (
@@ -211,7 +212,7 @@ def test_a_case_whose_series_was_named_is_exported_on_that_series(labels, tmp_pa
             uid = f"2.25.79{series}{repeat}{k}"
             image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = uid
             pydicom.dcmwrite(exam / f"other{series}{repeat}{k}.dcm", image)
-    settings = ImportSettings(series=(1, 2))
+    settings = ImportSettings(use=named_series((1, 2)))
     run_job(import_dicom(exam, tmp_path / "data", "NAMED", settings))
     (case,) = find_data_set(tmp_path / "data").cases
     masks = save_mask(

@@ -23,6 +23,7 @@ from napari_mamamia.core.progress import Cancelled, run_job
 from napari_mamamia.io import imported_case, voxel_writer
 from napari_mamamia.io.clinical import read_clinical
 from napari_mamamia.io.dicom_facts import user_secret
+from napari_mamamia.io.dicom_selectors import named_series
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.services.import_dicom import (
     Clock,
@@ -450,6 +451,13 @@ def test_a_folder_that_tells_the_patient_is_refused_as_an_id(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("written", "tesla"), [(15000, 1.5), (30000, 3), (1.5, 1.5), (3.0, 3)])
+def test_a_field_in_gauss_is_kept_in_tesla(tmp_path, written, tesla):
+    phantoms.write_exam(tmp_path / "in", MagneticFieldStrength=written)
+    (case,) = imported(tmp_path / "in", tmp_path / "out", "ISPY1_1002").imported
+    assert dict(case.kept)["field_strength"] == tesla
+
+
 # ---- archives
 
 
@@ -569,11 +577,15 @@ def same_as_reference(out, case_id, reference, exact):
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("folder", "exact"), [("ge_4d", True), ("siemens_enhanced", True), ("philips_4d", False)]
+    ("folder", "series", "exact"),
+    [("ge_4d", 4, True), ("siemens_enhanced", 6, True), ("philips_4d", 201, False)],
 )
-def test_real_series_equal_their_reference_voxel_for_voxel(real_data, tmp_path, folder, exact):
+def test_real_series_equal_their_reference_voxel_for_voxel(
+    real_data, tmp_path, folder, series, exact
+):
+    """They are echo-planar, so they are named."""
     source = real_data("dicom") / folder
-    imported(source / "In", tmp_path / "out")
+    imported(source / "In", tmp_path / "out", use=named_series([series]))
     (reference,) = (source / "Ref").glob("*.nii")
     same_as_reference(tmp_path / "out", "P1", reference, exact)
 
@@ -596,8 +608,12 @@ def test_real_series_that_must_be_refused_are_and_nothing_is_written(
 
 @pytest.mark.real
 def test_a_real_series_without_times_is_imported_by_its_instance_numbers(real_data, tmp_path):
-    (case,) = imported(real_data("dicom") / "ge_fmri", tmp_path / "out").imported
+    with pytest.raises(CaseError, match=r"8 x echo-planar.*--use series"):
+        imported(real_data("dicom") / "ge_fmri", tmp_path / "out")
+    named = named_series([13])
+    (case,) = imported(real_data("dicom") / "ge_fmri", tmp_path / "out", use=named).imported
     assert case.times_s is None
+    assert "counts because it was named" in case.warnings[0]
     assert len(volumes_of(tmp_path / "out")) == 2
 
 

@@ -14,6 +14,7 @@ from napari_mamamia.core import progress
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.progress import Cancelled, run_job
 from napari_mamamia.io import dicom_files
+from napari_mamamia.io.dicom_selectors import named_series
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.sources import DataSet, LayoutKind
 from napari_mamamia.services.import_check import check_import, default_target
@@ -79,7 +80,14 @@ def test_each_series_has_a_kind_and_what_is_left_out_says_why(tmp_path):
     }
     assert rows[5].phases == (0, 1, 2)
     assert (rows[5].n_slices, rows[5].size, rows[5].n_images) == (4, (16, 20), 12)
-    assert {number for number, row in rows.items() if row.may_count} == {3, 5}
+    assert all(row.may_count for row in rows.values())
+    assert {number: (row.role, row.use) for number, row in rows.items()} == {
+        1: ("localiser", "left out"),
+        3: ("echo-train", "left out"),
+        5: ("phase", "used"),
+        8: ("subtraction", "left out"),
+    }
+    assert rows[8].evidence == "SUB in ImageType"
     assert found.exam.times_s == (0, 60, 120)
 
 
@@ -90,7 +98,7 @@ def test_a_refused_study_has_its_table_and_the_problem_of_its_series(tmp_path):
     assert found.exam is None
     assert "a slice is missing" in rows_of(found)[5].problem
     assert rows_of(found)[5].kind == "no whole stack"
-    assert rows_of(found)[3].kind == "not decided"
+    assert rows_of(found)[3].kind == "another sequence"
     assert rows_of(found)[1].kind == "localiser"
 
 
@@ -105,7 +113,7 @@ def test_images_without_a_place_are_a_row_with_their_reason(tmp_path):
 def test_series_that_the_user_left_out_stay_in_the_table(tmp_path):
     write_study(tmp_path, EchoTime=1.4, ScanningSequence="GR")
     (found,) = look(tmp_path).studies
-    chosen = run_job(judge_again(found, ImportSettings(series=(3,))))
+    chosen = run_job(judge_again(found, ImportSettings(use=named_series((3,)))))
     assert rows_of(chosen)[3].phases == (0,)
     assert rows_of(chosen)[5].kind == "not chosen"
 
@@ -145,16 +153,20 @@ def test_looking_for_files_shows_that_it_goes_on_and_can_be_stopped(tmp_path, mo
     assert seen[-1] == "Looking for DICOM files: 1 files so far"
 
 
-REAL = {"ge_4d": 10, "philips_4d": 3, "siemens_enhanced": 4, "ge_fmri": 2}
+REAL = {"ge_4d": (4, 10), "philips_4d": (201, 3), "siemens_enhanced": (6, 4), "ge_fmri": (13, 2)}
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", list(REAL))
 def test_real_exams_show_their_phases_with_a_picture_each(real_data, name):
-    (found,) = look(real_data("dicom") / name).studies
+    """They are echo-planar, so they are named."""
+    (looked,) = look(real_data("dicom") / name).studies
+    assert looked.exam is None
+    number, n_phases = REAL[name]
+    found = run_job(judge_again(looked, ImportSettings(use=named_series((number,)))))
     (row,) = found.rows
-    assert row.phases == tuple(range(REAL[name]))
-    assert len(run_job(preview_study(found)).pictures) == REAL[name]
+    assert row.phases == tuple(range(n_phases))
+    assert len(run_job(preview_study(found)).pictures) == n_phases
 
 
 @pytest.mark.real
@@ -164,8 +176,7 @@ def test_real_exams_show_their_phases_with_a_picture_each(real_data, name):
 def test_real_series_that_must_be_refused_say_why_in_their_row(real_data, name, why):
     (found,) = look(real_data("dicom") / "refuse" / name).studies
     assert why in found.problem
-    assert [row.kind for row in found.rows] == ["no whole stack"]
-    assert why in found.rows[0].problem
+    assert {row.kind for row in found.rows} == {"another sequence"}
 
 
 def test_without_pydicom_the_way_to_install_it_is_said(tmp_path, monkeypatch):

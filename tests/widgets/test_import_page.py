@@ -14,6 +14,7 @@ from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConfl
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.dicom_facts import Dates
+from napari_mamamia.io.dicom_selectors import named_series
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.sources import LayoutKind
 from napari_mamamia.services.import_check import IdState, ImportCheck
@@ -280,8 +281,14 @@ def test_a_stopped_look_leaves_the_page_ready_for_another(qtbot, dock, page):
 
 def test_the_table_says_of_each_series_what_it_is(looked):
     assert cells(looked("one")) == [
-        ["1 · localizer", "left out: localiser\n4 images"],
-        ["3 · t2_tra\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm", "left out: another sequence\n4 images"],
+        [
+            "1 · localizer\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
+            "left out: localiser ('localizer' in SeriesDescription)\n4 images",
+        ],
+        [
+            "3 · t2_tra\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
+            "left out: another sequence (spin echo in ScanningSequence)\n4 images",
+        ],
         [
             "5 · t1_dyn_fs\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
             "DCE phases 0-2\n0, 90, 120 s\n12 images",
@@ -289,12 +296,12 @@ def test_the_table_says_of_each_series_what_it_is(looked):
     ]
 
 
-def test_only_series_that_may_be_phases_can_be_ticked(looked):
+def test_every_series_can_be_ticked_and_those_that_give_phases_are(looked):
     model = looked("one").study.model
     role = Qt.ItemDataRole.CheckStateRole
     states = [model.index(row, 0).data(role) for row in range(3)]
-    assert states[0] is None
-    assert [Qt.CheckState(state) for state in states[1:]] == [
+    assert [Qt.CheckState(state) for state in states] == [
+        Qt.CheckState.Unchecked,
         Qt.CheckState.Unchecked,
         Qt.CheckState.Checked,
     ]
@@ -364,7 +371,10 @@ def test_a_series_that_is_ticked_or_not_decides_what_the_phases_are(qtbot, dock,
     settle(qtbot, dock)
     tick(page, 2, False)
     settle(qtbot, dock)
-    assert [settings.series for settings in imports.judged] == [(3, 5), (3,)]
+    assert [settings.use for settings in imports.judged] == [
+        named_series((3, 5)),
+        named_series((3,)),
+    ]
     assert cells(page)[1][1] == "DCE phase 0\n0 s · 4 images"
     assert cells(page)[2][1].startswith("left out: not chosen")
 
@@ -373,7 +383,7 @@ def test_the_last_series_goes_on_counting(qtbot, dock, imports, looked):
     page = looked("one")
     tick(page, 2, False)
     settle(qtbot, dock)
-    assert imports.judged[-1].series == ()
+    assert imports.judged[-1].use == ()
     assert "DCE phases 0-2" in cells(page)[2][1]
     ticked = page.study.model.index(2, 0).data(Qt.ItemDataRole.CheckStateRole)
     assert Qt.CheckState(ticked) == Qt.CheckState.Checked

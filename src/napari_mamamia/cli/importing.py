@@ -28,6 +28,7 @@ class ClockName(StrEnum):
     ACQUISITION_TIME = "AcquisitionTime"
     CONTENT_TIME = "ContentTime"
     TRIGGER_TIME = "TriggerTime"
+    ACQUIRED = "AcquisitionTime+TriggerTime"
     ACQUISITION_NUMBER = "AcquisitionNumber"
     INSTANCE_NUMBER = "InstanceNumber"
     SERIES = "SeriesNumber"
@@ -56,14 +57,33 @@ def import_(
         str, typer.Option("--phases", metavar="0,1,2", help="Keep these phases only.")
     ] = "",
     series: Annotated[
-        str, typer.Option("--series", metavar="4,5", help="Only series of these numbers count.")
+        str, typer.Option("--series", metavar="4,5", help="The same as --use series=4,5.")
     ] = "",
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--use",
+            metavar="SELECTOR",
+            help="What counts: series=5, role=water, echo=2, side=left; several by comma.",
+        ),
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option("--leave-out", metavar="SELECTOR", help="Parts that do not count."),
+    ] = None,
+    allow_thin: Annotated[
+        bool, typer.Option("--allow-thin", help="Take exams of one or two slices.")
+    ] = False,
     dates: Annotated[
         DatesName, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
     ] = DatesName.DROP,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what is in it; write nothing.")
     ] = False,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="With --dry-run: write its table to FILE."),
+    ] = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -74,17 +94,27 @@ def import_(
         ImportSettings,
         import_dicom,
         look_into,
+        named_series,
+        read_selectors,
+        write_looked,
     )
 
+    if json_file is not None and not dry_run:
+        raise typer.BadParameter("--json writes the table of --dry-run: give both")
     settings = ImportSettings(
         None if clock is None else Clock(clock.value),
         _numbers(phases, "--phases"),
-        _numbers(series, "--series"),
+        (*named_series(_numbers(series, "--series")), *read_selectors(use or ())),
+        read_selectors(leave_out or ()),
         Dates(dates.value),
         existing_policy(resume, overwrite),
+        allow_thin,
     )
     if dry_run:
-        _dry_run(run(look_into(source, case, settings)), settings)
+        found = run(look_into(source, case, settings))
+        if json_file is not None:
+            write_looked(found, json_file)
+        _dry_run(found, settings)
     else:
         _finish(run(import_dicom(source, out, case, settings)), out)
 
@@ -101,8 +131,8 @@ def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> Non
         print(f"{study.case_id}: {study.n_images} image(s) in {study.folder}")
         if study.n_foreign:
             print(f"    {study.n_foreign} file(s) below the source are no DICOM and left out")
-        if study.exam is not None:
-            _print_exam(study, settings)
+        _print_table(study)
+        _print_exam(study, settings)
         if study.problem:
             print(f"    REFUSED: {study.problem}")
     print("nothing was written (--dry-run)")
@@ -110,32 +140,36 @@ def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> Non
         raise typer.Exit(1 if len(found) == 1 else NOT_EVERY_CASE)
 
 
-def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
+def _print_table(study: "FoundStudy") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    exam = study.exam
-    if exam is None:
-        return
     table = Table()
-    for head in ("series", "description", "images", "slices", "phases", "size", "spacing mm"):
+    heads = ("series", "part", "description", "images", "slices x phases", "size", "spacing mm")
+    for head in (*heads, "role", "evidence", "use", "what becomes of it"):
         table.add_column(head)
-    table.add_column("sequence")
-    table.add_column("what becomes of it")
-    for row in exam.rows:
+    for row in study.rows:
         seen = row.n_slices > 0
         table.add_row(
             "" if row.number is None else str(row.number),
+            row.part,
             row.description,
             str(row.n_images),
-            str(row.n_slices or ""),
-            str(row.n_phases or ""),
+            f"{row.n_slices} x {row.n_phases}" if seen else "",
             " x ".join(map(str, row.size)) if row.size != (0, 0) else "",
             " x ".join(f"{mm:.2f}" for mm in row.spacing_mm) if seen else "",
-            row.sequence,
+            row.role,
+            row.evidence,
+            row.use,
             row.fate,
         )
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
+    exam = study.exam
+    if exam is None:
+        return
     print(f"    ordered by {exam.choice.chosen.text}")
     for verdict in exam.choice.verdicts:
         print(f"        {verdict.clock}: {verdict.reason}")

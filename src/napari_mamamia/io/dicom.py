@@ -20,6 +20,7 @@ from napari_mamamia.io.dicom_files import read_studies
 from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_pixels import fill_planes
 from napari_mamamia.io.dicom_probe import may_be_dicom
+from napari_mamamia.io.dicom_selectors import Selection
 from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom_stack import find_places
 from napari_mamamia.io.folders import list_names
@@ -47,11 +48,11 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 @reads("a readable DICOM exam", "export the series again")
-def find_phases(folder: Path, series: Sequence[int] = ()) -> CaseFiles:
+def find_phases(folder: Path, selection: Selection | None = None) -> CaseFiles:
     """Return the phases of the exam in a folder and below it, in order of time.
 
     The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
-    are left out, and those of other series than the numbers in `series`, where it names any.
+    are left out, and those that `selection` leaves out.
     `time_s` of a phase is None where no element tells it.
 
     Raises
@@ -73,7 +74,9 @@ def find_phases(folder: Path, series: Sequence[int] = ()) -> CaseFiles:
             f"expected one exam in {folder}, but it holds {len(with_images)} different studies, "
             f"below {with_images[0].folder} and {with_images[1].folder}: open one exam's folder"
         )
-    exam = find_exam((with_images or studies)[0].images, str(folder), series=series)
+    exam = find_exam(
+        (with_images or studies)[0].images, str(folder), selection=selection or Selection()
+    )
     for row in exam.rows:
         if row.fate.startswith("left out"):
             _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)

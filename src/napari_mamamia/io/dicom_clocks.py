@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom_slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Clock, Slice
 
-__all__ = ["Choice", "Verdict", "choose_clock", "judge"]
+__all__ = ["Choice", "Verdict", "choose_clock", "judge", "order_inside"]
 
 LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
@@ -19,16 +19,21 @@ MOST_GAP_S: Final = 1800.0
 MAMA-MIA table's cases the longest gap is below 20 minutes."""
 
 _NONE: Final[NDArray[np.intp]] = np.empty((0, 0), dtype=np.intp)
-_IN_SECONDS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME, Clock.TRIGGER_TIME)
+_IN_SECONDS: Final = (
+    Clock.ACQUISITION_TIME, Clock.CONTENT_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
+)  # fmt: skip
 _TIMING: Final = (
     Clock.ACQUISITION_TIME.value,
     Clock.TRIGGER_TIME.value,
+    Clock.ACQUIRED.value,
     OFFSET_TIME,
     DYNAMIC_TIME,
     Clock.CONTENT_TIME.value,
 )
 """What may time phases that something else ordered, in the order of belief."""
-_MUST_AGREE: Final = frozenset(Clock) - {Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER}
+_MUST_AGREE: Final = frozenset(Clock) - {
+    Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
+}  # fmt: skip
 """Clocks whose contradiction is a doubt. ContentTime is when the image was computed or sent, and
 InstanceNumber may run through slices in any way."""
 
@@ -38,8 +43,7 @@ class Verdict:
     """What one clock says of an exam.
 
     `stacks` is (time, place), the index of each plane, of size 0 where the clock orders nothing;
-    `reason` says why, or what speaks for it. `has_twins` where two series have one time.
-    `times_s` are seconds since phase 0 by the element
+    `reason` says why, or what speaks for it. `times_s` are seconds since phase 0 by the element
     `timed_by`, None where no element gives them.
     """
 
@@ -48,7 +52,6 @@ class Verdict:
     reason: str
     times_s: tuple[float, ...] | None = None
     timed_by: str = ""
-    has_twins: bool = False
 
     @property
     def works(self) -> bool:
@@ -121,7 +124,6 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
             f"expected a clock that orders the {n_times} phases of {name}, but {reasons}: "
             "convert the exam to NIfTI with the phases in the right order"
         )
-    _require_no_twins(working[0], verdicts, name)
     _require_agreement(working, slices, name)
     return Choice(working[0], verdicts, tuple(_oddities(working[0], working)))
 
@@ -171,13 +173,14 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
     if len(by_series) == 1:
         return "all phases are in one series"
     values = np.empty(len(slices))
-    for members in by_series.values():
+    starts = _starts([[slices[index] for index in own] for own in by_series.values()])
+    for at, members in enumerate(by_series.values()):
         own = [slices[index] for index in members]
-        number = own[0].header.series_number
+        number = own[0].header.series_number if starts is None else starts[at]
         if number is None:
             return "missing"
         inner = len(own) * n_times // len(slices)
-        verdict = _inner(own, inner)
+        verdict = order_inside(own, inner)
         if verdict is None:
             return f"nothing orders the {inner} phases inside {own[0].series_name}"
         for time, stack in enumerate(verdict):
@@ -185,8 +188,19 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
     return values.reshape(-1, n_times)
 
 
-def _inner(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
-    """Return the stacks inside one series, None where no clock orders them."""
+def _starts(series: Sequence[Sequence[Slice]]) -> list[int] | None:
+    """Return the ranks of series by AcquisitionTime, None where it does not tell them apart."""
+    told = [[piece.clocks.get(Clock.ACQUISITION_TIME) for piece in own] for own in series]
+    if any(time is None for own in told for time in own):
+        return None
+    firsts = [min(time for time in own if time is not None) for own in told]
+    if len(set(firsts)) < len(firsts):
+        return None
+    return [sorted(firsts).index(first) for first in firsts]
+
+
+def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
+    """Return the stacks inside one series, place by place, None where no clock orders them."""
     if n_times == 1:
         return np.arange(len(own))[None, :]
     verdicts = (judge(clock, own, n_times) for clock in Clock if clock is not Clock.SERIES)
@@ -202,7 +216,7 @@ def _tied(
     a, b = (slices[start + order[place, time + k]] for k in (0, 1))
     is_between = a.header.series_uid != b.header.series_uid
     both = (a.series_name, b.series_name) if is_between else (a.name, b.name)
-    return Verdict(clock, _NONE, f"{both[0]} and {both[1]} have one {clock}", has_twins=is_between)
+    return Verdict(clock, _NONE, f"{both[0]} and {both[1]} have one {clock}")
 
 
 def _place_by_place(ranked: NDArray[Any]) -> bool:
@@ -241,22 +255,12 @@ def _counted(
     return tuple(round((count - counts[0]) * step, 3) for count in counts), RESOLUTION
 
 
-def _require_no_twins(chosen: Verdict, verdicts: Sequence[Verdict], name: str) -> None:
-    """Refuse phases of one time that only the series numbers tell apart: one may be a copy."""
-    for verdict in verdicts:
-        is_time = verdict.clock is Clock.ACQUISITION_TIME
-        if is_time and verdict.has_twins and chosen.clock is Clock.SERIES:
-            raise CaseError(
-                f"expected phases one after the other in {name}, but {verdict.reason}: move the "
-                "series that is no phase of its own out of the folder, or name the clock that "
-                "counts (--clock SeriesNumber)"
-            )
-
-
 def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name: str) -> None:
     first = working[0]
     is_odd = first.times_s is not None and not first.is_plausible  # midnight without a date
     for other in working[1:]:
+        if other.clock is Clock.SERIES and first.is_plausible:
+            continue  # series are numbered as they are stored, not as they are taken
         if (is_odd or other.clock in _MUST_AGREE) and not _agree(first, other):
             raise CaseError(
                 f"the order of the phases in {name} is in doubt: by {first.clock} "

@@ -15,7 +15,8 @@ from napari_mamamia.io.dicom_elements import (
     spacing_of,
     stored_type,
 )
-from napari_mamamia.io.dicom_kinds import sequence_of
+from napari_mamamia.io.dicom_kinds import KIND_TAGS, SequenceKey, kind_of, sequence_of
+from napari_mamamia.io.dicom_roles import Kind
 from napari_mamamia.io.dicom_slices import FRAMES, OFFSET_TIME, Clock, Header, Slice, clocks_of
 
 __all__ = ["frames_of"]
@@ -80,37 +81,60 @@ def _frame(
     path = header.file
     shape, stored, of_file = common
     transform = groups.group("PixelValueTransformationSequence")
+    measures = groups.group("PixelMeasuresSequence")
+    kind, sequence = _kind_and_sequence(content, groups)
     return Slice(
         header=header,
         shape=shape,
-        spacing_mm=spacing_of(path, groups.group("PixelMeasuresSequence")),
+        spacing_mm=spacing_of(path, measures),
         orientation=numbers(
             path, groups.group("PlaneOrientationSequence"), "ImageOrientationPatient", 6
         ),
         position_mm=numbers(path, groups.group("PlanePositionSequence"), "ImagePositionPatient", 3),
         stored=stored,
         scaling=scaling_of(transform, groups.philips(content)),
-        sequence=_sequence(content, groups),
+        sequence=sequence,
+        kind=kind,
+        thickness_mm=optional_number(content, "SpacingBetweenSlices")
+        or optional_number(measures, "SpacingBetweenSlices")
+        or optional_number(measures, "SliceThickness"),
         frame=index,
         clocks=MappingProxyType(_clocks(groups.group("FrameContentSequence"), of_file, index)),
     )
 
 
-def _sequence(content: Any, groups: _Groups) -> Any:
+def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey]:
+    """Return what a frame is, by its own groups: phase images lie beside magnitudes in one file."""
     timing = groups.group("MRTimingAndRelatedParametersSequence")
     echo = groups.group("MREchoSequence")
     frame_type = groups.group("MRImageFrameTypeSequence")
+    modifier = groups.group("MRModifierSequence")
     diffusion = groups.group("MRDiffusionSequence")
-    joined = {
+    component = frame_type.get("ComplexImageComponent") or content.get("ComplexImageComponent")
+    joined: dict[Any, Any] = {
         "ScanningSequence": content.get("EchoPulseSequence"),
         "MRAcquisitionType": content.get("MRAcquisitionType"),
+        "EchoPlanarPulseSequence": content.get("EchoPlanarPulseSequence"),
+        "SequenceName": content.get("PulseSequenceName"),
+        "EchoTrainLength": timing.get("RFEchoTrainLength"),
         "EchoTime": echo.get("EffectiveEchoTime"),
         "RepetitionTime": timing.get("RepetitionTime"),
         "FlipAngle": timing.get("FlipAngle"),
         "DiffusionBValue": diffusion.get("DiffusionBValue"),
+        "ScanOptions": _fat_options(modifier),
+        "SeriesDescription": content.get("SeriesDescription"),
+        "ComplexImageComponent": "" if component == "MIXED" else component,
+        "ImageType": frame_type.get("FrameType") or content.get("ImageType"),
+        **{tag: content.get(tag) for tag in KIND_TAGS},
     }
-    joined["ImageType"] = frame_type.get("FrameType") or content.get("ImageType")
-    return sequence_of(joined)
+    kind = kind_of(joined)
+    return kind, sequence_of(joined, kind)
+
+
+def _fat_options(modifier: Any) -> str:
+    """Return "FAT" where fat is suppressed."""
+    told = str(modifier.get("SpectrallySelectedSuppression") or "").upper()
+    return "FAT" if "FAT" in told else ""
 
 
 def _clocks(frame: Any, of_file: dict[str, float], index: int) -> dict[str, float]:

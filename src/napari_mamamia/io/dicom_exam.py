@@ -1,24 +1,29 @@
-"""Planes of one DICOM study -> the phases of its DCE exam, and a word on everything left out."""
+"""Images of one DICOM study -> the phases of its DCE exam, and a word on everything left out.
+
+Each part of a series gets a role (dicom_parts, dicom_kinds), then one acquisition is the exam
+(dicom_choice), each of its moments counts once (dicom_acquisitions), a clock orders them
+(dicom_clocks), and the run that enhances from its own pre is kept (dicom_runs).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
-
-import numpy as np
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
+from napari_mamamia.io.dicom_choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.dicom_clocks import Choice, choose_clock
-from napari_mamamia.io.dicom_parts import Image, Part, parts_of, without_copies
-from napari_mamamia.io.dicom_slices import BadImage, Clock, Slice
+from napari_mamamia.io.dicom_looks import Looks
+from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of, without_copies
+from napari_mamamia.io.dicom_roles import PHASES, Role
+from napari_mamamia.io.dicom_runs import Run, find_run, gap_warnings
+from napari_mamamia.io.dicom_selectors import Selection
+from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, Slice
 from napari_mamamia.io.dicom_table import SeriesRow, others_named, table_of, undecided_table
 
 __all__ = ["Exam", "find_exam", "list_series"]
 
-
-_OTHER_ORIENTATION: Final = 0.9
-"""Cosine between slice normals below which a series cannot belong to a dynamic one: 26 degrees.
-Our own choice, far above what positioning between two series does."""
+_EVERYTHING = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,13 @@ def find_exam(
     name: str,
     *,
     clock: Clock | None = None,
-    series: Sequence[int] = (),
+    selection: Selection = _EVERYTHING,
+    allow_thin: bool = False,
 ) -> Exam:
     """Return the phases of a study's DCE exam.
 
-    Planes are split by series and sequence, then by place; series on one grid with one sequence
-    are one acquisition; the acquisition with most phases is the exam. Whatever might belong to it
-    and does not fit is a refusal; other sequences are left out by name.
+    Whatever might belong to it and does not fit is a refusal; what is something else is left out by
+    name. Some planes of the volumes are read, to see where contrast comes.
 
     Parameters
     ----------
@@ -62,146 +67,159 @@ def find_exam(
         Of the study's folder, for messages.
     clock
         The clock that the user named; None chooses.
-    series
-        Numbers of the series that count; empty for all.
+    selection
+        What the user said is used, or left out.
+    allow_thin
+        Whether stacks of one or two slices count as whole.
 
     Raises
     ------
     FormatError
-        If there is no MR image, or one lacks what its place depends on.
+        If there is no MR image that can be a phase, or one lacks what its place depends on.
     CaseError
         If the exam contradicts itself: slices missing or doubled, unequal stacks, a changing
-        orientation, no clock, two acquisitions that fit.
+        orientation, no clock, two acquisitions that fit, two patients.
     """
-    kept, warnings = without_copies(_slices(images, series), name)
-    bad = [image for image in images if isinstance(image, BadImage) and _counts(image, series)]
-    parts = parts_of(kept)
-    if not parts:
-        raise FormatError(
-            bad[0].reason
-            if bad
-            else f"expected MR images in {name} that can be phases, got "
-            f"{others_named(images)}: choose the folder of the DCE series"
-        )
-    if bad:
-        raise FormatError(bad[0].reason)
-    chosen = _most_phases(parts, name)
-    _require_no_doubt(chosen, parts, name)
-    rows, grid = _joined(chosen)
-    choice = choose_clock(rows, name if len(chosen) > 1 else chosen[0].header.series_name, clock)
-    flat = [piece for row in rows for piece in row]
-    stacks = tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
-    table = table_of(images, parts, chosen, stacks, _unwanted(images, series))
-    return Exam(stacks, grid, choice, table, (*warnings, *choice.warnings))
+    _require_one_patient(images, name)
+    kept, warnings = without_copies(_slices(images), name)
+    candidates = candidates_of(parts_of(kept, allow_thin=allow_thin), selection)
+    _require_whole(images, candidates, selection, name)
+    looks = Looks()
+    chosen = choose_acquisition(candidates, looks, selection, clock, name)
+    title = name if len(chosen.parts) > 1 else chosen.parts[0].header.series_name
+    rows, grid = _joined(chosen.parts)
+    choice = choose_clock(rows, title, clock)
+    run, doubts = _run(rows, choice, looks, selection, title)
+    if run.first:
+        chosen, rows = _from_run(chosen, rows, choice, run)
+        choice = choose_clock(rows, title, clock)
+    stacks = _stacks(rows, choice)
+    table = table_of(images, candidates, chosen, stacks)
+    told = (*warnings, *candidates.warnings, *choice.warnings, *doubts)
+    return Exam(
+        stacks, grid, choice, table, (*told, *_notes(chosen), *gap_warnings(_times(choice)))
+    )
 
 
-def list_series(images: Sequence[Image], series: Sequence[int] = ()) -> tuple[SeriesRow, ...]:
+def list_series(
+    images: Sequence[Image], selection: Selection = _EVERYTHING, *, allow_thin: bool = False
+) -> tuple[SeriesRow, ...]:
     """Return the table of a study that `find_exam` refused; takes the same.
 
-    Series that could be phases are "not decided".
+    Parts that could be phases are "not decided".
     """
-    return undecided_table(images, parts_of(_slices(images, series)), _unwanted(images, series))
+    candidates = candidates_of(parts_of(_slices(images), allow_thin=allow_thin), selection)
+    return undecided_table(images, candidates)
 
 
-def _unwanted(images: Sequence[Image], series: Sequence[int]) -> list[Part]:
-    """Return the parts of the series that the user did not choose."""
-    if not series:
-        return []
-    chosen = {id(piece) for piece in _slices(images, series)}
-    return parts_of([piece for piece in _slices(images, ()) if id(piece) not in chosen])
+def _slices(images: Sequence[Image]) -> list[Slice]:
+    return [piece for image in images if isinstance(image, tuple) for piece in image]
 
 
-def _slices(images: Sequence[Image], series: Sequence[int]) -> list[Slice]:
-    return [
-        piece
-        for image in images
-        if isinstance(image, tuple)
-        for piece in image
-        if not series or piece.header.series_number in series
-    ]
+def _require_one_patient(images: Sequence[Image], name: str) -> None:
+    """Refuse images of one study that name two patients; no name or number is told."""
+    headers = [piece.header for piece in _slices(images) if piece.frame == 0]
+    for at, what in enumerate(("PatientID", "PatientBirthDate")):
+        known: dict[str, Header] = {}
+        for header in headers:
+            if header.patient[at]:
+                known.setdefault(header.patient[at], header)
+        if len(known) > 1:
+            a, b = list(known.values())[:2]
+            raise CaseError(
+                f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
+                f"differ in {what}: move the images of the other patient out of the folder"
+            )
 
 
-def _counts(image: BadImage, series: Sequence[int]) -> bool:
-    return not series or image.header.series_number in series
-
-
-def _most_phases(parts: Sequence[Part], name: str) -> list[Part]:
-    """Return the parts of the acquisition with most phases."""
-    acquisitions: list[list[Part]] = []
-    for part in parts:
-        if part.places is None:
-            continue
-        fitting = (a for a in acquisitions if _is_one_acquisition(a[0], part))
-        found = next(fitting, None)
-        if found is None:
-            acquisitions.append([part])
-        else:
-            found.append(part)
-    if not acquisitions:
-        raise CaseError(next(part.problem for part in parts))
-    acquisitions.sort(key=_n_phases, reverse=True)
-    first, *others = acquisitions
-    if others and _n_phases(others[0]) == _n_phases(first):
-        raise CaseError(
-            f"expected series of one size and place in {name}, but {_described(first[0])} and "
-            f"{_described(others[0][0])}, and both are {_n_phases(first)} phase(s): name the "
-            "series that count (--series), or move the others out of the folder"
+def _require_whole(
+    images: Sequence[Image], candidates: Candidates, selection: Selection, name: str
+) -> None:
+    """Refuse images without a place that may be phases, and a study that has no phases at all."""
+    bad = [image for image in images if isinstance(image, BadImage)]
+    wanted = [image for image in bad if selection.uses_series(image.header.series_number)]
+    if not candidates.parts:
+        if wanted:
+            raise FormatError(wanted[0].reason)
+        if candidates.left_out and all(one.part.problem for one in candidates.left_out):
+            raise CaseError(candidates.left_out[0].part.problem)
+        raise FormatError(
+            f"expected MR images in {name} that can be phases, got "
+            f"{others_named(images, candidates)}: choose the folder of the DCE series, or name "
+            "what is to be taken all the same (--use series=N)"
         )
-    return first
+    known = {part.header.series_uid for part in candidates.parts}
+    for image in wanted:
+        if image.header.series_uid in known or image.kind.role in PHASES:
+            raise FormatError(image.reason)
 
 
-def _is_one_acquisition(a: Part, b: Part) -> bool:
-    if a.places is None or b.places is None or not a.sequence.is_same(b.sequence):
-        return False
-    return a.places.grid.is_same_place(b.places.grid)
-
-
-def _n_phases(parts: Sequence[Part]) -> int:
-    return sum(part.places.n_times for part in parts if part.places is not None)
-
-
-def _require_no_doubt(chosen: Sequence[Part], parts: Sequence[Part], name: str) -> None:
-    """Refuse where a part might be a phase of the chosen acquisition, but does not fit.
-
-    A broken series of more images than the whole acquisition has may be the exam itself: a T2
-    series must not take the place of a DCE series that lacks a slice.
-    """
-    first = chosen[0]
-    n_planes = sum(len(part.slices) for part in chosen)
-    for part in parts:
-        if part.problem and len(part.slices) > n_planes:
-            raise CaseError(part.problem)
-        if any(part is own for own in chosen) or not part.sequence.is_same(first.sequence):
-            continue
-        if part.problem:
-            raise CaseError(part.problem)
-        if _n_phases(chosen) > 1 and _is_turned(first, part):
-            continue
-        raise CaseError(
-            f"expected series of one size and place in {name}, but {_described(first)} and "
-            f"{_described(part)}: name the series that count (--series), or move the series that "
-            "are no DCE phases out of the folder"
-        )
-
-
-def _is_turned(a: Part, b: Part) -> bool:
-    normals = (np.cross(p.slices[0].orientation[:3], p.slices[0].orientation[3:]) for p in (a, b))
-    return bool(abs(np.dot(*normals)) < _OTHER_ORIENTATION)
-
-
-def _described(part: Part) -> str:
-    if part.places is None:
-        return part.header.series_name
-    grid = part.places.grid
-    z, y, x = grid.shape
-    spacing = " x ".join(f"{mm:.2f}" for mm in grid.spacing_mm)
-    return f"{part.places.name} has {z} slices of {y} x {x} ({grid.orientation}, {spacing} mm)"
-
-
-def _joined(chosen: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
+def _joined(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
     """Return the planes of all series by place, and the grid of the first series."""
-    all_places = [part.places for part in chosen if part.places is not None]
+    all_places = [part.places for part in parts if part.places is not None]
     ordered = sorted(all_places, key=lambda p: p.rows[0][0].header.series_number or 0)
     grid = ordered[0].grid
     rows = [[piece for places in ordered for piece in places.rows[z]] for z in range(grid.shape[0])]
     return rows, grid
+
+
+def _stacks(rows: Sequence[Sequence[Slice]], choice: Choice) -> tuple[tuple[Slice, ...], ...]:
+    flat = [piece for row in rows for piece in row]
+    return tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
+
+
+def _times(choice: Choice) -> tuple[float, ...] | None:
+    return choice.chosen.times_s
+
+
+def _run(
+    rows: Sequence[Sequence[Slice]],
+    choice: Choice,
+    looks: Looks,
+    selection: Selection,
+    name: str,
+) -> tuple[Run, list[str]]:
+    """Return the run that counts; a doubt is a warning where the user named what counts."""
+    if selection.wants_role(Role.EARLIER_PRE):
+        return Run(), []
+    try:
+        return find_run(_stacks(rows, choice), _times(choice), looks, name), []
+    except CaseError as error:
+        if not selection.use:
+            raise
+        return Run(), [str(error)]
+
+
+def _from_run(
+    whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
+) -> tuple[Acquisition, list[list[Slice]]]:
+    """Return the acquisition and its planes without what was taken before the run."""
+    early = {id(p) for stack in _stacks(rows, choice)[: run.first] for p in stack}
+    parts: list[Part] = []
+    left: list[LeftOut] = []
+    for part in whole.parts:
+        own = [piece for piece in part.slices if id(piece) in early]
+        later = [piece for piece in part.slices if id(piece) not in early]
+        if later:
+            parts.append(part if not own else part_of(later, part, allow_thin=True))
+        if own:
+            gone = part if not later else part_of(own, part, allow_thin=True)
+            left.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
+    kept = [[piece for piece in row if id(piece) not in early] for row in rows]
+    return Acquisition(tuple(parts), (*whole.left_out, *left)), kept
+
+
+def _notes(chosen: Acquisition) -> list[str]:
+    """Return what a user has to know of parts that were left out or processed."""
+    told = [
+        f"{one.part.header.label}: {one.part.n_times} phase(s) left out, "
+        f"{one.role.words}{' of ' * bool(one.of)}{one.of} ({one.evidence})"
+        for one in chosen.left_out
+        if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
+    ]
+    processed = [part for part in chosen.parts if "moco" in part.kind.processing]
+    told += [
+        f"{part.header.label} is motion-corrected, and its original is not in the study"
+        for part in processed
+    ]
+    return told

@@ -52,6 +52,10 @@ the angle in degrees, the thickness in mm, as DICOM has them. Besides these only
 the plane, acquisition times in seconds since phase 0, remapped UIDs and, where the user asks for
 it, a shifted date leave the headers."""
 
+_MOST_TESLA: Final = 100.0
+_GAUSS: Final = 10_000.0
+"""Older GE software writes the field in gauss: 15000 is 1.5 T."""
+
 _PERSON_GROUP: Final = 0x0010
 _PERSON_VRS: Final = frozenset({"PN"})
 _PERSON_KEYWORDS: Final = frozenset(
@@ -113,6 +117,8 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
     for name, keyword in KEPT_NUMBERS.items():
         number = next((n for part in joined if (n := optional_number(part, keyword))), None)
         if number is not None:
+            if name == "field_strength" and number > _MOST_TESLA:
+                number /= _GAUSS
             values[name] = int(number) if number.is_integer() else number
     return ScannerFacts(
         MappingProxyType(values),

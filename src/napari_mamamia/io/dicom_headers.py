@@ -13,6 +13,7 @@ from napari_mamamia.io.dicom_elements import (
     needed,
     numbers,
     open_dicom,
+    optional_number,
     require_room,
     scaling_of,
     shape_of,
@@ -20,9 +21,10 @@ from napari_mamamia.io.dicom_elements import (
     stored_type,
 )
 from napari_mamamia.io.dicom_enhanced import frames_of
-from napari_mamamia.io.dicom_kinds import GE_TAGS, left_out_as, sequence_of
+from napari_mamamia.io.dicom_kinds import KIND_TAGS, kind_of, sequence_of
 from napari_mamamia.io.dicom_mosaic import is_mosaic, tiles_of
 from napari_mamamia.io.dicom_quick import read_quickly
+from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice, clocks_of
 from napari_mamamia.io.foreign import open_bounded, reads
 
@@ -41,7 +43,10 @@ _TAGS: Final[list[Any]] = [
     "MRAcquisitionType", "EchoTime", "RepetitionTime", "FlipAngle", "DiffusionBValue",
     "ComplexImageComponent", "AcquisitionDate", "AcquisitionDateTime", "ContentDate",
     "TemporalResolution", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
-    *(clock.value for clock in Clock), *PHILIPS_TAGS, *GE_TAGS,
+    "SequenceName", "PulseSequenceName", "EchoNumbers", "EchoTrainLength",
+    "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
+    "ContrastBolusStartTime", "PatientID", "PatientBirthDate",
+    *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
 ]  # fmt: skip
 _NATIVE: Final = {
     "1.2.840.10008.1.2": ("<", 8),
@@ -103,17 +108,25 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
 def _planes(
     header: Header, content: Any, is_enhanced: bool
 ) -> tuple[Slice, ...] | OtherImage | BadImage:
-    if header.left_out_as:
-        return OtherImage(header.file, header.left_out_as, header)
+    if int(optional_number(content, "SamplesPerPixel") or 1) != 1:
+        return OtherImage(header.file, Role.CAPTURE.words, Role.CAPTURE, header)
     try:
         if is_enhanced:
             return frames_of(header, content)
         picture = _slice(header, content)
         return tiles_of(picture) if is_mosaic(content) else (picture,)
     except FormatError as error:
-        return BadImage(header, str(error))
+        return _bad(header, content, str(error))
     except DAMAGED as error:
-        return BadImage(header, str(_damaged(header.file, error)))
+        return _bad(header, content, str(_damaged(header.file, error)))
+
+
+def _bad(header: Header, content: Any, reason: str) -> BadImage:
+    try:
+        kind = kind_of(content)
+        return BadImage(header, reason, kind, sequence_of(content, kind))
+    except DAMAGED:
+        return BadImage(header, reason)
 
 
 def _header(path: Path, content: Any, at: int) -> Header:
@@ -131,7 +144,8 @@ def _header(path: Path, content: Any, at: int) -> Header:
         transfer_syntax=intern(syntax),
         plain_at=at + ahead if ahead else None,
         byte_order=byte_order,
-        left_out_as=left_out_as(content),
+        patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
+        contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
     )
 
 
@@ -145,6 +159,8 @@ def _slice(header: Header, content: Any) -> Slice:
     shape, stored = shape_of(path, content), stored_type(path, content)
     n_bytes = shape[0] * shape[1] * stored.itemsize
     require_room(path, n_bytes, packed=header.plain_at is None)
+    kind = _one(kind_of(content))
+    echo = optional_number(content, "EchoNumbers")
     return Slice(
         header=header,
         shape=shape,
@@ -153,9 +169,18 @@ def _slice(header: Header, content: Any) -> Slice:
         position_mm=numbers(path, content, "ImagePositionPatient", 3),
         stored=stored,
         scaling=_one(scaling_of(content)),
-        sequence=_one(sequence_of(content)),
+        sequence=_one(sequence_of(content, kind)),
+        kind=kind,
+        echo=None if echo is None else int(echo),
+        thickness_mm=optional_number(content, "SpacingBetweenSlices")
+        or optional_number(content, "SliceThickness"),
         clocks=MappingProxyType(clocks_of(content)),
     )
+
+
+def _plain(value: Any) -> str:
+    """Return the plain letters and digits of a text, in lower case."""
+    return intern("".join(c for c in str(value or "").casefold() if c.isascii() and c.isalnum()))
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,7 @@ from napari_mamamia.io.dicom_elements import (
     seconds,
 )
 from napari_mamamia.io.dicom_kinds import SequenceKey
+from napari_mamamia.io.dicom_roles import Kind, Role
 
 __all__ = [
     "DYNAMIC_TIME",
@@ -35,12 +36,16 @@ __all__ = [
 
 
 class Clock(StrEnum):
-    """Elements that may order the images of one place in time, in the order of belief."""
+    """Elements that may order the images of one place in time, in the order of belief.
+
+    `ACQUIRED` is the sum of two: on some scanners TriggerTime starts anew with each series.
+    """
 
     TEMPORAL_POSITION = "TemporalPositionIdentifier"
     ACQUISITION_TIME = "AcquisitionTime"
     CONTENT_TIME = "ContentTime"
     TRIGGER_TIME = "TriggerTime"
+    ACQUIRED = "AcquisitionTime+TriggerTime"
     ACQUISITION_NUMBER = "AcquisitionNumber"
     INSTANCE_NUMBER = "InstanceNumber"
     SERIES = "SeriesNumber"
@@ -55,12 +60,17 @@ FRAMES: Final = 1_000_000
 """Instance numbers of enhanced files are spread by this, to leave room for the frames."""
 
 
+_NO_KIND: Final = Kind()
+_NO_SEQUENCE: Final = SequenceKey()
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """What the planes of one file share.
 
     `plain_at` is where the first value lies, None where the values are compressed; `byte_order`
-    is theirs in the file. `left_out_as` says why the image is no phase, "" where it may be one.
+    is theirs in the file. `patient` is number and birth date, "" where they are not told, and in
+    no text of ours. `contrast_start` is ContrastBolusStartTime.
     """
 
     file: Path
@@ -73,13 +83,20 @@ class Header:
     transfer_syntax: str
     plain_at: int | None
     byte_order: str
-    left_out_as: str
+    patient: tuple[str, str] = field(default=("", ""), repr=False)
+    contrast_start: str = ""
 
     @property
     def series_name(self) -> str:
         """The series as messages name it."""
         number = self.series_number
         return f"series {number}" if number is not None else f"series {self.series_uid}"
+
+    @property
+    def label(self) -> str:
+        """The series as records name it, in which no UID may stand."""
+        number = self.series_number
+        return f"series {number}" if number is not None else "a series without number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +117,9 @@ class Slice:
     centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
     `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME` and `RESOLUTION`, as far as
     the file gives them. `frame` counts the planes of the file from 0; `tile` is where the plane
-    lies in the picture of a mosaic, None where the picture is the plane.
+    lies in the picture of a mosaic, None where the picture is the plane. `kind` is what the header
+    says it is, `echo` its EchoNumbers, `thickness_mm` from one slice to the next as the header has
+    it.
     """
 
     header: Header
@@ -111,6 +130,9 @@ class Slice:
     stored: np.dtype[np.generic]
     scaling: Scaling
     sequence: SequenceKey
+    kind: Kind = _NO_KIND
+    echo: int | None = None
+    thickness_mm: float | None = None
     frame: int = 0
     tile: Tile | None = None
     clocks: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -134,10 +156,11 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class OtherImage:
-    """A DICOM file that is no MR image, or no phase; `kind` says what it is in words."""
+    """A DICOM file that holds no MR image; `kind` says what it is in words."""
 
     file: Path
     kind: str
+    role: Role = Role.NO_IMAGE
     header: Header | None = None
 
 
@@ -147,15 +170,19 @@ class BadImage:
 
     header: Header
     reason: str
+    kind: Kind = _NO_KIND
+    sequence: SequenceKey = _NO_SEQUENCE
 
 
 def clocks_of(content: Any) -> dict[str, float]:
     """Return clock values of a data set; seconds since the year 1 where a date is given."""
+    acquired, trigger = _time_of(content, "Acquisition"), optional_number(content, "TriggerTime")
     found = {
         Clock.TEMPORAL_POSITION: optional_number(content, "TemporalPositionIdentifier"),
-        Clock.ACQUISITION_TIME: _time_of(content, "Acquisition"),
+        Clock.ACQUISITION_TIME: acquired,
         Clock.CONTENT_TIME: _time_of(content, "Content"),
-        Clock.TRIGGER_TIME: _thousandth(optional_number(content, "TriggerTime")),
+        Clock.TRIGGER_TIME: _thousandth(trigger),
+        Clock.ACQUIRED: None if acquired is None else acquired + (trigger or 0.0) / 1000.0,
         Clock.ACQUISITION_NUMBER: optional_number(content, "AcquisitionNumber"),
         Clock.INSTANCE_NUMBER: optional_number(content, "InstanceNumber"),
         Clock.SERIES: optional_number(content, "SeriesNumber"),

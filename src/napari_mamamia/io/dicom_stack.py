@@ -20,6 +20,9 @@ _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
 _FEWEST: Final = 3
 """With fewer slices there are no two gaps to compare, and a missing slice would not show."""
+_MOVED_SHARE: Final = 0.15
+_MOVED_MM: Final = 0.3
+"""How far, as a share of the gap between slices and at most, the table may move between phases."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +52,8 @@ class Places:
         return self.rows[0][0].series_name
 
 
-def find_places(slices: Sequence[Slice]) -> Places:
-    """Return the planes of one series by place.
+def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
+    """Return the planes of one series by place; `allow_thin` takes stacks of one or two slices.
 
     Raises
     ------
@@ -68,7 +71,9 @@ def find_places(slices: Sequence[Slice]) -> Places:
     order = np.argsort(heights, kind="stable")
     rows = _rows([slices[i] for i in order], heights[order])
     _require_equal_rows(rows)
-    step = _step([row[0] for row in rows], normal)
+    if not allow_thin:
+        _require_enough(rows)
+    step = _step(rows, normal) if len(rows) > 1 else _thickness(first) * normal
     _require_in_line(rows, step)
     affine = np.eye(4)
     affine[:3, 0] = row * first.spacing_mm[1]
@@ -120,7 +125,11 @@ def _differ(a: Slice, b: Slice, what: str, value: Callable[[Slice], object]) -> 
 
 
 def _rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
-    starts = [int(i) for i in np.flatnonzero(np.diff(heights, prepend=-np.inf) > _SAME_MM)]
+    """Return the planes by height; heights that differ as little as a table moves are one place."""
+    gaps = np.diff(heights)
+    widest = float(gaps.max()) if len(gaps) else 0.0
+    same = max(_SAME_MM, min(_MOVED_SHARE * widest, _MOVED_MM))
+    starts = [int(i) for i in np.flatnonzero(np.diff(heights, prepend=-np.inf) > same)]
     ends = [*starts[1:], len(ordered)]
     return tuple(tuple(ordered[a:b]) for a, b in zip(starts, ends, strict=True))
 
@@ -143,18 +152,32 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
             f"times, but that of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
             "series again, or complete it"
         )
+
+
+def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
+    name = rows[0][0].series_name
     if len(rows) < _FEWEST:
         raise CaseError(
             f"expected at least {_FEWEST} slices in {name}, got {len(rows)} "
             f"({rows[0][0].name}): with fewer nobody can tell whether slices are missing; "
-            "add the others or move this series (a localiser?) out of the folder"
+            "add the others, or take it as it is with --allow-thin"
         )
 
 
-def _step(ordered: Sequence[Slice], normal: NDArray[Any]) -> NDArray[Any]:
+def _thickness(piece: Slice) -> float:
+    if not piece.thickness_mm or piece.thickness_mm <= 0:
+        raise CaseError(
+            f"expected SliceThickness above 0 mm in {piece.file}, the only slice of "
+            f"{piece.series_name}, got {piece.thickness_mm}: export the series again with it"
+        )
+    return piece.thickness_mm
+
+
+def _step(rows: Sequence[Sequence[Slice]], normal: NDArray[Any]) -> NDArray[Any]:
     """Return the vector (LPS, mm) from one slice to the next; refuse gaps and slants."""
+    ordered = [row[0] for row in rows]
     name = ordered[0].series_name
-    positions = np.array([piece.position_mm for piece in ordered])
+    positions = np.array([[piece.position_mm for piece in row] for row in rows]).mean(axis=1)
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     worst = int(np.argmax(np.abs(gaps - usual)))
@@ -185,7 +208,7 @@ def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> Non
         positions = np.array([piece.position_mm for piece in row])
         off = np.abs(positions - positions[0]).max(axis=1)
         worst = int(np.argmax(off))
-        if off[worst] > _EQUAL_GAPS * height:
+        if off[worst] > min(_MOVED_SHARE * height, _MOVED_MM):
             raise CaseError(
                 f"expected planes of one place to lie over each other in {row[0].series_name}, but "
                 f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "

@@ -1,28 +1,34 @@
-"""The table of a DICOM study: what each series is, and what becomes of it."""
+"""The table of a DICOM study: what each part of each series is, and what becomes of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
+from napari_mamamia.io.dicom_choice import Candidates
 from napari_mamamia.io.dicom_parts import Image, Part
+from napari_mamamia.io.dicom_roles import Role, Use
 from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
 
 __all__ = ["SeriesRow", "others_named", "table_of", "undecided_table"]
 
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
-_OTHER_SEQUENCE: Final = "another sequence"
+_UNDECIDED: Final = "not decided"
 _UNPLACED: Final = "cannot be placed"
+_NO_STACK: Final = "no whole stack"
+_NOT_CHOSEN: Final = "not chosen"
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
     """One line of the table of a study: a series, or the part of it that is one kind of image.
 
-    `fate` says what becomes of it: "phases 0, 1, 2", or why it is left out; `short_fate` the same
-    without the names of files. `n_slices` is 0 where the images were not looked at further.
-    `kind` says in a word or two what it is, `problem` what is wrong with it, "" where nothing is.
-    `phases` are the phases it gives, counted in order of time. `may_count` is whether it can be a
-    phase at all, so that a user may choose it or not.
+    `role` says what the part is (a value of `Role`), `evidence` how that is known, `use` what
+    becomes of it and `fate` why, in a sentence; `short_fate` the same without the names of files.
+    `part` tells the parts of one series from each other ("water", "echo 2", "left"). `n_slices` is
+    0 where the images were not looked at further. `kind` says in a word or two what it is,
+    `problem` what is wrong with it, "" where nothing is. `phases` are the phases it gives, counted
+    in order of time. `may_count` is whether a user may choose it or not.
     """
 
     number: int | None
@@ -39,46 +45,54 @@ class SeriesRow:
     problem: str = ""
     phases: tuple[int, ...] = ()
     may_count: bool = False
+    part: str = ""
+    role: Role = Role.PHASE
+    evidence: str = ""
+    use: Use = Use.LEFT_OUT
 
 
 def table_of(
     images: Sequence[Image],
-    parts: Sequence[Part],
-    chosen: Sequence[Part],
+    candidates: Candidates,
+    chosen: Acquisition,
     stacks: Sequence[Sequence[Slice]],
-    unwanted: Sequence[Part] = (),
 ) -> tuple[SeriesRow, ...]:
-    """Return the table: `parts` with the `chosen` ones among them, and the images that are none.
-
-    `stacks` are the planes of the phases, in order of time; `unwanted` the parts that the user
-    left out.
-    """
-    left = "left out: not chosen"
-    not_chosen = [
-        replace(_row_of(part), fate=left, short_fate=left, kind="not chosen") for part in unwanted
+    """Return the table of an exam; `stacks` are the planes of its phases, in order of time."""
+    gone = {id(piece) for one in chosen.left_out for piece in one.part.slices}
+    used = {id(piece) for part in chosen.parts for piece in part.slices}
+    others = [
+        LeftOut(part, Role.OTHER_SEQUENCE, part.sequence.text)
+        for part in candidates.parts
+        if not any(id(piece) in gone or id(piece) in used for piece in part.slices)
     ]
-    return _sorted((*_rows_of_parts(parts, chosen, stacks), *not_chosen, *_rows_of_others(images)))
+    rows = [_used(part, stacks) for part in chosen.parts]
+    rows += [_left(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
+    return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
 
 
-def undecided_table(
-    images: Sequence[Image], parts: Sequence[Part], unwanted: Sequence[Part] = ()
-) -> tuple[SeriesRow, ...]:
+def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
     """Return the table of a study of which nothing becomes a case, because it was refused."""
-    table = table_of(images, parts, (), (), unwanted)
-    return tuple(
-        replace(row, fate="not decided", short_fate="not decided", kind="not decided")
-        if row.kind == _OTHER_SEQUENCE
-        else row
-        for row in table
-    )
+    rows = [
+        replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
+                use=Use.ASKED)
+        if not part.problem
+        else _left(LeftOut(part, part.role, part.kind.evidence))
+        for part in candidates.parts
+    ]  # fmt: skip
+    rows += [_left(one) for one in candidates.left_out]
+    return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
 
 
-def others_named(images: Sequence[Image]) -> str:
+def others_named(images: Sequence[Image], candidates: Candidates) -> str:
     """Return the kinds of images that are no phases, with their counts, for messages."""
     counts: dict[str, int] = {}
     for image in images:
         if isinstance(image, OtherImage):
             counts[image.kind] = counts.get(image.kind, 0) + 1
+    for one in candidates.left_out:
+        counts[one.role.words] = counts.get(one.role.words, 0) + len(one.part.slices)
+    for part in candidates.not_chosen:
+        counts[_NOT_CHOSEN] = counts.get(_NOT_CHOSEN, 0) + len(part.slices)
     return ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items())) or "no image"
 
 
@@ -86,19 +100,37 @@ def _sorted(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
     return tuple(sorted(table, key=lambda row: (row.number is None, row.number or 0)))
 
 
-def _rows_of_parts(
-    parts: Sequence[Part], chosen: Sequence[Part], stacks: Sequence[Sequence[Slice]]
-) -> list[SeriesRow]:
-    rows = []
-    for part in parts:
-        own = {id(piece) for piece in part.slices}
-        phases = tuple(k for k, stack in enumerate(stacks) if id(stack[0]) in own)
-        row = _row_of(part)
-        if any(part is one for one in chosen):
-            fate = f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
-            row = replace(row, fate=fate, short_fate=fate, kind="DCE phases", phases=phases)
-        rows.append(row)
-    return rows
+def _used(part: Part, stacks: Sequence[Sequence[Slice]]) -> SeriesRow:
+    own = {id(piece) for piece in part.slices}
+    phases = tuple(k for k, stack in enumerate(stacks) if id(stack[0]) in own)
+    fate = f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
+    return replace(
+        _row_of(part), fate=fate, short_fate=fate, kind="DCE phases", phases=phases, use=Use.USED
+    )
+
+
+def _left(one: LeftOut) -> SeriesRow:
+    row = _row_of(one.part)
+    if one.part.problem:
+        fate, kind = one.part.problem, _NO_STACK
+    else:
+        fate, kind = f"{one.role.words}{' of ' * bool(one.of)}{one.of}", one.role.words
+    if one.part.problem and one.role is not Role.PHASE:
+        fate = kind = one.role.words
+    return replace(
+        row,
+        fate=f"left out: {fate}",
+        short_fate=f"left out: {kind}",
+        kind=kind,
+        role=one.role,
+        evidence=one.evidence,
+        problem="" if kind == one.role.words else row.problem,
+    )
+
+
+def _unwanted(part: Part) -> SeriesRow:
+    told = f"left out: {_NOT_CHOSEN}"
+    return replace(_row_of(part), fate=told, short_fate=told, kind=_NOT_CHOSEN, problem="")
 
 
 def _row_of(part: Part) -> SeriesRow:
@@ -109,48 +141,63 @@ def _row_of(part: Part) -> SeriesRow:
         header.description,
         len(part.slices),
         0 if places is None else len(places.rows),
-        0 if places is None else places.n_times,
+        part.n_times,
         piece.shape,
         (float("nan"), *piece.spacing_mm) if places is None else places.grid.spacing_mm,
         part.sequence.text,
-        f"left out: {part.problem or _OTHER_SEQUENCE}",
-        f"left out: {'no whole stack' if part.problem else _OTHER_SEQUENCE}",
-        "no whole stack" if part.problem else _OTHER_SEQUENCE,
-        part.problem,
+        "",
+        "",
+        problem=part.problem,
         may_count=True,
+        part=_name_of(part),
+        role=part.role,
+        evidence=part.kind.evidence,
     )
+
+
+def _name_of(part: Part) -> str:
+    """Return what tells a part from the others of its series."""
+    words = [part.sequence.contrast] if part.sequence.contrast else []
+    if part.echo > 1:
+        words.append(f"echo {part.echo}")
+    if part.side:
+        words.append(part.side)
+    return ", ".join(words)
 
 
 def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:
     """Return a row for the images of each series and kind that cannot be placed or be a phase."""
-    counts: dict[tuple[int | None, str, str, bool], int] = {}
-    reasons: dict[tuple[int | None, str, str, bool], str] = {}
+    groups: dict[tuple[int | None, str, str], list[OtherImage | BadImage]] = {}
     for image in images:
-        if isinstance(image, tuple):
-            continue
-        is_bad = isinstance(image, BadImage)
-        kind = _UNPLACED if isinstance(image, BadImage) else image.kind
-        header = image.header
-        number = None if header is None else header.series_number
-        key = (number, "" if header is None else header.description, kind, is_bad)
-        counts[key] = counts.get(key, 0) + 1
-        if isinstance(image, BadImage):
-            reasons.setdefault(key, image.reason)
-    return [
-        SeriesRow(
-            number,
-            described,
-            count,
-            0,
-            0,
-            (0, 0),
-            _UNKNOWN,
-            "",
-            f"left out: {reasons.get((number, described, kind, is_bad), kind)}",
-            f"left out: {kind}",
-            kind,
-            reasons.get((number, described, kind, is_bad), ""),
-            may_count=is_bad,
-        )
-        for (number, described, kind, is_bad), count in counts.items()
-    ]
+        if not isinstance(image, tuple):
+            kind = _UNPLACED if isinstance(image, BadImage) else image.kind
+            header = image.header
+            number = None if header is None else header.series_number
+            described = "" if header is None else header.description
+            groups.setdefault((number, described, kind), []).append(image)
+    return [_row_of_others(*key, own) for key, own in groups.items()]
+
+
+def _row_of_others(
+    number: int | None, described: str, kind: str, own: Sequence[OtherImage | BadImage]
+) -> SeriesRow:
+    first = own[0]
+    is_bad = isinstance(first, BadImage)
+    reason = first.reason if isinstance(first, BadImage) else ""
+    return SeriesRow(
+        number,
+        described,
+        len(own),
+        0,
+        0,
+        (0, 0),
+        _UNKNOWN,
+        "",
+        f"left out: {reason or kind}",
+        f"left out: {kind}",
+        kind,
+        reason,
+        may_count=is_bad,
+        role=Role.UNREADABLE if isinstance(first, BadImage) else first.role,
+        use=Use.UNREADABLE if is_bad else Use.LEFT_OUT,
+    )

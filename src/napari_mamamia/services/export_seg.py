@@ -10,6 +10,7 @@ from napari_mamamia.core.provenance import Maker, software_version
 from napari_mamamia.io.dicom import find_phases
 from napari_mamamia.io.dicom_seg_codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
+from napari_mamamia.io.dicom_selectors import Selection, named_series
 from napari_mamamia.io.dicom_study import imported_study
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.patient_info import PatientInfo, read_patient_info
@@ -133,7 +134,7 @@ def _dicom_phases(files: CaseFiles, study: Path | None, n_cases: int) -> tuple[P
                 "files into a subfolder of its id"
             )
         if info.series:  # the same series again, also where a reader had named them
-            return find_phases(own or study, info.series).phases
+            return find_phases(own or study, Selection(named_series(info.series))).phases
         found = find_data_set(own or study)
         if found.kind is not LayoutKind.DICOM:
             raise CaseError(

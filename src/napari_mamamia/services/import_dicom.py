@@ -16,6 +16,7 @@ from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.dicom_facts import Dates, read_facts, user_secret
 from napari_mamamia.io.dicom_pixels import fill_planes, needs_scaling
+from napari_mamamia.io.dicom_selectors import named_series, read_selectors
 from napari_mamamia.io.dicom_slices import Clock, Slice
 from napari_mamamia.io.imported_case import (
     add_clinical_row,
@@ -37,7 +38,12 @@ from napari_mamamia.services.import_finding import (
     look_into,
     unpacked,
 )
-from napari_mamamia.services.import_record import Choices, clinical_record, patient_info
+from napari_mamamia.services.import_record import (
+    Choices,
+    clinical_record,
+    patient_info,
+    write_looked,
+)
 from napari_mamamia.services.output_folder import Existing
 
 __all__ = [
@@ -50,6 +56,9 @@ __all__ = [
     "import_dicom",
     "import_study",
     "look_into",
+    "named_series",
+    "read_selectors",
+    "write_looked",
 ]
 
 _WRITERS: Final = 2

@@ -14,6 +14,7 @@ from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies
 from napari_mamamia.io.dicom_pixels import require_decoders
+from napari_mamamia.io.dicom_selectors import Selection, Selector
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.io.dicom_zip import is_zip, unpack
@@ -36,7 +37,8 @@ __all__ = [
 ]
 
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_PHASE_END: Final = re.compile(r".*_\d{4}")
+_PHASE_END: Final = re.compile(r".*_0\d{3}")
+"""Ends like that of a phase's file name; ids such as ISPY1_1002 are no phases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +46,22 @@ class ImportSettings:
     """How to import.
 
     `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
-    all); `series` the numbers of the series that count (empty for all).
+    all); `use` and `leave_out` are the selectors of the parts that count and that do not (empty for
+    all and none); `allow_thin` takes exams of one or two slices.
     """
 
     clock: Clock | None = None
     phases: tuple[int, ...] = ()
-    series: tuple[int, ...] = ()
+    use: tuple[Selector, ...] = ()
+    leave_out: tuple[Selector, ...] = ()
     dates: Dates = Dates.DROP
     existing: Existing = Existing.REFUSE
+    allow_thin: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        """What the user said of the parts of a study."""
+        return Selection(self.use, self.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,13 @@ def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
 def _exam_of(study: Study, settings: ImportSettings) -> Exam:
     if study.damaged:
         raise FormatError(study.damaged[0])
-    exam = find_exam(study.images, str(study.folder), clock=settings.clock, series=settings.series)
+    exam = find_exam(
+        study.images,
+        str(study.folder),
+        clock=settings.clock,
+        selection=settings.selection,
+        allow_thin=settings.allow_thin,
+    )
     chosen_phases(exam, settings.phases)
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam
@@ -158,7 +174,7 @@ def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
     """Return the series of a refused study; none where its headers do not even tell them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
-            return list_series(study.images, settings.series)
+            return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)
     except FormatError:
         return ()
 
@@ -179,7 +195,7 @@ def require_id(case_id: str) -> None:
     if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
         raise CaseError(
             f"expected a case id of letters, digits, dots, dashes and underscores that does not "
-            f"end in _ and four digits, got {case_id!r}: choose another one"
+            f"end like the number of a phase (_0000), got {case_id!r}: choose another one"
         )
 
 

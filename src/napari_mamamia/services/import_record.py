@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,8 +12,10 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.dicom_exam import Exam
 from napari_mamamia.io.dicom_facts import ScannerFacts
 from napari_mamamia.io.dicom_table import SeriesRow
+from napari_mamamia.io.tables import write_json
+from napari_mamamia.services.import_finding import FoundStudy
 
-__all__ = ["Choices", "clinical_record", "patient_info"]
+__all__ = ["Choices", "clinical_record", "patient_info", "write_looked"]
 
 _INFO_NAMES: Final = (
     ("manufacturer", "scanner_manufacturer"),
@@ -93,7 +96,7 @@ def patient_info(
             "clock": {**_clock(exam), "named_by_user": choices.clock_is_named},
             "phases_kept": list(choices.phases),
             "scaling": choices.scaling or "none: stored values",
-            "series": [_series(row) for row in exam.rows],
+            "series": [{**_series(row), "evidence": _impersonal(row)} for row in exam.rows],
             "warnings": list(warnings),
         },
     }
@@ -112,9 +115,44 @@ def _clock(exam: Exam) -> dict[str, Any]:
     }
 
 
+def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
+    """Write what an import would make of each part of each study, as JSON.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    content = {
+        "software": software_version(),
+        "studies": [
+            {
+                "case_id": study.case_id,
+                "problem": study.problem,
+                "times_s": None if study.exam is None else study.exam.times_s,
+                "warnings": [] if study.exam is None else list(study.exam.warnings),
+                "parts": [{**_series(row), "sentence": row.fate} for row in study.rows],
+            }
+            for study in studies
+        ],
+    }
+    write_json(content, path, overwrite=True)
+    return path
+
+
+def _impersonal(row: SeriesRow) -> str:
+    """Return the evidence without words of a description, which may hold the patient's name."""
+    is_word = row.evidence.endswith("SeriesDescription")
+    return "a word in SeriesDescription" if is_word else row.evidence
+
+
 def _series(row: SeriesRow) -> dict[str, Any]:
     return {
         "number": row.number,
+        "part": row.part,
+        "role": row.role.value,
+        "evidence": row.evidence,
+        "use": row.use.value,
         "images": row.n_images,
         "slices": row.n_slices,
         "phases": row.n_phases,

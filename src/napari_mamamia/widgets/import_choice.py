@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 
 from napari_mamamia.io.dicom_facts import Dates
+from napari_mamamia.io.dicom_roles import Use
+from napari_mamamia.io.dicom_selectors import Selector, named_series
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.services.import_finding import FoundStudy, ImportSettings
 from napari_mamamia.services.output_folder import Existing
@@ -42,14 +44,18 @@ class StudyChoice:
         if self.series is not None:
             return self.series
         exam = self.found.exam
-        rows = [row for row in self.found.rows if row.may_count and (exam is None or row.phases)]
+        rows = [
+            row
+            for row in self.found.rows
+            if row.phases or (exam is None and (row.use is not Use.LEFT_OUT or row.problem))
+        ]
         return frozenset(row.number for row in rows if row.number is not None)
 
     def settings(self, dates: Dates, existing: Existing) -> ImportSettings:
         """Return how the study is imported."""
         every = len(self.phases) == _n_phases(self.found)
         phases = () if every else self.phases
-        return ImportSettings(self.clock, phases, self._series(), dates, existing)
+        return ImportSettings(self.clock, phases, self._series(), (), dates, existing)
 
     def for_judging(self) -> ImportSettings:
         """Return what decides which phases there are."""
@@ -75,8 +81,8 @@ class StudyChoice:
         series = self.ticked | {number} if counts else self.ticked - {number}
         return replace(self, series=series) if series else self
 
-    def _series(self) -> tuple[int, ...]:
-        return () if self.series is None else tuple(sorted(self.series))
+    def _series(self) -> tuple[Selector, ...]:
+        return () if self.series is None else named_series(sorted(self.series))
 
 
 def first_choice(found: FoundStudy) -> StudyChoice:

@@ -44,7 +44,8 @@ _UNITS = {
 def series_text(series: SeriesRow) -> str:
     """Return number and description of a series."""
     number = "–" if series.number is None else str(series.number)
-    return f"{number} · {_breakable(series.description) or 'no description'}"
+    part = f" · {series.part}" if series.part else ""
+    return f"{number} · {_breakable(series.description) or 'no description'}{part}"
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
@@ -52,7 +53,8 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
     images = f"{series.n_images} image{'s' * (series.n_images != 1)}"
     if not series.phases:
         left_out = series.kind if series.kind == "not decided" else f"left out: {series.kind}"
-        return f"{left_out}{' – see below' * bool(series.problem)}\n{images}"
+        known = f" ({series.evidence})" if series.evidence and not series.problem else ""
+        return f"{left_out}{known}{' – see below' * bool(series.problem)}\n{images}"
     phases = f"DCE phase{'s' * (len(series.phases) > 1)} {_runs(series.phases)}"
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:

@@ -1,0 +1,147 @@
+"""What the pixels of a study tell where its headers are silent: contrast, differences, copies.
+
+A few planes of each volume are read. Source of the rules and thresholds: measured on a phantom and
+on one real slice; they decide what is asked, and which of several pre-contrast phases is the last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.io.dicom_pixels import read_plane
+from napari_mamamia.io.dicom_slices import Slice
+
+__all__ = ["CONTRAST", "NO_CONTRAST", "Looks", "enhancement", "is_difference"]
+
+CONTRAST: Final = 0.05
+"""From this `enhancement` on contrast came between two volumes."""
+NO_CONTRAST: Final = 0.04
+"""Below this `enhancement` none came; in between nobody knows."""
+_PLANES: Final = 5
+_EDGE: Final = 4
+_BODY: Final = 0.1
+_FLOOR: Final = 0.05
+_RISE: Final = 0.15
+_GAIN: Final = 0.05
+_VOXELS: Final = 4000
+_FIT: Final = 0.97
+_OPPOSITE: Final = (0.9, 1.1)
+_LEAST_WEIGHT: Final = 0.05
+_MOST_WEIGHT: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    blocks: NDArray[np.float32]
+    voxels: NDArray[np.float32]
+    planes: tuple[NDArray[Any], ...]
+
+
+class Looks:
+    """Some planes of each volume of a study, read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Look] = {}
+
+    def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
+        """Return the share of the body that rises less the share that falls, -1 .. 1."""
+        return enhancement(self._look(before).blocks, self._look(after).blocks)
+
+    def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
+        """Whether contrast came or went between the first volume and another one."""
+        first = volumes[0]
+        return any(abs(self.enhancement(first, other)) >= CONTRAST for other in volumes[1:])
+
+    def are_equal(self, a: Sequence[Slice], b: Sequence[Slice]) -> bool:
+        """Whether two volumes have the same values."""
+        pairs = zip(self._look(a).planes, self._look(b).planes, strict=True)
+        return all(np.array_equal(one, other) for one, other in pairs)
+
+    def is_difference(
+        self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
+    ) -> bool:
+        """Whether a volume is another one less a third, up to a factor and an offset."""
+        return is_difference(*(self._look(one).voxels for one in (volume, of, less)))
+
+    def has_negatives(self, volume: Sequence[Slice]) -> bool:
+        """Whether a volume has values below zero, which no magnitude has."""
+        return bool(np.mean(self._look(volume).voxels < 0) > _LEAST_WEIGHT)
+
+    def _look(self, stack: Sequence[Slice]) -> _Look:
+        key = id(stack[0])
+        if key not in self._known:
+            self._known[key] = _look(stack)
+        return self._known[key]
+
+
+def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """Return the share of the body that rises by 15 % less the share that falls so.
+
+    A gain that changes everything alike is taken off. Near 0 where the body only moved.
+
+    Parameters
+    ----------
+    before, after
+        Means over blocks of the same places.
+    """
+    brightest = np.maximum(before, after)
+    white = float(np.percentile(brightest, 99))
+    body = brightest > _BODY * white
+    if white <= 0 or not body.any():
+        return 0.0
+    change = (after[body] - before[body]) / np.maximum(before[body], _FLOOR * white)
+    low, middle, high = np.percentile(change, (10, 50, 90))
+    if low > _GAIN or high < -_GAIN:
+        change = change - middle
+    return float(np.mean(change > _RISE) - np.mean(change < -_RISE))
+
+
+def is_difference(
+    found: NDArray[np.float32], after: NDArray[np.float32], before: NDArray[np.float32]
+) -> bool:
+    """Whether ``found = a * after + b * before + c`` with -b/a near 1: a subtraction.
+
+    Values at the lowest of `found` do not count, because subtractions are cut at zero.
+    """
+    white = float(np.percentile(np.maximum(after, before), 99))
+    counts = (np.maximum(after, before) > _BODY * white) & (found > found.min())
+    if counts.sum() < 20:
+        return False
+    x = found[counts].astype(np.float64)
+    terms = np.stack([after[counts], before[counts], np.ones(len(x))], axis=1).astype(np.float64)
+    spread = float(np.var(x))
+    if spread == 0:
+        return False
+    (a, b, c), *_ = np.linalg.lstsq(terms, x, rcond=None)
+    explained = 1 - float(np.var(x - terms @ (a, b, c))) / spread
+    return (
+        explained >= _FIT
+        and _LEAST_WEIGHT < a < _MOST_WEIGHT
+        and _OPPOSITE[0] <= -b / a <= _OPPOSITE[1]
+    )
+
+
+def _look(stack: Sequence[Slice]) -> _Look:
+    places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
+    pieces = [stack[at] for at in sorted(set(places.tolist()))]
+    planes = tuple(_quantity(piece) for piece in pieces)
+    flat = np.concatenate([plane.ravel() for plane in planes])
+    step = max(1, len(flat) // _VOXELS) | 1
+    return _Look(np.concatenate([_blocks(plane).ravel() for plane in planes]), flat[::step], planes)
+
+
+def _quantity(piece: Slice) -> NDArray[np.float32]:
+    plane = read_plane(piece).astype(np.float32)
+    return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)
+
+
+def _blocks(plane: NDArray[np.float32]) -> NDArray[np.float32]:
+    rows, columns = plane.shape
+    edge_y, edge_x = min(_EDGE, rows), min(_EDGE, columns)
+    cut = plane[: rows - rows % edge_y, : columns - columns % edge_x]
+    blocks = cut.reshape(rows // edge_y, edge_y, columns // edge_x, edge_x)
+    means: NDArray[np.float32] = blocks.mean(axis=(1, 3))
+    return means

@@ -1,0 +1,99 @@
+"""What an image of a study is (`Role`), how that is known, and what becomes of it (`Use`)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["PHASES", "Kind", "Role", "Use"]
+
+
+class Role(StrEnum):
+    """What an image is; the value is what a selector (`role=water`) names it by."""
+
+    PHASE = "phase"
+    WATER = "water"
+    IN_PHASE = "in-phase"
+    OPPOSED = "opposed"
+    FAT = "fat"
+    MOTION_CORRECTED = "moco"
+    FILTERED = "filtered"
+    COPY = "copy"
+    SUBTRACTION = "subtraction"
+    PROJECTION = "mip"
+    REFORMATTED = "mpr"
+    MAP = "map"
+    PHASE_IMAGE = "phase-image"
+    REAL = "real"
+    IMAGINARY = "imaginary"
+    DIFFUSION = "diffusion"
+    EPI = "epi"
+    ECHO_TRAIN = "echo-train"
+    FLIP_ANGLES = "flip-angles"
+    FIELD_MAP = "field-map"
+    ULTRAFAST = "ultrafast"
+    EARLIER_PRE = "earlier-pre"
+    LOCALISER = "localiser"
+    CAPTURE = "capture"
+    OTHER_SEQUENCE = "other-sequence"
+    NO_IMAGE = "no-image"
+    UNREADABLE = "unreadable"
+
+    @property
+    def words(self) -> str:
+        """The role in plain words, as it stands behind "left out:"."""
+        return _WORDS[self]
+
+
+class Use(StrEnum):
+    """What becomes of the images of a part."""
+
+    USED = "used"
+    LEFT_OUT = "left out"
+    ASKED = "asked"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What one image's header says it is; `evidence` names the element and its value.
+
+    `processing` are the words for what was done to it after the scan ("moco", "filtered", "norm",
+    ...): two images of one place and moment that differ in nothing else are copies.
+    """
+
+    role: Role = Role.PHASE
+    evidence: str = ""
+    processing: frozenset[str] = frozenset()
+
+
+PHASES: Final = frozenset({Role.PHASE, Role.WATER})
+"""Roles that are phases by themselves."""
+_WORDS: Final = {
+    Role.PHASE: "DCE phases",
+    Role.WATER: "water image",
+    Role.IN_PHASE: "in-phase image",
+    Role.OPPOSED: "opposed-phase image",
+    Role.FAT: "fat image",
+    Role.MOTION_CORRECTED: "motion-corrected copy",
+    Role.FILTERED: "filtered copy",
+    Role.COPY: "the same images sent twice",
+    Role.SUBTRACTION: "computed from others (a subtraction)",
+    Role.PROJECTION: "computed from others (a projection)",
+    Role.REFORMATTED: "computed from others (reformatted)",
+    Role.MAP: "parameter map",
+    Role.PHASE_IMAGE: "phase image",
+    Role.REAL: "real part",
+    Role.IMAGINARY: "imaginary part",
+    Role.DIFFUSION: "diffusion",
+    Role.EPI: "echo-planar",
+    Role.ECHO_TRAIN: "another sequence",
+    Role.FLIP_ANGLES: "flip-angle series",
+    Role.FIELD_MAP: "field map",
+    Role.ULTRAFAST: "ultrafast series",
+    Role.EARLIER_PRE: "earlier pre-contrast",
+    Role.LOCALISER: "localiser",
+    Role.CAPTURE: "screen capture",
+    Role.OTHER_SEQUENCE: "another sequence",
+    Role.NO_IMAGE: "no image",
+    Role.UNREADABLE: "cannot be read",
+}

@@ -1,0 +1,121 @@
+"""Phases in order of time: which one is the last before contrast, gaps, and second injections.
+
+An aborted and a repeated dynamic, or a pre-contrast scan that was taken twice, are one acquisition
+by their headers; only the pixels tell where contrast came.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom_looks import CONTRAST, NO_CONTRAST, Looks
+from napari_mamamia.io.dicom_slices import Slice
+
+__all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings"]
+
+ULTRAFAST_GAP_S: Final = 20.0
+"""Phases closer than this are an ultrafast series, which has several phases before contrast."""
+_LONG: Final = 3.0
+"""How many usual gaps part one run of a dynamic from the next."""
+_MISSING: Final = 1.7
+"""From how many usual gaps on a phase may be missing in a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The phases of a dynamic with its own pre: `first` of all in time; `evidence` says why.
+
+    The phases before `first` show no contrast, nor does contrast come between them and it.
+    """
+
+    first: int = 0
+    evidence: str = ""
+
+
+def find_run(
+    stacks: Sequence[Sequence[Slice]],
+    times_s: Sequence[float] | None,
+    looks: Looks,
+    name: str,
+) -> Run:
+    """Return the run of phases that enhances from its own pre.
+
+    Raises
+    ------
+    CaseError
+        If contrast was injected twice, or whether it came is not clear where it decides which
+        phase is the pre.
+    """
+    _require_one_injection(stacks, times_s, looks, name)
+    if len(stacks) < 3 or _is_ultrafast(times_s):
+        return Run()
+    rises = [looks.enhancement(stacks[0], stack) for stack in stacks[1:]]
+    came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), None)
+    if not came:
+        return Run()
+    if any(abs(rise) >= NO_CONTRAST for rise in rises[:came]):
+        shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
+        raise CaseError(
+            f"expected contrast between the first two phases of {name}, but of the body only "
+            f"{shares} rises from phase 0 to phases 1 to {came + 1}, so which phase is the last "
+            "before contrast is not clear: look at them, and name the series that count "
+            "(--use series=N), or the earlier ones too (--use role=phase,role=earlier-pre)"
+        )
+    return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
+
+
+def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
+    """Return a sentence for each gap in which a phase may be missing.
+
+    The first one, in which contrast is given, may be of any length.
+    """
+    if times_s is None or len(times_s) < 4:
+        return ()
+    gaps = [b - a for a, b in pairwise(times_s)]
+    usual = float(np.median(gaps[1:]))
+    return tuple(
+        f"there are {gap:g} s between phase {k} and phase {k + 1}, and usually {usual:g} s: is a "
+        "phase missing there, or taken later?"
+        for k, gap in enumerate(gaps)
+        if k and gap >= _MISSING * usual
+    )
+
+
+def _require_one_injection(
+    stacks: Sequence[Sequence[Slice]],
+    times_s: Sequence[float] | None,
+    looks: Looks,
+    name: str,
+) -> None:
+    starts = {stack[0].header.contrast_start for stack in stacks} - {""}
+    if len(starts) > 1:
+        raise CaseError(
+            f"expected one injection in {name}, but its phases name {len(starts)} times of it "
+            "(ContrastBolusStartTime): name the series of the run that counts (--use series=N)"
+        )
+    if times_s is None or len(stacks) < 4:
+        return
+    gaps = np.diff(times_s)
+    usual = float(np.median(gaps))
+    for at in (int(k) + 1 for k in np.flatnonzero(gaps > _LONG * usual)):
+        first, second = stacks[:at], stacks[at:]
+        if len(first) < 2 or len(second) < 2:
+            continue
+        if _enhances(first, looks) and _enhances(second, looks):
+            raise CaseError(
+                f"expected one injection in {name}, but contrast comes among the first {at} phases "
+                f"and, {gaps[at - 1]:g} s later, again among the other {len(second)}: name the "
+                "series of the run that counts (--use series=N)"
+            )
+
+
+def _enhances(stacks: Sequence[Sequence[Slice]], looks: Looks) -> bool:
+    return any(looks.enhancement(stacks[0], stack) >= CONTRAST for stack in stacks[1:])
+
+
+def _is_ultrafast(times_s: Sequence[float] | None) -> bool:
+    return times_s is not None and float(np.median(np.diff(times_s))) < ULTRAFAST_GAP_S

@@ -1,0 +1,667 @@
+"""Protocols of breast MR studies as small DICOM folders, each with the verdict that it must get.
+
+A volume is a body with a gland, a heart and a tumour; contrast changes all but the body's fat. The
+protocols and verdicts follow what scanners of several vendors write; nothing in them is of a
+patient. `PROTOCOLS` is the list: a name, what writes the study, and what an import makes of it.
+"""
+
+import importlib.util
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parent / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
+
+SHAPE = (4, 40, 48)
+TIMES = (0, 75, 150, 225, 300, 375)
+DYN = {
+    "ScanningSequence": "GR", "SequenceVariant": "SP", "MRAcquisitionType": "3D",
+    "RepetitionTime": 4.1, "EchoTime": 1.4, "FlipAngle": 10, "ScanOptions": "FS",
+    "SeriesDescription": "t1 dyn", "AcquisitionDate": "20200101",
+}  # fmt: skip
+ACCEPT, REFUSE = "accept", "refuse"
+SAGITTAL = list(phantoms.SAGITTAL)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A study and its verdict.
+
+    `phases` are the volumes (numbers of `volume`) that must be imported in this order, empty for a
+    refusal; `or_refused` where a refusal is as right. `use` are the selectors that decide.
+    `said` must stand in the refusal or among the warnings.
+    """
+
+    name: str
+    write: object
+    phases: tuple = ()
+    or_refused: bool = False
+    said: str = ""
+    use: tuple = ()
+    times: tuple | None = TIMES
+
+
+@cache
+def volume(k, shape=SHAPE, seed=0):
+    """Return the magnitude of phase `k` (-1: the same anatomy in another noise, no contrast)."""
+    z, y, x = np.meshgrid(*(np.arange(n, dtype=float) for n in shape), indexing="ij")
+    body = (((y - 22) / 18) ** 2 + ((x - 24) / 22) ** 2 < 1) & (y > 4)
+    fat = 300 + 40 * np.sin(x / 5) * np.cos(y / 4 + z)
+    gland = ((y - 15) / 7) ** 2 + ((np.abs(x - 24) - 10) / 6) ** 2 < 1
+    heart = ((y - 30) / 6) ** 2 + ((x - 27) / 8) ** 2 < 1
+    tumour = ((y - 14) ** 2 + (x - 14) ** 2 + (2 * (z - 2)) ** 2) < 12
+    values = np.where(body, fat, 0.0)
+    values[body & gland] = 420
+    values[body & heart] = 260
+    if k > 0:
+        values[body & gland] *= 1.10 + 0.03 * k
+        values[body & heart] *= 2.4 - 0.08 * k
+        values[body & tumour] = 420 * (2.1 - 0.05 * k)
+    rng = np.random.default_rng([seed, k + 1])
+    made = np.clip(values + rng.normal(0, 4, shape), 0, None).round().astype(np.int16)
+    made.flags.writeable = False
+    return made
+
+
+def clock(seconds, start=10 * 3600):
+    """Return a DICOM time of day."""
+    whole = start + seconds
+    return f"{int(whole // 3600) % 24:02d}{int(whole % 3600 // 60):02d}{whole % 60:09.6f}"
+
+
+def series(folder, number, k, values, seconds=None, **elements):
+    """Write one volume as a part of series `number`."""
+    timed = {} if seconds is None else {"AcquisitionTime": clock(seconds)}
+    phantoms.write_phase(
+        folder / f"s{number}", k, values=values, prefix=f"IM{number}",
+        **{**DYN, "SeriesNumber": number, "SeriesInstanceUID": f"2.25.{1000 + number}",
+           "ContentTime": clock((seconds or 0) + 5), "ContentDate": "20200101", **timed,
+           "InstanceNumber": lambda phase, z: len(values) * phase + z + 1, **elements},
+    )  # fmt: skip
+
+
+def dynamic(folder, number=5, *, first=0, **elements):
+    """Write six phases into one series, timed by AcquisitionTime."""
+    for k, at in enumerate(TIMES):
+        if k >= first:
+            series(folder, number, k, volume(k), at, **elements)
+
+
+def per_phase(folder, numbers=(5, 6, 7, 8, 9, 10), **elements):
+    for k, (number, at) in enumerate(zip(numbers, TIMES, strict=True)):
+        series(folder, number, k, volume(k), at, **elements)
+
+
+# ---- one dynamic, told in many ways
+
+
+def by_temporal_position(folder):
+    for k in range(6):
+        series(folder, 5, k, volume(k), 0, TemporalPositionIdentifier=k + 1,
+               NumberOfTemporalPositions=6, TriggerTime=75_000.0 * k)  # fmt: skip
+
+
+def by_trigger_time(folder):
+    for k in range(6):
+        series(folder, 5, k, volume(k), 0, TriggerTime=75_000.0 * k, ContentTime=clock(900))
+
+
+def by_instance_number(folder):
+    for k in range(6):
+        series(folder, 5, k, volume(k), 0, ContentTime=clock(900))
+
+
+def pre_and_dynamic(folder, pre=4):
+    series(folder, pre, 0, volume(0), 0)
+    dynamic(folder, 5, first=1)
+
+
+def ge_pre_and_dynamic(folder, pre=4):
+    """Each series with one AcquisitionTime; TriggerTime starts anew with each."""
+    series(folder, pre, 0, volume(0), 0, TriggerTime=0.0, ContentTime=clock(900))
+    for k in range(1, 6):
+        series(folder, 5, k, volume(k), 75, TriggerTime=75_000.0 * (k - 1), ContentTime=clock(900))
+
+
+def over_midnight(folder):
+    for k, at in enumerate(TIMES):
+        late = 24 * 3600 - 100 + at
+        day = "20200102" if late >= 24 * 3600 else "20200101"
+        series(folder, 5, k, volume(k), AcquisitionTime=clock(late % 86400, 0),
+               AcquisitionDate=day, ContentTime=clock(late % 86400, 0),
+               ContentDate=day)  # fmt: skip
+
+
+def enhanced(folder):
+    volumes = np.stack([volume(k) for k in range(6)])
+    times = [f"20200101{clock(at)}" for at in TIMES]
+    phantoms.write_enhanced(folder / "dyn.dcm", volumes, times, SeriesNumber=5)
+
+
+def table_moved(folder):
+    def moved(phase, z):
+        return [-10.0, -20.0 + 0.09 * (phase % 2), 30.0 + 2.0 * z + 0.09 * (phase % 3 == 1)]
+
+    dynamic(folder, ImagePositionPatient=moved)
+
+
+def table_moved_between_series(folder):
+    per_phase(
+        folder,
+        ImagePositionPatient=lambda phase, z: [-10.0, -20 + 0.09 * (phase % 2), 30 + 2.0 * z],
+    )
+
+
+# ---- copies, subtractions and maps beside it
+
+
+def moco(folder):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(folder, 20, k, np.roll(volume(k), 1, 2), at, ContentTime=clock(600 + k),
+               ImageType=["DERIVED", "PRIMARY", "M", "ND", "MOCO"])  # fmt: skip
+
+
+def moco_told_by_siemens_xa(folder):
+    def then(image):
+        block = image.private_block(0x21, "SIEMENS MR SDI 02", create=True)
+        block.private_creator_offset = 0
+        image.add_new((0x0021, 0x0011), "LO", "SIEMENS MR SDI 02")
+        image.add_new((0x0021, 0x1175), "CS", ["ORIGINAL", "PRIMARY", "M", "MOCO"])
+
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(
+            folder,
+            20,
+            k,
+            np.roll(volume(k), 1, 2),
+            at,
+            ContentTime=clock(600 + k),
+            then=lambda *_: then,
+        )
+
+
+def moco_without_a_word(folder):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(folder, 20, k, np.roll(volume(k), 1, 2), at, ContentTime=clock(600 + k),
+               TemporalPositionIdentifier=k + 7)  # fmt: skip
+
+
+def moco_alone(folder):
+    dynamic(folder, ImageType=["DERIVED", "PRIMARY", "M", "ND", "MOCO"])
+
+
+def filtered(folder):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(folder, 21, k, (volume(k) * 1.1).astype(np.int16), at, ContentTime=clock(600 + k),
+               ImageType=["DERIVED", "PRIMARY", "M", "FILTERED"])  # fmt: skip
+
+
+def norm_beside_nd(folder):
+    dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "ND"])
+    for k, at in enumerate(TIMES):
+        series(folder, 22, k, (volume(k) * 1.2).astype(np.int16), at,
+               ImageType=["ORIGINAL", "PRIMARY", "M", "NORM", "DIS2D"])  # fmt: skip
+
+
+def norm_in_one_series(folder):
+    dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "ND"])
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k + 6, (volume(k) * 1.2).astype(np.int16), at,
+               ImageType=["ORIGINAL", "PRIMARY", "M", "NORM"])  # fmt: skip
+
+
+def sent_twice(folder):
+    dynamic(folder)
+    dynamic(folder, 30)
+
+
+def sent_twice_into_one_series(folder):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k + 6, volume(k), at)
+
+
+def one_phase_twice_in_one_series(folder):
+    dynamic(folder)
+    series(folder, 5, 6, volume(2, seed=1), TIMES[2])
+
+
+def _subtractions(folder, name, seconds=lambda at: at, **elements):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        if k:
+            difference = np.clip(volume(k) - volume(0), 0, None).astype(np.int16)
+            series(folder, 30 + k, k, difference, seconds(at), ContentTime=clock(700 + k),
+                   SeriesDescription=name(k), **elements)  # fmt: skip
+
+
+def subtractions_by_number(folder):
+    _subtractions(folder, lambda k: f"dyn S{k + 1}-S1")
+
+
+def subtractions_in_french(folder):
+    _subtractions(folder, lambda k: f"soustraction {k}")
+
+
+def subtractions_in_spanish(folder):
+    _subtractions(folder, lambda k: f"resta {k}")
+
+
+def subtractions_of_ge(folder):
+    _subtractions(folder, lambda k: f"({k}/2/3)-(4/5/6)")
+
+
+def subtractions_without_a_word(folder):
+    _subtractions(folder, lambda k: "t1 dyn")
+
+
+def subtractions_with_times_of_their_own(folder):
+    _subtractions(folder, lambda k: "t1 dyn", lambda at: at + 700)
+
+
+def signed_subtractions_in_the_series(folder):
+    dynamic(folder)
+    for k in range(1, 6):
+        series(folder, 5, 5 + k, volume(k) - volume(0), TIMES[k])
+
+
+def subtractions_only(folder):
+    for k, at in enumerate(TIMES):
+        if k:
+            series(folder, 5, k, volume(k) - volume(0), at, SeriesDescription="sub")
+
+
+def with_phase_images(folder):
+    dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "ND"])
+    rng = np.random.default_rng(5)
+    for k, at in enumerate(TIMES):
+        noise = rng.integers(0, 4096, SHAPE).astype(np.int16)
+        series(folder, 6, k, noise, at, ImageType=["ORIGINAL", "PRIMARY", "P", "ND"])
+
+
+def phase_images_of_ge(folder):
+    def then(image):
+        block = image.private_block(0x43, "GEMS_PARM_01", create=True)
+        block.add_new(0x2F, "SS", 1)
+
+    dynamic(folder)
+    rng = np.random.default_rng(5)
+    for k, at in enumerate(TIMES):
+        series(
+            folder,
+            5,
+            k + 6,
+            rng.integers(0, 4096, SHAPE).astype(np.int16),
+            at,
+            then=lambda *_: then,
+        )
+
+
+def ge_fat_and_water(folder):
+    dynamic(folder, SeriesDescription="WATER: VIBRANT-Flex")
+    for k, at in enumerate(TIMES):
+        series(folder, 500, k, volume(-1), at, SeriesDescription="FAT: VIBRANT-Flex")
+
+
+def mdixon(folder):
+    """Water and fat of each dynamic in one series, as Philips writes them."""
+    for k, at in enumerate(TIMES):
+        for name, values in (("W", volume(k)), ("F", volume(-1, seed=k))):
+            series(folder, 5, 6 * (name == "F") + k, values, at,
+                   ImageType=["ORIGINAL", "PRIMARY", name, name, "DERIVED"])  # fmt: skip
+
+
+def siemens_dixon(folder):
+    for at, (name, end) in enumerate((("W", "_W"), ("F", "_F"), ("IN_PHASE", "_in"))):
+        for k, seconds in enumerate(TIMES):
+            values = volume(k) if name != "F" else volume(-1, seed=k)
+            series(folder, 5 + at, k, values, seconds, SeriesDescription=f"t1_vibe_dixon{end}",
+                   ImageType=["ORIGINAL", "PRIMARY", "M", "DIXON"])  # fmt: skip
+
+
+def in_phase_alone(folder):
+    dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "IN_PHASE"])
+    for k, at in enumerate(TIMES):
+        series(folder, 6, k, volume(-1), at, ImageType=["ORIGINAL", "PRIMARY", "M", "OPP_PHASE"])
+
+
+def fat_alone(folder):
+    dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "FAT"])
+
+
+def maps(folder):
+    dynamic(folder)
+    for at, name in enumerate(("WASH-IN", "PEI", "TTP")):
+        series(folder, 40 + at, 0, volume(at), TIMES[at], SeriesDescription=f"dyn_{name}",
+               ImageType=["DERIVED", "SECONDARY", "OTHER"])  # fmt: skip
+
+
+def maps_of_ispy(folder):
+    dynamic(folder)
+    for at, name in enumerate(("SER", "PE1")):
+        series(folder, 31000 + at, 0, volume(at), 0, SeriesDescription=f"Dynamic-3dfgre: {name}",
+               ImageType=["DERIVED", "PRIMARY", "DCE", name])  # fmt: skip
+
+
+def maps_without_a_word(folder):
+    """A wash-in map of the place, with the time of a phase and no word."""
+    dynamic(folder)
+    rise = (volume(1) - volume(0)) * 100 // np.maximum(volume(0), 20)
+    series(folder, 40, 0, rise.astype(np.int16), TIMES[1])
+
+
+def projections(folder):
+    dynamic(folder)
+    series(folder, 50, 0, volume(2), 150, ImageType=["DERIVED", "SECONDARY", "MIP_TRA"])
+    series(folder, 51, 0, volume(2), 150, SeriesDescription="mpr cor",
+           ImageOrientationPatient=[1, 0, 0, 0, 0, -1])  # fmt: skip
+
+
+# ---- other sequences
+
+
+DIFFUSION = {"ScanningSequence": "EP", "MRAcquisitionType": "2D", "RepetitionTime": 6000,
+             "EchoTime": 61, "FlipAngle": 90}  # fmt: skip
+
+
+def dti(folder, number=12):
+    dynamic(folder)
+    only_dti(folder, number)
+
+
+def only_dti(folder, number=12):
+    for k in range(12):
+        series(folder, number, k, volume(-1, seed=k), 900 + 10 * k, **DIFFUSION,
+               SeriesDescription="ep2d_dti", DiffusionBValue=800.0)  # fmt: skip
+
+
+def diffusion_of_ge_without_a_word(folder):
+    def then(image):
+        block = image.private_block(0x43, "GEMS_PARM_01", create=True)
+        block.add_new(0x39, "IS", [1000000600, 8, 0, 7])
+
+    dynamic(folder)
+    for number in (12, 13):
+        for k in range(4):
+            series(folder, number, k, volume(-1, seed=k), 900 + 10 * k, **DIFFUSION,
+                   SeriesDescription="ax", then=lambda *_: then)  # fmt: skip
+
+
+def fmri(folder):
+    dynamic(folder)
+    for k in range(20):
+        series(
+            folder,
+            14,
+            k,
+            volume(-1, seed=k),
+            900 + 2 * k,
+            ScanningSequence="EP",
+            MRAcquisitionType="2D",
+            RepetitionTime=2000,
+            EchoTime=30,
+            SeriesDescription="bold",
+        )
+
+
+def only_fmri(folder):
+    for k in range(5):
+        series(
+            folder,
+            14,
+            k,
+            volume(-1, seed=k),
+            900 + 30 * k,
+            ScanningSequence="EP",
+            MRAcquisitionType="2D",
+            RepetitionTime=2000,
+            EchoTime=30,
+            SeriesDescription="rest",
+        )
+
+
+def t2_echo_train(folder):
+    dynamic(folder)
+    for k in range(8):
+        series(folder, 3, k, volume(-1, seed=k), 30 * k - 900, ScanningSequence="RM",
+               EchoTrainLength=8, RepetitionTime=5500, EchoTime=12, FlipAngle=90,
+               SeriesDescription="sag")  # fmt: skip
+
+
+def flip_angles(folder):
+    for at, angle in enumerate((2, 5, 10)):
+        series(folder, 2 + at, at, volume(-1, seed=at), 20 * at - 600, FlipAngle=angle,
+               SeriesDescription=f"fl3d {angle}")  # fmt: skip
+    dynamic(folder, 8)
+
+
+def field_map(folder):
+    dynamic(folder)
+    for k in range(7):
+        series(folder, 17, k, volume(-1, seed=k), 900 + 30 * k, RepetitionTime=400,
+               EchoTime=5, SeriesDescription="gre_field_mapping")  # fmt: skip
+
+
+def localiser(folder):
+    series(folder, 1, 0, volume(-1)[:3], -900, MRAcquisitionType="2D", RepetitionTime=8,
+           SeriesDescription="localizer",
+           ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"])  # fmt: skip
+    dynamic(folder)
+
+
+def screen_capture(folder):
+    dynamic(folder)
+    for z in range(3):
+        phantoms.write_image(
+            folder / "cap" / f"{z}.dcm", np.zeros((8, 8), np.uint8), SeriesNumber=99,
+            SeriesInstanceUID="2.25.99", SOPClassUID="1.2.840.10008.5.1.4.1.1.7",
+        )  # fmt: skip
+
+
+def twist(folder):
+    series(folder, 4, 0, volume(0), 0)
+    for k in range(25):
+        series(folder, 5, k, volume(min(k // 5, 3), seed=k), 100 + 4 * k, EchoTime=0.9,
+               RepetitionTime=2.5, FlipAngle=20, SeriesDescription="twist")  # fmt: skip
+    for k, at in enumerate((220, 295, 370, 445)):
+        series(folder, 6, k, volume(k + 1), at)
+
+
+def twist_of_the_same_parameters(folder):
+    series(folder, 4, 0, volume(0), 0)
+    for k in range(25):
+        series(folder, 5, k, volume(min(k // 5, 3), seed=k), 100 + 4 * k)
+    for k, at in enumerate((220, 295, 370, 445)):
+        series(folder, 6, k, volume(k + 1), at)
+
+
+# ---- runs
+
+
+def pre_twice(folder):
+    series(folder, 4, 0, volume(0, seed=1), -600)
+    dynamic(folder)
+
+
+def aborted_and_repeated(folder):
+    for k in range(3):
+        series(folder, 4, k, volume(0, seed=k + 2), 75 * k - 900)
+    dynamic(folder)
+
+
+def second_injection(folder):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(folder, 9, k, volume(k, seed=3), 3000 + at)
+
+
+def two_contrast_times(folder):
+    dynamic(folder, ContrastBolusStartTime=lambda phase, _: "100030" if phase < 3 else "100400")
+
+
+def phase_missing(folder):
+    for k, at in enumerate(TIMES):
+        if k != 3:
+            series(folder, 5, k, volume(k), at)
+
+
+# ---- what must be refused
+
+
+def two_patients(folder):
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k, volume(k), at, PatientID="A1" if k < 3 else "B2")
+
+
+def two_birth_dates(folder):
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k, volume(k), at, PatientID="A1",
+               PatientBirthDate="19700101" if k < 3 else "19800101")  # fmt: skip
+
+
+def slice_missing(folder):
+    dynamic(folder)
+    next((folder / "s5").glob("IM5_3_*")).unlink()
+
+
+def _side(folder, number, x0, **elements):
+    for k, at in enumerate(TIMES):
+        series(folder, number, k, volume(k, seed=number), at, ImageOrientationPatient=SAGITTAL,
+               ImagePositionPatient=lambda _, z: [x0 + 2.0 * z, -20.0, 30.0],
+               **elements)  # fmt: skip
+
+
+def left_and_right(folder):
+    _side(folder, 5, 40.0)
+    _side(folder, 6, -60.0)
+
+
+def left_and_right_in_one_series(folder):
+    _side(folder, 5, 40.0)
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k + 6, volume(k, seed=6), at, ImageOrientationPatient=SAGITTAL,
+               ImagePositionPatient=lambda _, z: [-60.0 + 2.0 * z, -20.0, 30.0])  # fmt: skip
+
+
+def no_times(folder):
+    for k in range(6):
+        series(folder, 5, k, volume(k), ContentTime=None)
+
+
+def wiped_times(folder):
+    """One series for each phase, and an archive set all times to midnight."""
+    for k in range(6):
+        series(folder, 5 + k, k, volume(k), AcquisitionTime="000000", ContentTime="000000")
+
+
+def two_dynamics(folder):
+    dynamic(folder)
+    for k, at in enumerate(TIMES):
+        series(folder, 9, k, volume(k, seed=4), 2000 + at, FlipAngle=25)
+
+
+def unproven_repeats(folder):
+    """Six volumes of one time without contrast: nothing says that they are phases."""
+    for k in range(6):
+        series(folder, 5, k, volume(-1, seed=k), 0, ContentTime=clock(900))
+
+
+def changed_matrix(folder):
+    series(folder, 4, 0, volume(0, (4, 32, 48)), 0)
+    dynamic(folder, 5, first=1)
+
+
+def post_only_with_another_pre(folder):
+    """The pre was taken with another TR, so it is no part of the dynamic's sequence."""
+    series(folder, 4, 0, volume(0), 0, RepetitionTime=6.0)
+    for k, at in enumerate(TIMES):
+        if k:
+            series(folder, 5, k, volume(5, seed=k), at)
+
+
+P = tuple(range(6))
+PROTOCOLS = (
+    Protocol("one series", dynamic, P),
+    Protocol("one series per phase", per_phase, P),
+    Protocol("temporal position", by_temporal_position, P),
+    Protocol("trigger time", by_trigger_time, P),
+    Protocol("instance number only", by_instance_number, P, times=None),
+    Protocol("pre and dynamic", pre_and_dynamic, P),
+    Protocol("pre numbered last", lambda folder: pre_and_dynamic(folder, 9), P),
+    Protocol("GE pre and dynamic", ge_pre_and_dynamic, P),
+    Protocol("GE pre numbered last", lambda folder: ge_pre_and_dynamic(folder, 9), P),
+    Protocol("series reversed", lambda folder: per_phase(folder, (10, 9, 8, 7, 6, 5)), P),
+    Protocol("over midnight", over_midnight, P),
+    Protocol("enhanced", enhanced, P),
+    Protocol("table moved", table_moved, P),
+    Protocol("table moved between series", table_moved_between_series, P),
+    Protocol("moco", moco, P),
+    Protocol("moco by ImageTypeText", moco_told_by_siemens_xa, P),
+    Protocol("moco without a word", moco_without_a_word, said="one AcquisitionTime"),
+    Protocol("moco alone", moco_alone, P, said="motion-corrected"),
+    Protocol("filtered", filtered, P),
+    Protocol("NORM beside ND", norm_beside_nd, P, or_refused=True),
+    Protocol("NORM in one series", norm_in_one_series, P, or_refused=True),
+    Protocol("sent twice", sent_twice, P),
+    Protocol("sent twice into one series", sent_twice_into_one_series, P, or_refused=True),
+    Protocol("one phase twice", one_phase_twice_in_one_series),
+    Protocol("subtractions S2-S1", subtractions_by_number, P),
+    Protocol("soustraction", subtractions_in_french, P),
+    Protocol("resta", subtractions_in_spanish, P),
+    Protocol("subtractions of GE", subtractions_of_ge, P),
+    Protocol("subtractions without a word", subtractions_without_a_word, P),
+    Protocol("subtractions later", subtractions_with_times_of_their_own, P),
+    Protocol("signed subtractions inside", signed_subtractions_in_the_series),
+    Protocol("subtractions only", subtractions_only),
+    Protocol("phase images", with_phase_images, P),
+    Protocol("phase images of GE", phase_images_of_ge, P),
+    Protocol("GE fat and water", ge_fat_and_water, P),
+    Protocol("mDIXON", mdixon, P),
+    Protocol("Siemens Dixon", siemens_dixon, P),
+    Protocol("in-phase alone", in_phase_alone, P),
+    Protocol("fat alone", fat_alone),
+    Protocol("maps", maps, P),
+    Protocol("maps of I-SPY", maps_of_ispy, P),
+    Protocol("maps without a word", maps_without_a_word, or_refused=True),
+    Protocol("projections", projections, P),
+    Protocol("DTI", dti, P),
+    Protocol("DTI numbered first", lambda folder: dti(folder, 2), P),
+    Protocol("diffusion of GE", diffusion_of_ge_without_a_word, P),
+    Protocol("DTI only", only_dti, said="--use series"),
+    Protocol("fMRI", fmri, P),
+    Protocol("fMRI only", only_fmri, said="--use series"),
+    Protocol("T2", t2_echo_train, P),
+    Protocol("flip angles", flip_angles, P),
+    Protocol("field map", field_map, P),
+    Protocol("localiser", localiser, P),
+    Protocol("screen capture", screen_capture, P),
+    Protocol("TWIST", twist, (0, 1, 2, 3, 4), or_refused=True, times=(0, 220, 295, 370, 445)),
+    Protocol("TWIST like the dynamic", twist_of_the_same_parameters),
+    Protocol("pre twice", pre_twice, P),
+    Protocol("aborted and repeated", aborted_and_repeated, P),
+    Protocol("second injection", second_injection, said="one injection"),
+    Protocol("two contrast times", two_contrast_times, said="one injection"),
+    Protocol("phase missing", phase_missing, (0, 1, 2, 4, 5), said="150 s between",
+             times=(0, 75, 150, 300, 375)),
+    Protocol("two patients", two_patients, said="one patient"),
+    Protocol("two birth dates", two_birth_dates, said="one patient"),
+    Protocol("slice missing", slice_missing, said="a slice is missing"),
+    Protocol("left and right", left_and_right, said="side=left"),
+    Protocol("left and right in one series", left_and_right_in_one_series, said="side=left"),
+    Protocol("no times", no_times, P, times=None),
+    Protocol("wiped times", wiped_times, said="--clock"),
+    Protocol("two dynamics", two_dynamics, said="--use"),
+    Protocol("unproven repeats", unproven_repeats, said="--use"),
+    Protocol("changed matrix", changed_matrix, said="one size and place"),
+    Protocol("post only", post_only_with_another_pre, said="one size and place"),
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""Each protocol of a breast study gets its verdict: its phases in order, or a refusal that asks."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.clinical import read_clinical
+from napari_mamamia.io.dicom_selectors import read_selectors
+from napari_mamamia.io.layout import find_data_set
+from napari_mamamia.services.import_dicom import ImportSettings, import_dicom
+from napari_mamamia.services.open_case import load_case
+
+pytest.importorskip("pydicom")
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_protocols", Path(__file__).parents[1] / "dicom_protocols.py"
+)
+protocols = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(protocols)
+
+
+def imported(source, out, *use, **settings):
+    wanted = ImportSettings(use=read_selectors(use), **settings)
+    return run_job(import_dicom(source, out, "P1", wanted)).imported[0]
+
+
+def volumes_of(out):
+    files = sorted((out / "images" / "P1").iterdir())
+    return [np.asarray(nibabel.load(file).dataobj).T[:, ::-1] for file in files]
+
+
+def outcome_of(protocol, folder):
+    """Return the imported case, or None and the refusal's text."""
+    protocol.write(folder / "in")
+    try:
+        return imported(folder / "in", folder / "out", *protocol.use), ""
+    except MamamiaError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("protocol", protocols.PROTOCOLS, ids=lambda one: one.name)
+def test_a_protocol_gets_its_verdict(tmp_path, protocol):
+    case, refusal = outcome_of(protocol, tmp_path)
+    if case is None:
+        assert protocol.or_refused or not protocol.phases, refusal
+        assert protocol.said in refusal
+        assert not (tmp_path / "out").exists()
+        return
+    assert protocol.phases, f"accepted: {case.times_s}"
+    found = volumes_of(tmp_path / "out")
+    assert len(found) == len(protocol.phases)
+    for values, k in zip(found, protocol.phases, strict=True):
+        assert np.array_equal(values, protocols.volume(k))
+    assert case.times_s == protocol.times
+    assert protocol.said in " ".join(case.warnings)
+
+
+# ---- the real unilateral exam
+
+
+@pytest.fixture(scope="module")
+def ispy1(real_data, tmp_path_factory):
+    """Return the import of the whole exam of ISPY1_1002, without options, by the command."""
+    out = tmp_path_factory.mktemp("ispy1")
+    done = subprocess.run(
+        [sys.executable, "-c", "from napari_mamamia.cli import main; main()", "import",
+         str(real_data("ispy1_1002.zip")), "--out", str(out), "--case", "ISPY1_1002"],
+        capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.real
+@pytest.mark.door
+def test_a_plain_import_of_a_real_sagittal_exam_is_the_case_that_mama_mia_published(
+    ispy1, real_data
+):
+    table = real_data("clinical") / "clinical_and_imaging_info.xlsx"
+    published = next(r for r in read_clinical(table).records if r.case_id == "ISPY1_1002")
+    case = run_job(load_case(find_data_set(ispy1).case("ISPY1_1002")))
+    assert case.times_s == published.acquisition_times_s == (0, 423, 768)
+    assert case.signal.shape[:2] == (3, published.other["num_slices"])
+    assert case.grid.spacing_mm == pytest.approx((2.0, 0.78125, 0.78125))
+    (row,) = read_clinical(ispy1 / "clinical_and_imaging_info.csv").records
+    assert row.other["field_strength"] == 1.5
+
+
+@pytest.mark.real
+@pytest.mark.door
+def test_the_provenance_says_what_each_series_of_the_real_exam_is(ispy1):
+    info = json.loads((ispy1 / "patient_info_files" / "ISPY1_1002.json").read_text())
+    roles = {row["number"]: (row["role"], row["use"]) for row in info["import"]["series"]}
+    assert roles == {
+        1: ("echo-train", "left out"),
+        2: ("echo-train", "left out"),
+        3: ("phase", "used"),
+        4: ("localiser", "left out"),
+        5: ("diffusion", "left out"),
+        6: ("diffusion", "left out"),
+        31000: ("map", "left out"),
+        31001: ("map", "left out"),
+        None: ("no-image", "left out"),
+    }
