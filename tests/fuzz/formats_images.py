@@ -258,6 +258,32 @@ def _read_seg(path: Path) -> object:
     return found.is_overlapping
 
 
+def _ucsf_seg(folder: Path) -> Path:
+    made = from_tests("io/made_ucsf_seg")
+    mask = np.zeros(SHAPE, bool)
+    mask[:, 2:5, 1:4] = True
+    return made.write_ucsf_seg(
+        folder / "ucsf.dcm",
+        mask,
+        [(0, 0, 2.0 * k) for k in range(SHAPE[0])],
+        [made.region((2, 2, 2), (2, 2, 3))],
+        [made.measure(0, 27, 0.03, "FTVpe(PEearly>70%)")],
+    )
+
+
+def _read_ucsf_seg(path: Path) -> object:
+    from napari_mamamia.core.errors import GridMismatchError
+    from napari_mamamia.core.grid import Grid
+    from napari_mamamia.io.ucsf_seg import read_ucsf_seg
+    from napari_mamamia.services.ucsf_place import place_seg
+
+    found = read_ucsf_seg(path)
+    try:
+        return place_seg(found, Grid(SHAPE, np.diag([-0.8, -0.8, 2.0, 1.0]))).mask.sum()
+    except GridMismatchError:  # names no file: the case is no part of it
+        return None
+
+
 _DICOM = (
     "io.dicom.find_phases",
     "io.dicom.read_dicom_header",
@@ -341,6 +367,7 @@ DICOM = (
     Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),
     Format("dicom-study", _two_studies, _study_below, ("io.dicom_study.imported_study",)),
     Format("dicom-seg", _seg, _read_seg, ("io.dicom_seg.read_segmentation",), share=0.7),
+    Format("dicom-seg-ucsf", _ucsf_seg, _read_ucsf_seg, ("io.ucsf_seg.read_ucsf_seg",), share=0.7),
     Format(
         "dicom-seg-source",
         _classic,

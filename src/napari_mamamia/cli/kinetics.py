@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.cli.ftv_from import count_from, refuse_others
 from napari_mamamia.cli.options import (
     CaseOption,
     DataSetArgument,
@@ -75,6 +76,15 @@ def kinetics(
             help="FTV's mask: 4 of 26 neighbours, or 9 as in UCSF's results of I-SPY 1.",
         ),
     ] = "ucsf-extension",
+    ftv_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--ftv-from",
+            metavar="SEG_OR_FOLDER",
+            help="Only FTV, under UCSF's own DICOM SEG: its VOI, thresholds and phases, ours "
+            "beside theirs in OUT/ftv_from.csv.",
+        ),
+    ] = None,
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
@@ -82,6 +92,9 @@ def kinetics(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
+    from napari_mamamia.kinetics.time_axis import TimingRule
+    from napari_mamamia.kinetics.tumour_volume import FtvSettings
+    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.data_set import open_data_set
     from napari_mamamia.services.kinetics import kinetics_of_data_set
@@ -97,9 +110,25 @@ def kinetics(
     )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
+    if ftv_from is not None:
+        refuse_others(
+            {
+                "--masks": masks is not None,
+                "--times": bool(times),
+                "--label": label is not None,
+                "--timing, --injection or --phases": settings.rule != TimingRule(),
+                "--ftv-box": settings.ftv_box is not FtvBox.MASK,
+                "--ftv-variant": settings.ftv != FtvSettings(),
+                "--workers, --scheduler or --time-limit": place != Place(),
+                "--resume": resume,
+            }
+        )
     opened = run(open_data_set(data_set))
     for warning in opened.warnings:
         typer.echo(f"warning: {warning}", err=True)
+    if ftv_from is not None:
+        count_from(opened, ftv_from, out, case or (), existing)
+        return
     job = kinetics_of_data_set(
         opened,
         out,

@@ -25,6 +25,7 @@ __all__ = [
     "FtvVariant",
     "FunctionalTumourVolume",
     "SerBin",
+    "background_signal",
     "functional_tumour_volume",
     "prepare_ftv",
 ]
@@ -76,6 +77,8 @@ class FtvSettings:
         not; 0 to 26 (UCSF: 1 to 10).
     ser
         Least SER, no unit.
+    least_signal
+        The least signal of phase 0 itself, in place of the share of the 95th percentile.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class FtvSettings:
     enhancement: float = 70.0
     neighbours: int = 4
     ser: float = 0.0
+    least_signal: float | None = None
 
     def __post_init__(self) -> None:
         if not (0 <= self.background <= 1 and 0 <= self.neighbours <= 26):
@@ -160,6 +164,8 @@ class FunctionalTumourVolume:
         bool of the shape of `box`: the voxels counted.
     background_signal
         The least signal of phase 0 that counted, in the signal's unit.
+    enhancing
+        bool of the shape of `box`: the same whatever their SER, also those that have none.
     partial_cc, washout_cc
         The parts with SER >= 0.9 (plateau and washout) and SER > 1.3 (washout). Source: Arasu,
         Hylton et al. 2011.
@@ -174,6 +180,7 @@ class FunctionalTumourVolume:
     choice: PhaseChoice
     box: Box
     mask: NDArray[np.bool_] = field(repr=False)
+    enhancing: NDArray[np.bool_] = field(repr=False)
     background_signal: float
     volume_cc: float
     partial_cc: float
@@ -251,9 +258,7 @@ def functional_tumour_volume(
     outside the region: UCSF's own result of ISPY1_1002, met in every voxel.
     """
     limits = settings or FtvSettings()
-    threshold = limits.background * images.bright_signal
-    if images.is_whole:
-        threshold = float(round(threshold))
+    threshold = background_signal(images, limits)
     inner = _within(images.box, images.around)
     with np.errstate(invalid="ignore"):
         enhancing = images.enhancement >= limits.enhancement
@@ -268,6 +273,7 @@ def functional_tumour_volume(
         choice=images.choice,
         box=images.box,
         mask=mask,
+        enhancing=together,
         background_signal=threshold,
         volume_cc=ser.size * cc,
         partial_cc=int(np.count_nonzero(ser >= _PARTIAL_FROM)) * cc,
@@ -276,6 +282,14 @@ def functional_tumour_volume(
         without_ser=without,
         too_dark=int(np.count_nonzero(images.region & (enhancing & ~passed)[inner])),
     )
+
+
+def background_signal(images: FtvImages, limits: FtvSettings) -> float:
+    """Return the least signal of phase 0 that counts, in its unit."""
+    if limits.least_signal is not None:
+        return limits.least_signal
+    threshold = limits.background * images.bright_signal
+    return float(round(threshold)) if images.is_whole else threshold
 
 
 def _neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:

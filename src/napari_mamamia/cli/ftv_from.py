@@ -1,0 +1,66 @@
+"""`mamamia kinetics --ftv-from`: FTV under a SEG of UCSF, ours beside theirs."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from napari_mamamia.cli.printing import finish, run
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.data_set import OpenDataSet
+    from napari_mamamia.services.ftv_from import FtvFromRow
+    from napari_mamamia.services.output_folder import Existing
+
+__all__ = ["count_from", "refuse_others"]
+
+
+def refuse_others(given: "dict[str, bool]") -> None:
+    """Refuse options that a SEG answers itself; `given` says which were typed."""
+    others = [name for name, is_given in given.items() if is_given]
+    if others:
+        raise typer.BadParameter(
+            f"expected --ftv-from without {', '.join(others)}, got both: the SEG says itself which "
+            "region, thresholds and phases count"
+        )
+
+
+def count_from(
+    opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
+) -> None:
+    """Count FTV under each SEG, print ours beside theirs, and exit with 3 if a SEG failed."""
+    from napari_mamamia.services.ftv_from import ftv_from_segs
+
+    summary = run(ftv_from_segs(opened, source, out, case_ids=case, existing=existing))
+    _print(summary.rows)
+    print(f"Table: {summary.table}")
+    finish(summary.failures)
+
+
+def _print(rows: "Sequence[FtvFromRow]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="FTV, ours and UCSF's")
+    for head in ("case", "SEG", "measure", "ours voxels", "ours cc", "UCSF voxels", "UCSF cc"):
+        table.add_column(head, overflow="fold")
+    table.add_column("different")
+    for row in rows:
+        table.add_row(
+            row.case_id,
+            row.seg,
+            row.measure,
+            f"{row.ours_voxels:.0f}",
+            f"{row.ours_cc:.3f}",
+            f"{row.theirs_voxels:.0f}",
+            f"{row.theirs_cc:.3f}",
+            "–" if row.different_voxels != row.different_voxels else f"{row.different_voxels:.0f}",
+        )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    for row in rows:
+        if row.measure == "pe":
+            print(f"{row.case_id}: {row.phases} · {row.ftv_thresholds}")
+            if row.remark:
+                print(f"{row.case_id}: {row.remark}")
