@@ -274,9 +274,10 @@ def _ucsf_seg(folder: Path) -> Path:
 def _read_ucsf_seg(path: Path) -> object:
     from napari_mamamia.core.errors import GridMismatchError
     from napari_mamamia.core.grid import Grid
-    from napari_mamamia.io.ucsf_seg import read_ucsf_seg
+    from napari_mamamia.io.ucsf_seg import is_segmentation, read_ucsf_seg
     from napari_mamamia.services.ucsf_place import place_seg
 
+    is_segmentation(path)
     found = read_ucsf_seg(path)
     try:
         return place_seg(found, Grid(SHAPE, np.diag([-0.8, -0.8, 2.0, 1.0]))).mask.sum()
@@ -367,7 +368,13 @@ DICOM = (
     Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),
     Format("dicom-study", _two_studies, _study_below, ("io.dicom_study.imported_study",)),
     Format("dicom-seg", _seg, _read_seg, ("io.dicom_seg.read_segmentation",), share=0.7),
-    Format("dicom-seg-ucsf", _ucsf_seg, _read_ucsf_seg, ("io.ucsf_seg.read_ucsf_seg",), share=0.7),
+    Format(
+        "dicom-seg-ucsf",
+        _ucsf_seg,
+        _read_ucsf_seg,
+        ("io.ucsf_seg.is_segmentation", "io.ucsf_seg.read_ucsf_seg"),
+        share=0.7,
+    ),
     Format(
         "dicom-seg-source",
         _classic,
