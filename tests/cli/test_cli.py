@@ -3,24 +3,15 @@
 import csv
 import json
 import os
-import subprocess
-import sys
 
 import nibabel as nib
 import numpy as np
 import pytest
 import typer
+from warm_program import mamamia
 
 from napari_mamamia.cli.printing import run
 from napari_mamamia.core.progress import Progress
-
-
-def mamamia(*arguments, **options):
-    """Run `mamamia` in a process of its own."""
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
 
 
 def test_help_names_every_command():
@@ -193,13 +184,13 @@ def test_pipes_that_lie_where_files_should_are_refused_and_not_waited_for(small_
     for pipe in (phase, infos / "a_2.json", table):
         os.mkfifo(pipe)
     out = tmp_path / "out"
-    done = mamamia("predict", small_data_set, "--out", out, timeout=60)
+    done = mamamia("predict", small_data_set, "--out", out)
     assert done.returncode == 3
     assert "failed: A_1" in done.stderr
     assert str(phase) in done.stderr
     assert (out / "B_1.nii.gz").exists()
     assert "a_2.json" in done.stdout + done.stderr
     assert "pipe, socket or device" in done.stdout + done.stderr
-    done = mamamia("score-table", table, "--out", tmp_path / "scores", timeout=60)
+    done = mamamia("score-table", table, "--out", tmp_path / "scores")
     assert done.returncode == 1
     assert "pipe, socket or device" in done.stderr

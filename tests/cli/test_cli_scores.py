@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from warm_program import mamamia
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import FormatError
@@ -14,12 +16,15 @@ from napari_mamamia.services import score_report
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
 
-def mamamia(*arguments):
-    """Run `mamamia` in a process of its own."""
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+def quick(*arguments):
+    """Run `mamamia` in a process of its own that draws no figures."""
+    return mamamia(*arguments, has_figures=False)
+
+
+def cold(*arguments):
+    """Start `mamamia` as a shell does."""
+    command = [Path(sys.executable).with_name("mamamia"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -44,10 +49,10 @@ def test_score_prints_the_cohort_with_profile_n_excluded_and_intervals(expert, c
     assert found["task1"]["fairness_by_variable"]["age"] is None  # as the scripts: no case to 40
     assert "0-40" in found["task1"]["reasons"]["fairness_by_variable.age"]
     assert found["bootstrap"] == {"n_resamples": 20, "seed": 7}
-    again = mamamia("score", *folders, *extras)
+    again = quick("score", *folders, *extras)
     assert again.returncode == 1
     assert "--overwrite" in again.stderr
-    assert mamamia("score", *folders, *extras, "--overwrite").returncode == 0
+    assert quick("score", *folders, *extras, "--overwrite").returncode == 0
 
 
 @pytest.mark.door
@@ -55,12 +60,12 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
     out, outside = tmp_path / "out", tmp_path / "outside"
     command = ("score", "--reference", expert, "--prediction", expert, "--bootstrap", 0)
     command = (*command, "--out", out)
-    assert mamamia(*command).returncode == 0
+    assert cold(*command).returncode == 0
     outside.mkdir()
     store = out / "case_results.jsonl"
     kept = store.rename(outside / "kept.jsonl").read_bytes()
     store.symlink_to(outside / "kept.jsonl")
-    done = mamamia(*command, "--overwrite")
+    done = cold(*command, "--overwrite")
     assert done.returncode == 1, done.stdout
     assert "it is a link to another place" in " ".join(done.stderr.split())
     assert (outside / "kept.jsonl").read_bytes() == kept
@@ -72,7 +77,7 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
         if path.name != "run.json":  # says whose folder it is
             path.unlink()
             path.symlink_to(outside / path.name)
-    done = mamamia(*command, "--overwrite")
+    done = cold(*command, "--overwrite")
     assert done.returncode == 0, done.stderr
     assert (outside / "kept.jsonl").read_bytes() == kept
     assert {(outside / path.name).read_bytes() for path in others} == {b"mine"}
@@ -82,7 +87,7 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
 def test_several_models_are_compared(expert, tmp_path):
     out = tmp_path / "out"
     options = ("--reference", expert, "--bootstrap", 0, "--out", out)
-    done = mamamia("score", *options, "--prediction", f"a={expert}", "--prediction", f"b={expert}")
+    done = quick("score", *options, "--prediction", f"a={expert}", "--prediction", f"b={expert}")
     assert done.returncode == 0, done.stderr
     assert (out / "a" / "summary.json").exists()
     assert (out / "b" / "case_scores.csv").exists()
@@ -92,9 +97,9 @@ def test_several_models_are_compared(expert, tmp_path):
 
 def test_usage_errors_of_scoring_exit_with_2(expert, tmp_path):
     options = ("--reference", expert, "--prediction", expert, "--out", tmp_path / "out")
-    assert mamamia("score", *options, "--profile", "mine").returncode == 2
-    assert mamamia("score", *options, "--bootstrap", -1).returncode == 2
-    done = mamamia("score", *options, "--profile", "paper", "--label", 2)
+    assert quick("score", *options, "--profile", "mine").returncode == 2
+    assert quick("score", *options, "--bootstrap", -1).returncode == 2
+    done = quick("score", *options, "--profile", "paper", "--label", 2)
     assert done.returncode == 2
     assert not (tmp_path / "out").exists()
 
@@ -103,14 +108,14 @@ def test_a_bad_row_of_a_score_table_is_named_and_exits_with_3(clinical, tmp_path
     table = tmp_path / "scores.csv"
     table.write_text("patient_id,dsc,norm_hd\na_1,0.5,0.25\nA_2,1.5,0.25\nB_1,0.5,0.25\n")
     out = tmp_path / "out"
-    done = mamamia("score-table", table, "--clinical", clinical, "--out", out)
+    done = quick("score-table", table, "--clinical", clinical, "--out", out)
     assert done.returncode == 3
     assert "failed: A_2: row 3 of scores.csv" in done.stderr
     found = json.loads((out / "summary.json").read_text())
     assert found["task1"]["performance"] == 0.625
     assert found["task1"]["ranking_score"] == (0.625 + 1) / 2  # one group in each variable
     table.write_text("patient_id,dsc,norm_hd\na_1,0.5,0.25\n")
-    done = mamamia("score-table", table, "--clinical", clinical, "--out", tmp_path / "good")
+    done = quick("score-table", table, "--clinical", clinical, "--out", tmp_path / "good")
     assert done.returncode == 0
 
 
@@ -118,12 +123,12 @@ def test_response_predictions_are_scored(tmp_path):
     (tmp_path / "c.csv").write_text("case_id,age,pcr\nA,30,1\nB,30,0\nC,60,1\nD,60,0\n")
     (tmp_path / "p.csv").write_text("case_id,pcr,score\nA,1,0.9\nB,0,0.2\nC,0,0.4\nD,0,0.1\n")
     out = tmp_path / "out"
-    done = mamamia("score-pcr", tmp_path / "p.csv", "--clinical", tmp_path / "c.csv", "--out", out)
+    done = quick("score-pcr", tmp_path / "p.csv", "--clinical", tmp_path / "c.csv", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "balanced accuracy" in done.stdout
     task2 = json.loads((out / "summary.json").read_text())["task2"]
     assert (task2["balanced_accuracy"], task2["auc"]) == (0.75, 1.0)
-    assert mamamia("score-pcr", tmp_path / "p.csv", "--out", out).returncode == 2
+    assert quick("score-pcr", tmp_path / "p.csv", "--out", out).returncode == 2
 
 
 def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, monkeypatch):
@@ -152,9 +157,9 @@ def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, 
 def test_a_score_table_with_two_columns_of_one_name_is_refused_and_other_names_may_repeat(tmp_path):
     table, out = tmp_path / "t.csv", tmp_path / "out"
     table.write_text("case_id,dsc,norm_hd,DSC\nA,0.5,0.1,0.9\nB,0.4,0.2,0.8\n")
-    done = mamamia("score-table", table, "--out", out, "--bootstrap", 0)
+    done = quick("score-table", table, "--out", out, "--bootstrap", 0)
     assert done.returncode == 1
     assert "expected one column dsc" in done.stderr
     assert "columns 2, 4" in done.stderr
     table.write_text("case_id,dsc,norm_hd,note,note\nA,0.5,0.1,x,y\n")
-    assert mamamia("score-table", table, "--out", out, "--bootstrap", 0).returncode == 0
+    assert quick("score-table", table, "--out", out, "--bootstrap", 0).returncode == 0

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-N_SESSIONS = 100
+N_SESSIONS = 25
+"""In each of four sweeps: a hundred kills at night, a quarter of them for each commit."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,10 @@ def kill_while_painting(painter, folder, seed, after):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_every_acknowledged_stroke_of_100_killed_sessions_is_back(painter, painting, tmp_path):
+@pytest.mark.parametrize(
+    "sweep", [0, *(pytest.param(k, marks=pytest.mark.night) for k in range(1, 4))]
+)
+def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting, tmp_path, sweep):
     from napari_mamamia.core.edits import Step
     from napari_mamamia.io.journal import Damage, scan_journal
     from napari_mamamia.services.journal_play import JournalPlay
@@ -61,9 +65,9 @@ def test_every_acknowledged_stroke_of_100_killed_sessions_is_back(painter, paint
 
     case = painting.make_case()
     images = painting.make_images(case)
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(3 + sweep)
     n_strokes = 0
-    for seed in range(N_SESSIONS):
+    for seed in range(N_SESSIONS * sweep, N_SESSIONS * (sweep + 1)):
         folder = tmp_path / str(seed)
         acknowledged = kill_while_painting(painter, folder, seed, int(rng.integers(0, 25)))
         journal = painting.journal_of(folder)
@@ -87,4 +91,4 @@ def test_every_acknowledged_stroke_of_100_killed_sessions_is_back(painter, paint
             assert editing.recovered.n_steps == len(found), seed
             assert len(editing.session.steps) == len(found), seed
         editing.close()
-    assert n_strokes > 800
+    assert n_strokes > 8 * N_SESSIONS

@@ -51,7 +51,9 @@ def painted(painting, case, images, tmp_path):
     return painting.journal_of(tmp_path), labels
 
 
-@pytest.mark.parametrize("hundred", range(5))
+@pytest.mark.parametrize(
+    "hundred", [0, *(pytest.param(k, marks=pytest.mark.night) for k in range(1, 5))]
+)
 def test_500_random_sessions_replay_to_the_same_labels_and_membership(
     painting, case, images, tmp_path, hundred
 ):

@@ -24,6 +24,8 @@ from napari_mamamia.services.score import _failed, score_folders
 from napari_mamamia.services.score_models import PredictionFolder, score_models
 from napari_mamamia.services.score_settings import ScoreSettings
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SHAPE = (30, 24, 20)
 
 
