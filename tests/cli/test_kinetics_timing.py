@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.conftest import SHAPE, write_nifti
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -83,3 +85,33 @@ def test_an_injection_after_the_exam_fails_the_case_with_the_reason(small_data_s
     done = typed("kinetics", small_data_set, "--injection", 9000, "--out", tmp_path / "out")
     assert done.exit_code == 3
     assert "after the last phase" in " ".join(done.output.split())
+
+
+def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_path):
+    """0, 600, 750, 900 s: the phase at 600 s was taken for the early one, 75 s after itself."""
+    rng = np.random.default_rng(5)
+    still = rng.integers(90, 111, SHAPE)
+    root = tmp_path / "data"
+    for k, rise in enumerate((0, 0, 80, 120)):
+        phase = still + rng.integers(-2, 3, SHAPE)
+        phase[:, :, 24:] += rise
+        write_nifti(root / "images" / "A_1" / f"A_1_{k:04d}.nii.gz", phase.astype(np.int16))
+    mask = np.zeros(SHAPE, np.uint8)
+    mask[3:6, 14:20, 30:36] = 1
+    write_nifti(root / "segmentations" / "expert" / "A_1.nii.gz", mask)
+    first = ("kinetics", root, "--times", "0,600,750,900")
+    rows, said = {}, ""
+    for how in ("leave-out", "average", "keep"):
+        done = typed(*first, "--repeated-pre", how, "--out", tmp_path / how)
+        assert done.exit_code == 0, done.output
+        (rows[how],) = rows_of(tmp_path / how / "kinetics.csv")
+        said += " ".join(done.output.split())
+    assert "phase 1 is taken for another scan before contrast" in said
+    phases = {how: (row["early_phase"], row["late_phase"]) for how, row in rows.items()}
+    assert phases == {"leave-out": ("2", "3"), "average": ("2", "3"), "keep": ("1", "3")}
+    assert (rows["leave-out"]["phases_before"], rows["keep"]["phases_before"]) == ("2", "1")
+    assert "between phase 1 and phase 2: 5" in rows["leave-out"]["contrast"]  # half of the body
+    means = {how: row["mean_signal"].split() for how, row in rows.items()}
+    pre, again = (float(number) for number in means["leave-out"][:2])
+    assert float(means["average"][0]) == pytest.approx((pre + again) / 2, abs=1e-3)
+    assert means["average"][1:] == means["leave-out"][1:]

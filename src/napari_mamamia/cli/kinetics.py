@@ -76,6 +76,15 @@ def kinetics(
             help="FTV's mask: 4 of 26 neighbours, or 9 as in UCSF's results of I-SPY 1.",
         ),
     ] = "ucsf-extension",
+    repeated_pre: Annotated[
+        str,
+        typer.Option(
+            "--repeated-pre",
+            metavar="leave-out|average|keep",
+            help="A pre-contrast scan taken again (seen by its pixels): neither early nor late, "
+            "averaged with phase 0, or kept as a phase.",
+        ),
+    ] = "leave-out",
     ftv_from: Annotated[
         Path | None,
         typer.Option(
@@ -98,15 +107,21 @@ def kinetics(
     from napari_mamamia.services.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.data_set import open_data_set
     from napari_mamamia.services.kinetics import kinetics_of_data_set
+    from napari_mamamia.services.repeated_pre import RepeatedPre
 
     if ftv_box not in set(FtvBox):
         raise typer.BadParameter(f"--ftv-box is mask or breast, got {ftv_box}")
+    if repeated_pre not in set(RepeatedPre):
+        raise typer.BadParameter(
+            f"expected --repeated-pre {', '.join(RepeatedPre)}, got {repeated_pre}: name one"
+        )
     settings = KineticSettings(
         times_of(times),
         label,
         rule=rule_of(timing, injection, phases),
         ftv=ftv_of(ftv_variant),
         ftv_box=FtvBox(ftv_box),
+        repeated_pre=RepeatedPre(repeated_pre),
     )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
@@ -120,6 +135,7 @@ def kinetics(
                 "--ftv-box": settings.ftv_box is not FtvBox.MASK,
                 "--ftv-variant": settings.ftv != FtvSettings(),
                 "--workers, --scheduler or --time-limit": place != Place(),
+                "--repeated-pre": settings.repeated_pre is not RepeatedPre.LEAVE_OUT,
                 "--resume": resume,
             }
         )

@@ -50,6 +50,10 @@ class Case:
     breast_box
         The block of ``(z, y, x)`` that holds the breast with the primary lesion, as the data set
         gives it (MAMA-MIA's ``breast_coordinates``); None where it does not.
+    n_before
+        How many phases lie before contrast; more than 1 where they were scanned again.
+    contrast
+        What the pixels show of it, a sentence; "" where nobody looked.
 
     Raises
     ------
@@ -63,6 +67,8 @@ class Case:
     phases: tuple[Phase, ...]
     warnings: tuple[str, ...] = ()
     breast_box: Box | None = None
+    n_before: int = 1
+    contrast: str = ""
 
     def __post_init__(self) -> None:
         if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:

@@ -3,13 +3,14 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["Timing", "TimingRule", "image_times", "known_times", "temporal_resolution_s"]
+__all__ = ["Timing", "TimingRule", "image_times", "known_times", "rule_of", "temporal_resolution_s"]
 
 _MERGED_S: Final = 2.0
 """Starts less than this apart are one image to UCSF's program, and give no gap."""
@@ -64,6 +65,8 @@ class TimingRule:
         The header's temporal resolution in s; None where only the times tell it.
     positions
         How many images after contrast the header counts; UCSF's second choice needs it.
+    n_before
+        How many phases lie before contrast: 1, more where they were scanned again.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class TimingRule:
     phases: tuple[int, int] | None = None
     resolution_s: float | None = None
     positions: int | None = None
+    n_before: int = 1
 
     def __post_init__(self) -> None:
         if self.timing is Timing.PHASE_ORDER:
@@ -108,6 +112,16 @@ class TimingRule:
         return str(self.timing)
 
 
+def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
+    """Return the rule with what the case's pixels tell: where contrast came.
+
+    A user's injection or phases come before the pixels.
+    """
+    rule = rule or TimingRule()
+    is_told = rule.timing in (Timing.INJECTION, Timing.MANUAL)
+    return rule if is_told else replace(rule, n_before=case.n_before)
+
+
 def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
     """Return seconds since the start of phase 0, or None and the reason why they cannot be used.
 
@@ -128,7 +142,9 @@ def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | No
     return tuple(t - numbers[0] for t in numbers), ""
 
 
-def temporal_resolution_s(times: Sequence[float], header_s: float | None = None) -> float:
+def temporal_resolution_s(
+    times: Sequence[float], header_s: float | None = None, n_before: int = 1
+) -> float:
     """Return the least of the header's value and the gaps between phases after contrast, in s.
 
     nan where there is no gap (one phase after contrast) and the header says nothing.
@@ -138,7 +154,7 @@ def temporal_resolution_s(times: Sequence[float], header_s: float | None = None)
     >>> temporal_resolution_s((0.0, 1371.0, 1493.0, 1615.0))
     122.0
     """
-    gaps = [b - a for a, b in itertools.pairwise(times[1:]) if b - a >= _MERGED_S]
+    gaps = [b - a for a, b in itertools.pairwise(times[n_before:]) if b - a >= _MERGED_S]
     if header_s is not None and header_s > 0:
         gaps.append(header_s)
     return min(gaps, default=math.nan)
@@ -159,6 +175,6 @@ def image_times(times: Sequence[float], rule: TimingRule) -> tuple[float, ...]:
     """
     if rule.timing is Timing.PHASE0_START:
         return tuple(times)
-    half = temporal_resolution_s(times, rule.resolution_s) / 2
-    zero = times[1] if rule.injection_s is None else rule.injection_s
+    half = temporal_resolution_s(times, rule.resolution_s, rule.n_before) / 2
+    zero = times[rule.n_before] if rule.injection_s is None else rule.injection_s
     return tuple(time - zero + half for time in times)

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.time_axis import (
     Timing,
     TimingRule,
     image_times,
     known_times,
+    rule_of,
     temporal_resolution_s,
 )
 
@@ -101,17 +103,17 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
     'by phase order, times unknown'
     """
     rule = rule or TimingRule()
-    _require_post_contrast(len(times_s))
+    _require_post_contrast(len(times_s), rule)
     targets = (EARLY_TARGET_S, LATE_TARGET_S)
     times, why = known_times(times_s)
     if rule.phases is not None:
         return _named(times, len(times_s), rule, rule.phases, targets)
     if times is None:
-        return _by_order(len(times_s), why)
+        return _by_order(len(times_s), rule.n_before, why)
     seconds = image_times(times, rule)
     if rule.timing is Timing.UCSF_FTV:
         early, late, remark = _as_ucsf(
-            seconds, temporal_resolution_s(times, rule.resolution_s), rule
+            seconds, temporal_resolution_s(times, rule.resolution_s, rule.n_before), rule
         )
         return _placed(seconds, early, late, targets, rule.timing, remark=remark)
     posts = _after_contrast(times, rule)
@@ -121,8 +123,8 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
     return _placed(seconds, early, late_phase, targets, rule.timing)
 
 
-def choose_image_phases(times_s: Sequence[float | None]) -> PhaseChoice:
-    """Return the phases that segmenters, brushes and models look at: PHASE0_START.
+def choose_image_phases(case: Case) -> PhaseChoice:
+    """Return the phases of a case that segmenters, brushes and models look at: PHASE0_START.
 
     Their constants and weights were chosen on these phases; no FTV, SER or curve number rests on
     them.
@@ -132,7 +134,7 @@ def choose_image_phases(times_s: Sequence[float | None]) -> PhaseChoice:
     CaseError
         As `choose_phases`.
     """
-    return choose_phases(times_s, TimingRule(Timing.PHASE0_START))
+    return choose_phases(case.times_s, rule_of(case, TimingRule(Timing.PHASE0_START)))
 
 
 def choose_curve_phases(
@@ -159,14 +161,14 @@ def choose_curve_phases(
     'the last phase is at 150 s, a delayed phase needs 270 s or later'
     """
     rule = rule or TimingRule()
-    _require_post_contrast(len(times_s))
+    _require_post_contrast(len(times_s), rule)
     times, why = known_times(times_s)
     if rule.phases is not None:
         seconds = () if times is None else image_times(times, rule)
         targets = (_in_window(seconds[rule.phases[0]]) if seconds else 0.0, WASHOUT_FROM_S)
         return _named(times, len(times_s), rule, rule.phases, targets)
     if times is None:
-        return _by_order(len(times_s), why)
+        return _by_order(len(times_s), rule.n_before, why)
     seconds = image_times(times, rule)
     initial = min(
         _after_contrast(times, rule), key=lambda k: abs(seconds[k] - _in_window(seconds[k]))
@@ -192,15 +194,16 @@ def _as_ucsf(
     The second choice places image n at (n - 1/2) times the temporal resolution, whatever the times
     say. It needs the number of images that the header counts, which tables of times lack.
     """
-    posts = range(1, len(seconds))
+    first = rule.n_before
+    posts = range(first, len(seconds))
     if len(posts) <= 2:
-        return 1, (2 if len(posts) == 2 else None), ""
+        return first, (first + 1 if len(posts) == 2 else None), ""
     early, late = _nearest(seconds, posts, EARLY_TARGET_S), _nearest(seconds, posts, LATE_TARGET_S)
-    if early not in (1, late):
+    if early not in (first, late):
         return early, late, ""
     count = min(rule.positions or len(posts), len(posts))
-    even = (math.nan, *((n + 0.5) * resolution_s for n in range(count)))
-    images = range(1, count + 1)
+    even = (*(math.nan,) * first, *((n + 0.5) * resolution_s for n in range(count)))
+    images = range(first, first + count)
     again = (_nearest(even, images, EARLY_TARGET_S), _nearest(even, images, LATE_TARGET_S))
     if rule.positions is not None:
         return *again, "chosen again by the number of images, as UCSF's program does"
@@ -215,7 +218,7 @@ def _as_ucsf(
 
 
 def _after_contrast(times: Sequence[float], rule: TimingRule) -> Sequence[int]:
-    posts = range(1, len(times))
+    posts = range(rule.n_before, len(times))
     if rule.injection_s is None:
         return posts
     seconds = image_times(times, rule)
@@ -290,16 +293,16 @@ def _named(
     return _placed(seconds, early, late, targets, Timing.MANUAL)
 
 
-def _by_order(n_phases: int, why: str) -> PhaseChoice:
-    if n_phases > 2:
-        last = n_phases - 1
-        return PhaseChoice(1, last, Timing.PHASE_ORDER, reason=why, late_taken=last)
-    reason = f"{why}; there is no phase after the early one (phase 1)"
-    return PhaseChoice(1, None, Timing.PHASE_ORDER, reason=reason)
+def _by_order(n_phases: int, first: int, why: str) -> PhaseChoice:
+    last = n_phases - 1
+    if last > first:
+        return PhaseChoice(first, last, Timing.PHASE_ORDER, reason=why, late_taken=last)
+    reason = f"{why}; there is no phase after the early one (phase {first})"
+    return PhaseChoice(first, None, Timing.PHASE_ORDER, reason=reason)
 
 
-def _require_post_contrast(n_phases: int) -> None:
-    if n_phases < 2:
+def _require_post_contrast(n_phases: int, rule: TimingRule) -> None:
+    if not 1 <= rule.n_before < n_phases:
         raise CaseError(
             f"kinetics needs phase 0 and at least one post-contrast phase, got {n_phases} phase(s):"
             " add the missing phases"

@@ -84,7 +84,7 @@ class KineticSegmenter:
         """
         started = time.perf_counter()
         case.require_phases(2)
-        choice = choose_image_phases(case.times_s)
+        choice = choose_image_phases(case)
         frame = case.grid.display_frame("axial")
         search, ranked = yield from self._ranked(case, frame, choice, prompt)
         candidates = tuple(_candidates(case, frame, choice, search, ranked, self.settings))

@@ -237,7 +237,7 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> Job[NDA
         As in `Recipe`.
     """
     if name == "ser":
-        choice = choose_image_phases(case.times_s)
+        choice = choose_image_phases(case)
         kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
         ratio: NDArray[np.float32] = yield from map_job(case.signal, kind_of_map, choice)
         return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)

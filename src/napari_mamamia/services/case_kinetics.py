@@ -19,7 +19,7 @@ from napari_mamamia.kinetics.background import BackgroundEnhancement
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
 from napari_mamamia.kinetics.curves import curve_enhancement
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
-from napari_mamamia.kinetics.time_axis import TimingRule, known_times
+from napari_mamamia.kinetics.time_axis import TimingRule, known_times, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
@@ -30,6 +30,7 @@ from napari_mamamia.kinetics.tumour_volume import (
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.services.kinetic_row import KineticRow, text_of
 from napari_mamamia.services.other_breast import other_breast_enhancement
+from napari_mamamia.services.repeated_pre import RepeatedPre
 
 __all__ = [
     "FTV_MARGIN_MM",
@@ -72,6 +73,8 @@ class KineticSettings:
     ftv_box
         MASK: the mask's bounding box and `FTV_MARGIN_MM` around it; BREAST: the breast box of the
         patient info.
+    repeated_pre
+        What becomes of a scan before contrast that was taken again.
     mask_name
         Whose masks they are, for the table.
     """
@@ -81,6 +84,7 @@ class KineticSettings:
     rule: TimingRule = field(default_factory=TimingRule)
     ftv: FtvSettings = field(default_factory=FtvSettings)
     ftv_box: FtvBox = FtvBox.MASK
+    repeated_pre: RepeatedPre = RepeatedPre.LEAVE_OUT
     mask_name: str = "reference"
 
 
@@ -153,13 +157,13 @@ def case_kinetics(
         )
     axis = case.grid.display_frame().order[0]
     times, volume = case.times_s, case.grid.voxel_volume_mm3
-    choice = choose_phases(times, settings.rule)
-    curve_choice = choose_curve_phases(times, settings.rule)
+    rule = rule_of(case, settings.rule)
+    choice, curve_choice = choose_phases(times, rule), choose_curve_phases(times, rule)
     lesion = lesion_kinetics(case.signal, mask, curve_choice, volume, slice_axis=axis)
     row = KineticRow(case.case_id, mask=settings.mask_name, n_phases=float(len(times)))
     row = _with_timing(row, case, choice, curve_choice, source)
     row = _with_sizes(row, mask, case.grid)
-    row = _with_curve(row, region_contrast_curve(case.signal, mask, times, settings.rule), lesion)
+    row = _with_curve(row, region_contrast_curve(case.signal, mask, times, rule), lesion)
     row = _with_ftv(row, case, mask, choice, settings)
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
@@ -194,6 +198,8 @@ def _with_timing(
         times_source=source or ("" if all(t is None for t in case.times_s) else "typed in"),
         timing=str(choice.timing),
         timing_remark=choice.remark,
+        contrast=case.contrast,
+        phases_before=float(case.n_before),
         early_phase=float(choice.early),
         early_s=_float(choice.early_s),
         early_gap_s=_float(choice.early_gap_s),

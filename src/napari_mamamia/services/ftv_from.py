@@ -20,7 +20,7 @@ from napari_mamamia.io.patient_info import read_patient_info
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.ucsf_seg import UcsfAnalysis, is_segmentation, read_ucsf_seg
 from napari_mamamia.io.volumes import read_phase_header
-from napari_mamamia.kinetics.time_axis import Timing, TimingRule
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvImages,
@@ -255,7 +255,7 @@ def _choice(case: Case, found: UcsfAnalysis) -> PhaseChoice:
             f"expected phases {pre}, {early} and {late} as the SEG used them, got a case of "
             f"{len(case.phases)} phases whose phase 0 is before contrast: give the whole exam"
         )
-    ruled = choose_phases(case.times_s, TimingRule(resolution_s=found.resolution_s))
+    ruled = choose_phases(case.times_s, rule_of(case, TimingRule(resolution_s=found.resolution_s)))
     if ruled.timing is Timing.UCSF_FTV and (ruled.early, ruled.late) == (early, late):
         return ruled
     rule = TimingRule(Timing.MANUAL, phases=(early, late), resolution_s=found.resolution_s)

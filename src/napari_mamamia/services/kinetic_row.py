@@ -41,6 +41,8 @@ class KineticRow:
     times_source: str = _text("where the times come from")
     timing: str = _text("rule that chose the phases: UCSF-FTV, phase0-start, injection, manual")
     timing_remark: str = _text("what else is to be known of this choice")
+    contrast: str = _text("between which phases contrast came, by the pixels")
+    phases_before: float = _number("phases before contrast; more than 1: scanned again")
     early_phase: float = _number("phase nearest to 150 s by that rule, for PE, SER, FTV")
     early_s: float = _number("its time in s on the clock of the rule")
     early_gap_s: float = _number("its time minus 150 s")

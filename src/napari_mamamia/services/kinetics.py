@@ -36,6 +36,7 @@ from napari_mamamia.services.kinetic_row import (
 from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.open_case import load_case, load_mask
 from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.repeated_pre import with_pre
 
 __all__ = [
     "CURVES",
@@ -147,6 +148,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     source = times_source(case, inputs.sources, inputs.record)
     if settings.times_s is not None:
         case, source = with_times(case, settings.times_s), "typed in"
+    case = with_pre(case, settings.repeated_pre)
     labels = load_mask(mask_path, case)
     mask = labels.mask(settings.label).array
     return case_kinetics(case, mask, settings, source=source)
@@ -175,6 +177,7 @@ def _parameters(
         ("times_s", times),
         ("label", settings.label),
         ("timing", settings.rule.name),
+        ("repeated_pre", str(settings.repeated_pre)),
         ("ftv", settings.ftv.name),
         ("ftv_box", str(settings.ftv_box)),
     )

@@ -22,6 +22,7 @@ from napari_mamamia.io.volumes import (
     read_phase_into,
     read_series_into,
 )
+from napari_mamamia.kinetics.arrival import find_arrival
 
 __all__ = ["load_case", "load_mask", "load_remaining", "open_case"]
 
@@ -72,7 +73,7 @@ def load_remaining(case: Case, files: CaseFiles) -> Job[Case]:
         for index in waiting:
             header = read_phase_header(files.phases[index])
             yield from _read_phase(files, header, case.signal, index)
-    return _with_loaded(case, set(waiting))
+    return _with_arrival(_with_loaded(case, set(waiting)))
 
 
 def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Job[Case]:
@@ -206,6 +207,20 @@ def _with_loaded(case: Case, read: set[int]) -> Case:
     found = (_oddity(case.signal[index], index) for index in sorted(read))
     warnings = (*case.warnings, *(text for text in found if text))
     return replace(case, phases=phases, warnings=warnings)
+
+
+def _with_arrival(case: Case) -> Case:
+    """Return the case with what its pixels show of the arrival of contrast."""
+    found = find_arrival(case.signal)
+    warnings = case.warnings
+    if found.is_repeated:
+        again = ", ".join(str(k) for k in range(1, found.n_before))
+        warnings = (
+            *warnings,
+            f"{found.evidence}; phase {again} is taken for another scan before contrast, and is "
+            "neither early nor late",
+        )
+    return replace(case, n_before=found.n_before, contrast=found.evidence, warnings=warnings)
 
 
 def _oddity(volume: NDArray[Any], index: int) -> str:

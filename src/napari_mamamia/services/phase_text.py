@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.kinetics.time_axis import TimingRule
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
 from napari_mamamia.kinetics.timing import (
     EARLY_TARGET_S,
     LATE_TARGET_S,
@@ -46,14 +46,15 @@ def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
     """Return which phases are early, late, initial and delayed, and a warning ("" for none)."""
     if len(case.phases) < 2:
         return "", "kinetics needs a phase after contrast, this case has one phase"
-    choice = choose_phases(case.times_s, rule)
-    curve = choose_curve_phases(case.times_s, rule)
+    rule = rule_of(case, rule)
+    choice, curve = choose_phases(case.times_s, rule), choose_curve_phases(case.times_s, rule)
     origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""
     lines = (
         phases_text(choice),
         f"initial {_phase(curve.early, curve.early_s, None)}, "
         f"delayed {_phase(curve.late, curve.late_s, None)}",
         origin,
+        case.contrast,
     )
     said = (choice.reason, curve.reason, choice.remark)
     reasons = dict.fromkeys(reason for reason in said if reason)

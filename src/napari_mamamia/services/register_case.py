@@ -12,7 +12,7 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.maps import percent_enhancement
 from napari_mamamia.kinetics.registration import Registered, register_phases
 from napari_mamamia.kinetics.registration_settings import RegistrationSettings
-from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.time_axis import Timing, rule_of
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
@@ -108,7 +108,7 @@ def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> Volu
 
 
 def _ftv_cc(case: Case, mask: NDArray[Any]) -> float:
-    choice = choose_phases(case.times_s)
+    choice = choose_phases(case.times_s, rule_of(case))
     if choice.late is None:
         return math.nan
     images = prepare_ftv(case.signal, choice, (box_around_mask(mask, case.grid),))
@@ -117,7 +117,7 @@ def _ftv_cc(case: Case, mask: NDArray[Any]) -> float:
 
 def _enhancing_cc(case: Case, mask: NDArray[Any]) -> float:
     box = box_around_mask(mask, case.grid)
-    early = choose_phases(case.times_s).early
+    early = choose_phases(case.times_s, rule_of(case)).early
     percent = percent_enhancement(case.signal[:, *box.slices], early)
     with np.errstate(invalid="ignore"):
         count = int(np.count_nonzero(percent >= FtvSettings().enhancement))

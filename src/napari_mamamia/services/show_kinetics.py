@@ -25,7 +25,7 @@ from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
 from napari_mamamia.kinetics.maps import KineticMap, map_recipe
-from napari_mamamia.kinetics.time_axis import TimingRule
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     SER_BINS,
@@ -147,6 +147,7 @@ def begin_map(
         return ShownMap(kind, np.zeros(case.grid.shape, np.uint8), (0, 6), "", "")
     is_type = kind is MapKind.TYPE
     choose = choose_curve_phases if is_type else choose_phases
+    rule = rule_of(case, rule)
     choice = choose(case.times_s, rule)
     recipe = map_recipe(_MAPS[kind], choice, times_s=case.times_s)
     if floor_percent is not None:
@@ -199,7 +200,9 @@ def prepare_live_ftv(
     """
     yield Progress(0, 1, "Preparing FTV")
     case.require_phases(2)
-    images = prepare_ftv(case.signal, choose_phases(case.times_s, rule), boxes, omitted)
+    images = prepare_ftv(
+        case.signal, choose_phases(case.times_s, rule_of(case, rule)), boxes, omitted
+    )
     yield Progress(1, 1)
     return images
 
@@ -233,7 +236,7 @@ def cursor_curve(
 ) -> ContrastCurve:
     """Return the curve of a voxel, or of a patch of `size` x `size` on the slice shown."""
     return patch_curve(
-        case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule
+        case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
     )
 
 
@@ -249,7 +252,7 @@ def mask_curve(
     """
     yield Progress(0, 1, "Curve of the mask")
     case.require_phases(2)
-    curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule)
+    curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
         raise CaseError("a curve needs a mask with voxels, but the mask shown is empty: draw one")
     yield Progress(1, 1)

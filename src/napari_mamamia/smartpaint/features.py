@@ -139,7 +139,7 @@ def _plans(case: Case) -> tuple[list[Channel], tuple[str, ...]]:
         return [Channel(IMAGE, 0, None, 0.0)], (
             "one phase only: the brush compares its signal, there is nothing to subtract",
         )
-    choice = choose_image_phases(case.times_s)
+    choice = choose_image_phases(case)
     plans = [Channel(POST, choice.early, None, 0.0), Channel(POST_PRE, choice.early, 0, 0.0)]
     if choice.late is None:
         return plans, ("no late phase: the brush compares 2 features",)

@@ -133,9 +133,7 @@ class PredictModels(QObject):
         calls = self._services.predict
         found = [calls.model_channels(one) for one in self.planned()]
         if self._has_own:
-            found.append(
-                calls.kinetic_channels(case, self._services.choose_image_phases(case.times_s))
-            )
+            found.append(calls.kinetic_channels(case, self._services.choose_image_phases(case)))
         return found[0] if len(found) == 1 else calls.shared_channels(found)
 
     # ------------------------------------------------------------------- the list
