@@ -6,7 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
-CLEAN_ENV := env -u QT_QPA_PLATFORM
+CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
+SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test night fuzz check lint types contracts bench pictures clean
@@ -19,10 +20,10 @@ demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict,
 	$(if $(DISPLAYED),$(BIN)/mamamia view demo/dataset,@echo "No display here: the window was not opened.")
 
 test: $(VENV)/test.done ## run every test, the real window under Xvfb included
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25 -m "not night"
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q $(SHARED) --durations=25 -m "not night"
 
 night: $(VENV)/test.done ## run what is too long for each commit: all screens, fonts and themes, long parity
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25 --timeout=1800 -m night
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q $(SHARED) --durations=25 --timeout=1800 -m night
 
 fuzz: $(VENV)/test.done ## every reader on damaged files: make fuzz SEED=n MINUTES=m; what is found is kept
 	$(CLEAN_ENV) $(BIN)/python tests/fuzz/run.py --check --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)

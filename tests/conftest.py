@@ -33,6 +33,21 @@ def real_data():
     return find
 
 
+ROOMS = ("window", "door", "cli", "fuzz", "fault", "widgets", "services", "segmentation")
+"""The folders of the tests whose files take longest, the longest first."""
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the long files: whoever shares the work then has short ones left at the end."""
+    here = Path(__file__).parent
+
+    def rank(item):
+        inside = item.path.relative_to(here).parts if item.path.is_relative_to(here) else ("",)
+        return ROOMS.index(inside[0]) if inside[0] in ROOMS else len(ROOMS)
+
+    items.sort(key=rank)
+
+
 PATIENCE_MS = 120_000
 """How long is waited for what must happen: a busy computer is slow, and no test says how fast."""
 

@@ -191,7 +191,7 @@ def test_a_cancelled_export_says_what_is_left(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     exporting.header.cancel.click()
-    assert "no manifest" in page.result.text()
+    assert "the whole was not checked" in page.result.text()
     assert page.start.isEnabled()
 
 
