@@ -537,7 +537,7 @@ def slice_missing(folder):
 def _side(folder, number, x0, **elements):
     for k, at in enumerate(TIMES):
         series(folder, number, k, volume(k, seed=number), at, ImageOrientationPatient=SAGITTAL,
-               ImagePositionPatient=lambda _, z: [x0 + 2.0 * z, -20.0, 30.0],
+               ImagePositionPatient=lambda _, z: [x0 - 2.0 * z, -20.0, 30.0],
                **elements)  # fmt: skip
 
 
@@ -550,7 +550,7 @@ def left_and_right_in_one_series(folder):
     _side(folder, 5, 40.0)
     for k, at in enumerate(TIMES):
         series(folder, 5, k + 6, volume(k, seed=6), at, ImageOrientationPatient=SAGITTAL,
-               ImagePositionPatient=lambda _, z: [-60.0 + 2.0 * z, -20.0, 30.0])  # fmt: skip
+               ImagePositionPatient=lambda _, z: [-60.0 - 2.0 * z, -20.0, 30.0])  # fmt: skip
 
 
 def no_times(folder):

@@ -346,7 +346,8 @@ def test_files_that_are_no_dicom_are_passed_over_and_counted(tmp_path):
     (tmp_path / "broken.dcm").write_bytes(bytes(500))
     (tmp_path / "DICOMDIR").write_bytes(b"\0" * 128 + b"DICM")
     (study,) = run_job(read_studies(tmp_path))
-    assert study.n_foreign == 2
+    assert study.n_foreign == 1
+    assert [one.path.name for one in study.damaged] == ["broken.dcm"]
     assert np.array_equal(values_of(find_exam(study.images, "x")), values)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import Job, run_job
 from napari_mamamia.io.dicom_exam import Exam, find_exam
-from napari_mamamia.io.dicom_files import read_studies
+from napari_mamamia.io.dicom_files import read_studies, require_readable
 from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_pixels import fill_planes
 from napari_mamamia.io.dicom_probe import may_be_dicom
@@ -65,9 +65,8 @@ def find_phases(folder: Path, selection: Selection | None = None) -> CaseFiles:
         If pydicom is not installed.
     """
     studies = run_job(read_studies(folder))
-    damaged = [reason for study in studies for reason in study.damaged]
-    if damaged:
-        raise FormatError(damaged[0])
+    for study in studies:
+        require_readable(study)
     with_images = [study for study in studies if any(True for _ in study.headers)]
     if len(with_images) > 1:
         raise CaseError(

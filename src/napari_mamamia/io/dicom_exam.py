@@ -89,6 +89,7 @@ def find_exam(
     title = name if len(chosen.parts) > 1 else chosen.parts[0].header.series_name
     rows, grid = _joined(chosen.parts)
     choice = choose_clock(rows, title, clock)
+    looks.require_values(_stacks(rows, choice))
     run, doubts = _run(rows, choice, looks, selection, title)
     if run.first:
         chosen, rows = _from_run(chosen, rows, choice, run)
@@ -151,7 +152,10 @@ def _require_whole(
     known = {part.header.series_uid for part in candidates.parts}
     for image in wanted:
         if image.header.series_uid in known or image.kind.role in PHASES:
-            raise FormatError(image.reason)
+            raise FormatError(
+                f"{image.reason}; or leave the series out "
+                f"(--leave-out series={image.header.series_number})"
+            )
 
 
 def _joined(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:

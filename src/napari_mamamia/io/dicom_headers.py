@@ -95,7 +95,10 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
         raise _damaged(path, error) from error
     sop_class = needed(path, content, "SOPClassUID")
     if sop_class != _MR and sop_class not in _ENHANCED_MR:
-        return OtherImage(path, getattr(sop_class, "name", "unknown kind"))
+        name = getattr(sop_class, "name", "unknown kind")
+        if name == sop_class:  # a class that nobody knows may be the half of one
+            needed(path, content, "StudyInstanceUID")
+        return OtherImage(path, name)
     try:
         header = _header(path, content, at)
     except FormatError:

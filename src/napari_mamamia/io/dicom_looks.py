@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.io.dicom_blanks import blank_tails, require_values
 from napari_mamamia.io.dicom_pixels import read_plane
 from napari_mamamia.io.dicom_slices import Slice
 
@@ -38,6 +39,7 @@ class _Look:
     blocks: NDArray[np.float32]
     voxels: NDArray[np.float32]
     planes: tuple[NDArray[Any], ...]
+    pieces: tuple[Slice, ...]
 
 
 class Looks:
@@ -45,6 +47,12 @@ class Looks:
 
     def __init__(self) -> None:
         self._known: dict[int, _Look] = {}
+
+    def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
+        """Raise `FormatError` where a plane that was read breaks off in one volume only."""
+        looks = [self._look(stack) for stack in stacks]
+        tails = [blank_tails(np.stack(look.planes)) for look in looks]
+        require_values([look.pieces for look in looks], tails)
 
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
         """Return the share of the body that rises less the share that falls, -1 .. 1."""
@@ -130,7 +138,12 @@ def _look(stack: Sequence[Slice]) -> _Look:
     planes = tuple(_quantity(piece) for piece in pieces)
     flat = np.concatenate([plane.ravel() for plane in planes])
     step = max(1, len(flat) // _VOXELS) | 1
-    return _Look(np.concatenate([_blocks(plane).ravel() for plane in planes]), flat[::step], planes)
+    return _Look(
+        np.concatenate([_blocks(plane).ravel() for plane in planes]),
+        flat[::step],
+        planes,
+        tuple(pieces),
+    )
 
 
 def _quantity(piece: Slice) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from napari_mamamia.io.dicom_parts import Image, Part
 from napari_mamamia.io.dicom_roles import Role, Use
 from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
 
-__all__ = ["SeriesRow", "others_named", "table_of", "undecided_table"]
+__all__ = ["SeriesRow", "others_named", "table_of", "undecided_table", "unreadable_rows"]
 
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
 _UNDECIDED: Final = "not decided"
@@ -81,6 +81,19 @@ def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[Se
     ]  # fmt: skip
     rows += [_left(one) for one in candidates.left_out]
     return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
+
+
+def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
+    """Return a row for the files that cannot be read at all, none where there are none."""
+    if not reasons:
+        return ()
+    words = Role.UNREADABLE.words
+    return (
+        SeriesRow(
+            None, "", len(reasons), 0, 0, (0, 0), _UNKNOWN, "", reasons[0], words, words,
+            reasons[0], role=Role.UNREADABLE, use=Use.UNREADABLE,
+        ),
+    )  # fmt: skip
 
 
 def others_named(images: Sequence[Image], candidates: Candidates) -> str:

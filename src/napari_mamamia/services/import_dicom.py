@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.dicom_blanks import blank_tails, require_values
 from napari_mamamia.io.dicom_facts import Dates, read_facts, user_secret
 from napari_mamamia.io.dicom_pixels import fill_planes, needs_scaling
 from napari_mamamia.io.dicom_selectors import named_series, read_selectors
@@ -206,6 +207,7 @@ def _write_all(
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
     stop = threading.Event()
     done = [0] * len(stacks)
+    tails: dict[int, NDArray[np.intp]] = {}
     total = 2 * sum(len(stack) for stack in stacks)  # each plane is read, then written
 
     def write(index: int) -> tuple[int, NDArray[np.float32]]:
@@ -218,6 +220,7 @@ def _write_all(
 
         n_planes = len(stacks[index])
         run_job(fill_planes(stacks[index], out), partial(report, 0))
+        tails[index] = blank_tails(out)
         writing = write_phase(folder, case_id, index, out[turn], grid)
         n_bytes = run_job(writing, partial(report, n_planes))
         done[index] = 2 * n_planes
@@ -232,6 +235,7 @@ def _write_all(
                 for future in finished:
                     future.result()
                 yield Progress(sum(done), total, f"Importing {case_id}")
+            require_values(stacks, [tails[index] for index in range(len(stacks))])
             return [future.result() for future in futures]
         finally:
             stop.set()

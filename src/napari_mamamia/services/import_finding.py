@@ -12,11 +12,12 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_elements import require_pydicom
 from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
-from napari_mamamia.io.dicom_files import Study, read_studies
+from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
 from napari_mamamia.io.dicom_pixels import require_decoders
+from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_selectors import Selection, Selector
 from napari_mamamia.io.dicom_slices import Clock
-from napari_mamamia.io.dicom_table import SeriesRow
+from napari_mamamia.io.dicom_table import SeriesRow, unreadable_rows
 from napari_mamamia.io.dicom_zip import is_zip, unpack
 from napari_mamamia.io.foreign import explained
 from napari_mamamia.io.own_paths import own_folder
@@ -126,6 +127,8 @@ def find_studies(
     if folder != source:
         yield from unpack(source, folder)
     usable = yield from usable_studies(folder)
+    if settings.selection.leaves_out_role(Role.UNREADABLE):
+        usable = [study for study in usable if study.images] or usable
     ids = study_ids(usable, folder, source, case_id)
     found = []
     for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
@@ -137,7 +140,7 @@ def find_studies(
 def usable_studies(folder: Path) -> Job[list[Study]]:
     """Return a job for the studies below a folder; those without an image only if there is none."""
     studies = yield from read_studies(folder)
-    return [study for study in studies if any(True for _ in study.headers)] or list(studies)
+    return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
 
 def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
@@ -149,6 +152,8 @@ def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
     except MamamiaError as error:
         problem = str(error)
     rows = _undecided(study, settings) if exam is None else exam.rows
+    rows = (*rows, *unreadable_rows([one.reason for one in study.damaged]))
+    exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
         name, study.folder, n_images, study.n_foreign, exam, problem, rows, study=study
@@ -156,8 +161,9 @@ def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
 
 
 def _exam_of(study: Study, settings: ImportSettings) -> Exam:
-    if study.damaged:
-        raise FormatError(study.damaged[0])
+    leaves_out = settings.selection.leaves_out_role(Role.UNREADABLE)
+    if not leaves_out:
+        require_readable(study)
     exam = find_exam(
         study.images,
         str(study.folder),
@@ -165,6 +171,11 @@ def _exam_of(study: Study, settings: ImportSettings) -> Exam:
         selection=settings.selection,
         allow_thin=settings.allow_thin,
     )
+    if study.damaged:
+        exam = replace(
+            exam, warnings=(*exam.warnings, f"{len(study.damaged)} file(s) that cannot be read "
+                            "were left out, as was asked for"),
+        )  # fmt: skip
     chosen_phases(exam, settings.phases)
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam

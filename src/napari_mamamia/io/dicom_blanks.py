@@ -1,0 +1,49 @@
+"""Planes whose values break off: a copy that was interrupted leaves zeros behind."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom_slices import Slice
+
+__all__ = ["blank_tails", "require_values"]
+
+_MOST_SHARE: Final = 0.25
+"""Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
+choice: far above what the edge of a body does between phases."""
+
+
+def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
+    """Return for each plane of (z, y, x) how many rows at its end hold one value, its last."""
+    last = array[:, -1:, -1:]
+    differs = (array != last).any(axis=2)
+    tails: NDArray[np.intp] = np.where(
+        differs.any(axis=1), np.argmax(differs[:, ::-1], axis=1), array.shape[1]
+    )
+    return tails
+
+
+def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np.intp]]) -> None:
+    """Raise `FormatError` where a plane breaks off that another phase shows.
+
+    Parameters
+    ----------
+    stacks
+        The planes of each phase.
+    tails
+        What `blank_tails` says of each phase.
+    """
+    least = np.minimum.reduce(list(tails))
+    for index, (stack, own) in enumerate(zip(stacks, tails, strict=True)):
+        n_rows = stack[0].shape[0]
+        broken = np.flatnonzero(own - least > _MOST_SHARE * n_rows)
+        if len(broken):
+            piece = stack[int(broken[0])]
+            raise FormatError(
+                f"expected values in all rows of {piece.name}, as other phases have there, but "
+                f"its last {own[broken[0]]} of {n_rows} rows are blank ({len(broken)} such slices "
+                f"in phase {index}), as when a copy breaks off: copy the files again"
+            )
