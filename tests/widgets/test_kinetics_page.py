@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QLabel, QScrollArea, QWidget
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.segmentation.segmenter import BoxPrompt
 from napari_mamamia.services.show_kinetics import MapKind
 from napari_mamamia.widgets.curve_plot import nice_ticks
@@ -208,6 +209,53 @@ def test_times_that_are_typed_in_change_the_phases_and_say_so(qtbot, kinetics):
     times.setText("")
     QTest.keyClick(times, Qt.Key.Key_Return)
     assert times.text() == "0, 100, 160, 460"
+
+
+def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot, kinetics):
+    timing, value = find(kinetics, "kinetics_timing"), find(kinetics, "kinetics_timing_value")
+    phases, ftv = find(kinetics, "kinetics_phases"), find(kinetics, "kinetics_ftv_phases")
+    assert "UCSF-FTV" in phases.text()
+    qtbot.waitUntil(lambda: "early phase 2 (90" in ftv.text())  # 160 - 100 + 30 s
+    choose(qtbot, kinetics, MapKind.SER)
+    timing.setCurrentIndex(timing.findData(Timing.PHASE0_START))
+    assert "early phase 2 (160" in phases.text()
+    assert "phase0-start" in phases.text()
+    qtbot.waitUntil(lambda: "phase0-start" in ftv.text() and "ucsf-extension" in ftv.text())
+    qtbot.waitUntil(lambda: "phase0-start" in find(kinetics, "kinetics_map_text").text())
+    timing.setCurrentIndex(timing.findData(Timing.MANUAL))
+    assert value.isVisibleTo(kinetics)
+    value.setText("1, 2")
+    QTest.keyClick(value, Qt.Key.Key_Return)
+    assert "early phase 1 (30" in phases.text()
+    assert "manual" in phases.text()
+    qtbot.waitUntil(lambda: "manual" in ftv.text())
+    timing.setCurrentIndex(timing.findData(Timing.UCSF_FTV))
+    assert "UCSF-FTV" in phases.text()
+    assert not value.isVisibleTo(kinetics)
+
+
+@pytest.mark.parametrize(
+    ("timing", "typed", "said"),
+    [
+        (Timing.INJECTION, "soon", "expected the second of the injection"),
+        (Timing.INJECTION, "9000", "after the last phase"),
+        (Timing.MANUAL, "2", "expected the early and the late phase"),
+        (Timing.MANUAL, "3, 2", "a later phase of 1 to 3"),
+    ],
+)
+def test_a_clock_that_does_not_fit_is_refused_and_the_old_one_counts_on(
+    qtbot, kinetics, timing, typed, said
+):
+    chooser, value = find(kinetics, "kinetics_timing"), find(kinetics, "kinetics_timing_value")
+    before = find(kinetics, "kinetics_phases").text()
+    chooser.setCurrentIndex(chooser.findData(timing))
+    value.setText(typed)
+    QTest.keyClick(value, Qt.Key.Key_Return)
+    assert said in find(kinetics, "kinetics_times_warning").text()
+    assert find(kinetics, "kinetics_phases").text() == before
+    value.clear()
+    value.editingFinished.emit()
+    assert chooser.currentData() is Timing.UCSF_FTV
 
 
 @pytest.mark.parametrize(("typed", "said"), [("0, 90", "got 2"), ("0, x", "number for each")])

@@ -162,7 +162,7 @@ def plot_of(row: KineticRow) -> CurvePlot:
     hottest = CurveLine("hottest 3 x 3 patch", _HOTTEST, numbers_of(row.hottest_pe_percent))
     lines = tuple(line for line in (mean, hottest) if line.percent)
     worst = f"predominant {row.predominant_curve}, worst {row.worst_curve}"
-    title = f"{row.case_id} ({row.mask}): {worst}"
+    title = f"{row.case_id} ({row.mask}): {worst} · {row.timing}"
     return CurvePlot(title, times, lines, "" if times else row.curve_reason)
 
 

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
-from napari_mamamia.kinetics.time_axis import known_times
+from napari_mamamia.kinetics.time_axis import Timing, known_times
 from napari_mamamia.widgets.aim import Aim
 from napari_mamamia.widgets.bottom import BottomDock
 from napari_mamamia.widgets.curves_tab import CurvesTab
@@ -128,7 +128,8 @@ class CurvesFlow(QObject):
         case = self._state.case
         times, why = (None, "") if case is None else known_times(case.times_s)
         live = [line for line in (self._cursor, self._mask) if line is not None]
-        title = "" if case is None else self._noted(case.case_id)
+        timing = self._state.rule.timing if times else Timing.PHASE_ORDER
+        title = "" if case is None else f"{self._noted(case.case_id)} · {timing}"
         warning = f"{why}: the axis counts phases" if why else ""
         if case is not None and len(case.phases) < 2:
             warning = "this case has no phase after contrast"
@@ -154,7 +155,7 @@ class CurvesFlow(QObject):
         if voxel is None or axis is None:
             return
         self._voxel = voxel
-        curve = self._services.cursor_curve(case, voxel, self._size, axis)
+        curve = self._services.cursor_curve(case, voxel, self._size, axis, self._state.rule)
         name = "voxel" if self._size == 1 else "3 × 3"
         z, y, x = voxel
         self._cursor = replace(
@@ -188,7 +189,8 @@ class CurvesFlow(QObject):
             self._draw()
 
         measure = self._services.mask_curve
-        job = lambda: measure(case, mask.buffer)  # noqa: E731
+        rule = self._state.rule
+        job = lambda: measure(case, mask.buffer, rule)  # noqa: E731
         self._jobs.start(_LANE, "Curve of the mask", job, done, shown=False)
 
     def _noted(self, name: str) -> str:

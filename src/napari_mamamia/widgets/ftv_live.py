@@ -90,12 +90,12 @@ class FtvLive(QObject):
             return
         mask = self._state.shown_mask()
         buffer = None if mask is None else mask.buffer
-        drawn, omitted = list(self._drawn), list(self._omitted)
+        drawn, omitted, rule = list(self._drawn), list(self._omitted), self._state.rule
 
         def work() -> Job[FtvImages]:
             boxes = drawn or [self._services.ftv_box(case, buffer)]
             boxes = [box for box in boxes if not box.is_empty]
-            return (yield from self._services.prepare_ftv(case, boxes, omitted))
+            return (yield from self._services.prepare_ftv(case, boxes, omitted, rule))
 
         def done(outcome: Outcome[FtvImages]) -> None:
             if isinstance(outcome, Finished) and self._state.case is case:

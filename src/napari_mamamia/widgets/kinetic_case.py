@@ -6,6 +6,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.case_context import CaseKey
 from napari_mamamia.widgets.kinetic_services import KineticServices
 from napari_mamamia.widgets.layers import MASK_ROLES, tag_of
@@ -28,6 +29,8 @@ class KineticCase(QObject):
         self._services = services
         self._case: Case | None = None
         self._typed: dict[CaseKey, tuple[float, ...]] = {}
+        self._clock = TimingRule()
+        self._rules: dict[CaseKey, TimingRule] = {}
         session.case_changed.connect(self._follow)
         session.phases_changed.connect(self._switch)
 
@@ -48,6 +51,32 @@ class KineticCase(QObject):
         record = None if context is None else context.record
         return self._services.times_source(case, self._session.files, record)
 
+    @property
+    def rule(self) -> TimingRule:
+        """Which clock phases are chosen by: this case's own, else the one of the session."""
+        return self._rules.get(self._session.case_key, self._clock)
+
+    def set_timing(self, timing: Timing, text: str) -> str:
+        """Take a clock, an injection's second or two phases; return why not.
+
+        A named clock holds for the session, an injection and phases for this case.
+        """
+        case = self._case
+        if case is None:
+            return "open a case first"
+        try:
+            rule = self._services.typed_rule(timing, text)
+            self._services.require_rule(case, rule)
+        except MamamiaError as error:
+            return str(error)
+        if timing in (Timing.INJECTION, Timing.MANUAL):
+            self._rules[self._session.case_key] = rule
+        else:
+            self._rules.pop(self._session.case_key, None)
+            self._clock = rule
+        self.changed.emit()
+        return ""
+
     def type_times(self, times_s: Sequence[float]) -> str:
         """Take times in seconds, one for each phase, none to go back; return why not."""
         case = self._session.shown_case
@@ -55,7 +84,7 @@ class KineticCase(QObject):
             return "open a case first"
         if times_s:
             try:
-                self._services.with_times(case, times_s)
+                self._services.require_rule(self._services.with_times(case, times_s), self.rule)
             except MamamiaError as error:
                 return str(error)
             self._typed[self._session.case_key] = tuple(times_s)

@@ -102,10 +102,10 @@ class KineticMapControl(QObject):
                 self.failed.emit(str(outcome.error))
 
         services, floor, plane = self._services, self.floor_percent, self._scene.view.slice_shown()
-        wanted = self.range_now
+        wanted, rule = self.range_now, self._state.rule
 
         def begin() -> ShownMap:
-            made = services.ranged(services.begin_map(case, kind, floor), wanted)
+            made = services.ranged(services.begin_map(case, kind, floor, rule), wanted)
             if plane is not None:
                 services.fill_plane(made, case, *plane)
             return made

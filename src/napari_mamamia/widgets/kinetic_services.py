@@ -8,6 +8,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
+from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.tumour_volume import FtvImages
 from napari_mamamia.services.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetic_row import KineticRow
@@ -30,6 +31,7 @@ from napari_mamamia.services.show_kinetics import (
     save_curve_figure,
     save_curve_table,
 )
+from napari_mamamia.services.timing_choice import require_rule, typed_rule
 
 __all__ = ["KineticServices"]
 
@@ -50,7 +52,9 @@ class KineticServices:
     mask_numbers: Callable[..., Job[KineticRow]] = mask_numbers
     save_table: Callable[..., Job[Path]] = save_curve_table
     save_figure: Callable[..., Job[Path]] = save_curve_figure
-    timing_text: Callable[[Case], tuple[str, str]] = timing_text
+    timing_text: Callable[..., tuple[str, str]] = timing_text
+    typed_rule: Callable[..., TimingRule] = typed_rule
+    require_rule: Callable[[Case, TimingRule], None] = require_rule
     with_times: Callable[..., Case] = with_times
     times_source: Callable[..., str] = times_source
     register: Callable[..., Job[RegisteredCase]] = register_case

@@ -6,6 +6,7 @@ from typing import Final
 from qtpy.QtCore import QObject, QTimer
 
 from napari_mamamia.core.progress import Job
+from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.show_kinetics import FtvAnswer, MapKind, ShownMap
 from napari_mamamia.widgets.curves_flow import CurvesFlow
@@ -61,6 +62,7 @@ class KineticsFlow(QObject):
         page.floor_changed.connect(maps.set_floor)
         page.range_changed.connect(maps.set_range)
         page.times_typed.connect(self._type_times)
+        page.timing_chosen.connect(self._choose_timing)
         page.curves_wanted.connect(show_curves)
         page.ftv.settings_changed.connect(ftv.set_settings)
         page.ftv.draw_wanted.connect(ftv.draw)
@@ -128,6 +130,12 @@ class KineticsFlow(QObject):
         else:
             self._page.times.clearFocus()
 
+    def _choose_timing(self, timing: Timing, text: str) -> None:
+        why = self._state.set_timing(timing, text)
+        if why:
+            self._page.times_warning.setText(why)
+            self._page.times_warning.show()
+
     def _show_case(self) -> None:
         case = self._session.case
         if case is None:
@@ -143,7 +151,10 @@ class KineticsFlow(QObject):
             return
         known = [time for time in case.times_s if time is not None]
         times = ", ".join(f"{time:g}" for time in known) if len(known) == len(case.phases) else ""
-        self._page.show_times(times, self._state.source, *self._services.timing_text(case))
+        self._page.show_times(
+            times, self._state.source, *self._services.timing_text(case, self._state.rule)
+        )
+        self._page.show_timing(self._state.rule)
         self.refresh()
 
     def _measure(self) -> None:
@@ -158,6 +169,8 @@ class KineticsFlow(QObject):
             self._page.show_numbers(None, "no mask is shown: predict, or show one above")
             return
 
+        rule = self._state.rule
+
         def done(outcome: Outcome[KineticRow]) -> None:
             if isinstance(outcome, Finished) and self._state.case is case:
                 self._page.show_numbers(outcome.result)
@@ -165,6 +178,6 @@ class KineticsFlow(QObject):
                 self._page.show_numbers(None, str(outcome.error))
 
         def work() -> Job[KineticRow]:
-            return self._services.mask_numbers(case, mask.buffer, str(mask.role))
+            return self._services.mask_numbers(case, mask.buffer, str(mask.role), rule)
 
         self._jobs.start(_NUMBERS, "Kinetics of the mask", work, done, shown=False)

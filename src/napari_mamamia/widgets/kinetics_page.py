@@ -15,6 +15,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.map_ranges import MapRange
 from napari_mamamia.services.show_kinetics import MapKind, ShownMap
@@ -51,11 +52,23 @@ _NUMBERS: Final = (
 )
 
 
+_TIMINGS: Final = {
+    Timing.UCSF_FTV: "Counts from the first phase with contrast, as UCSF's program does",
+    Timing.PHASE0_START: "Counts from the start of phase 0",
+    Timing.INJECTION: "Counts from an injection whose second you type",
+    Timing.MANUAL: "Takes the two phases that you name",
+}
+_TYPED: Final = {
+    Timing.INJECTION: ("seconds", "Seconds from the start of phase 0 to the injection; Enter"),
+    Timing.MANUAL: ("early, late", "The early and the late phase, such as 2, 4; Enter"),
+}
+
+
 class KineticsPage(Page):
     """`map_wanted` carries a `MapKind`, or None for no map; `floor_changed` percent or None.
 
     `range_changed` carries a `MapRange` for the map shown. `times_typed` carries the text of the
-    times, "" to go back to the case's own.
+    times, "" to go back to the case's own; `timing_chosen` a `Timing` and what was typed beside it.
     """
 
     map_wanted = Signal(object)
@@ -63,6 +76,7 @@ class KineticsPage(Page):
     floor_changed = Signal(object)
     range_changed = Signal(object)
     times_typed = Signal(str)
+    timing_chosen = Signal(object, str)
     curves_wanted = Signal()
 
     def __init__(self) -> None:
@@ -70,6 +84,7 @@ class KineticsPage(Page):
         self.ftv = FtvControls()
         self.motion = MotionControls()
         self._cells: dict[str, QLabel] = {}
+        self._rule = TimingRule()
         holder = QWidget()
         self._inner = QVBoxLayout(holder)
         self._inner.setContentsMargins(0, 0, 4, 0)
@@ -122,6 +137,19 @@ class KineticsPage(Page):
         self.phases.setText(phases)
         self.times_warning.setText(warning)
         self.times_warning.setVisible(bool(warning))
+
+    def show_timing(self, rule: TimingRule) -> None:
+        """Show which clock the phases are chosen by."""
+        self._rule = rule
+        at = self.timing.findData(rule.timing)
+        self.timing.blockSignals(True)
+        self.timing.setCurrentIndex(at)
+        self.timing.blockSignals(False)
+        self._show_typed(rule.timing)
+        if rule.injection_s is not None:
+            self.timing_value.setText(f"{rule.injection_s:g}")
+        if rule.phases is not None:
+            self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_numbers(self, found: KineticRow | None, why: str = "") -> None:
         """Show the numbers of the mask on screen; where unknown a dash with the reason on hover."""
@@ -202,11 +230,52 @@ class KineticsPage(Page):
         self.phases = label("kinetics_phases", tip="Which phases the numbers rest on")
         self.times_warning = label("kinetics_times_warning", tip="What is missing or unusual")
         set_level(self.times_warning, "warning")
+        self._make_timing()
         typed = row(QLabel("Times"), self.times, QLabel("s"))
-        typed.layout().setStretch(1, 1)
-        self._inner.addWidget(typed)
+        chooser = row(QLabel("Timing"), self.timing, self.timing_value)
+        for made in (typed, chooser):
+            made.layout().setStretch(1, 1)
+            self._inner.addWidget(made)
         for made in (self.source, self.times_warning, self.phases):
             self._inner.addWidget(made)
+
+    def _make_timing(self) -> None:
+        self.timing: QComboBox = named(
+            QComboBox(), "kinetics_timing", "Which clock chooses the early and the late phase"
+        )
+        for place, (timing, tip) in enumerate(_TIMINGS.items()):
+            self.timing.addItem(str(timing), timing)
+            self.timing.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
+        self.timing_value: QLineEdit = named(
+            QLineEdit(), "kinetics_timing_value", "Takes it with Enter"
+        )
+        self.timing_value.returnPressed.connect(self._tell_timing)
+        self.timing_value.editingFinished.connect(self._leave_timing)
+        self.timing_value.hide()
+
+    def _timing_changed(self) -> None:
+        timing = self.timing.currentData()
+        self._show_typed(timing)
+        if timing in _TYPED:
+            self.timing_value.clear()
+            self.timing_value.setFocus()
+        else:
+            self._tell_timing()
+
+    def _show_typed(self, timing: Timing) -> None:
+        hint, tip = _TYPED.get(timing, ("", ""))
+        self.timing_value.setPlaceholderText(hint)
+        self.timing_value.setToolTip(tip)
+        self.timing_value.setVisible(bool(hint))
+
+    def _leave_timing(self) -> None:
+        """Show the clock that counts again where nothing was typed for the chosen one."""
+        if not self.timing_value.text().strip():
+            self.show_timing(self._rule)
+
+    def _tell_timing(self) -> None:
+        self.timing_chosen.emit(self.timing.currentData(), self.timing_value.text())
 
     def _make_numbers(self) -> None:
         self.numbers_title = heading("Shown mask")

@@ -1,0 +1,41 @@
+"""A rule of timing from what a user chose and typed."""
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
+from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
+
+__all__ = ["require_rule", "typed_rule"]
+
+
+def typed_rule(timing: Timing, text: str = "") -> TimingRule:
+    """Return a rule; `text` is the second of the injection, or two phases such as "2, 4".
+
+    Raises
+    ------
+    CaseError
+        If the text does not fit.
+    """
+    words = text.replace(",", " ").split()
+    try:
+        if timing is Timing.INJECTION:
+            (seconds,) = (float(word) for word in words)
+            return TimingRule(timing, injection_s=seconds)
+        if timing is Timing.MANUAL:
+            early, late = (int(word) for word in words)
+            return TimingRule(timing, phases=(early, late))
+    except ValueError as error:
+        wanted = (
+            "the second of the injection, counted from phase 0, such as 130"
+            if timing is Timing.INJECTION
+            else "the early and the late phase, such as 2, 4"
+        )
+        raise CaseError(f"expected {wanted}, got {text!r}: type it and press Enter") from error
+    return TimingRule(timing)
+
+
+def require_rule(case: Case, rule: TimingRule) -> None:
+    """Raise `CaseError` where a rule does not fit a case, such as an injection after its end."""
+    own = rule_of(case, rule)
+    choose_phases(case.times_s, own)
+    choose_curve_phases(case.times_s, own)
