@@ -142,7 +142,7 @@ def test_back_to_the_original_is_as_before(qtbot, motion, viewer):
 def test_curves_of_registered_phases_carry_it_in_their_names(qtbot, motion):
     run(qtbot, motion)
     find(motion, "motion_use").click()
-    assert motion.kinetics.curves.plot().title == "A_1 (registered)"
+    assert motion.kinetics.curves.plot().title == "A_1 (registered) · UCSF-FTV"
 
 
 @pytest.mark.parametrize("layout", [Layout.PLANES, Layout.PHASES])

@@ -121,7 +121,7 @@ def test_from_a_cancelled_registration_to_registered_phases_and_back(
     # air and tissue that lay on each other no longer do
     assert np.abs(after.astype(float)).mean() < 0.8 * np.abs(before.astype(float)).mean()
     qtbot.waitUntil(lambda: len(docked.kinetics.curves.plot().lines) == 1)
-    assert docked.kinetics.curves.plot().title == "A_1 (registered)"
+    assert docked.kinetics.curves.plot().title == "A_1 (registered) · UCSF-FTV"
     assert docked.kinetics.curves.plot().lines[0].percent != curve.lines[0].percent
     percent = docked.kinetics.curves.plot().lines[0].percent
     qtbot.waitUntil(lambda: peak(docked).startswith(f"{max(percent):.0f} %"), timeout=10_000)
