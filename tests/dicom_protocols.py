@@ -33,8 +33,9 @@ SAGITTAL = list(phantoms.SAGITTAL)
 class Protocol:
     """A study and its verdict.
 
-    `phases` are the volumes (numbers of `volume`) that must be imported in this order, empty for a
-    refusal; `or_refused` where a refusal is as right. `use` are the selectors that decide.
+    `phases` are the volumes (numbers of `volume`, or number and seed; None: any) that must be
+    imported in this order, empty for a refusal; `or_refused` where a refusal is as right. `use` are
+    the selectors that decide.
     `said` must stand in the refusal or among the warnings.
     """
 
@@ -589,6 +590,64 @@ def post_only_with_another_pre(folder):
             series(folder, 5, k, volume(5, seed=k), at)
 
 
+def copies_without_any_time(folder):
+    for number in (5, 20):
+        for k in range(6):
+            values = volume(k) if number == 5 else np.roll(volume(k), 1, 2)
+            series(folder, number, k, values, ContentTime=None)
+
+
+def reversed_times(folder):
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k, volume(5 - k), at)
+
+
+def map_without_any_time(folder):
+    dynamic(folder)
+    series(folder, 9, 0, volume(3, seed=7))
+
+
+def forty_phases(folder):
+    for k in range(40):
+        series(folder, 5, k, volume(min(k, 5), seed=k), 30 * k)
+
+
+def one_phase(folder):
+    series(folder, 5, 0, volume(0), 0)
+
+
+def late_phase(folder):
+    dynamic(folder)
+    series(folder, 9, 6, volume(5, seed=8), 375 + 600)
+
+
+def turned_in_mid_series(folder):
+    for k, at in enumerate(TIMES):
+        turn = SAGITTAL if k == 3 else list(phantoms.AXIAL)
+        series(folder, 5, k, volume(k), at, ImageOrientationPatient=turn)
+
+
+def mixed_matrix_sizes(folder):
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k, volume(k, (4, 32, 48)) if k == 3 else volume(k), at)
+
+
+def post_only(folder):
+    """The pre-contrast series is not in the folder; tissue goes on to enhance slowly."""
+    for k, at in enumerate(TIMES[1:]):
+        values = volume(1, seed=k).astype(float)
+        values[:, 8:14, 8:16] *= 1 + 0.06 * k
+        series(folder, 5, k, values.round().astype(np.int16), at)
+
+
+def another_visit(folder):
+    """A second exam of the same patient under the same study, without contrast times."""
+    for number, start in ((5, 0), (6, 7 * 86400)):
+        for k, at in enumerate(TIMES):
+            day = "20200108" if start else "20200101"
+            series(folder, number, k, volume(k, seed=number), at, AcquisitionDate=day)
+
+
 P = tuple(range(6))
 PROTOCOLS = (
     Protocol("one series", dynamic, P),
@@ -663,5 +722,17 @@ PROTOCOLS = (
     Protocol("two dynamics", two_dynamics, said="--use"),
     Protocol("unproven repeats", unproven_repeats, said="--use"),
     Protocol("changed matrix", changed_matrix, said="one size and place"),
-    Protocol("post only", post_only_with_another_pre, said="one size and place"),
+    Protocol("copies without any time", copies_without_any_time, said="--use"),
+    Protocol("reversed times", reversed_times, said="--clock"),
+    Protocol("map without any time", map_without_any_time, said="--use"),
+    Protocol("forty phases", forty_phases, tuple((min(k, 5), k) for k in range(40)),
+             times=tuple(range(0, 1200, 30))),
+    Protocol("one phase", one_phase, (0,), times=(0,), said="one phase only"),
+    Protocol("late phase", late_phase, (*P, (5, 8)), times=(*TIMES, 975), said="600 s between"),
+    Protocol("turned in mid series", turned_in_mid_series, said="one orientation"),
+    Protocol("mixed matrix sizes", mixed_matrix_sizes, said="size (rows, columns)"),
+    Protocol("post only", post_only, (None,) * 5, times=(0, 75, 150, 225, 300),
+             said="contrast comes between no phase"),
+    Protocol("another visit", another_visit, said="one injection"),
+    Protocol("post with another pre", post_only_with_another_pre, said="one size and place"),
 )  # fmt: skip

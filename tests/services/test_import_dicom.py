@@ -204,7 +204,7 @@ def test_phases_that_do_not_enhance_are_imported_with_a_warning(tmp_path):
     assert len(volumes_of(tmp_path / "out")) == 2
 
 
-def test_phases_in_the_wrong_order_are_imported_with_a_warning(tmp_path):
+def test_phases_in_the_wrong_order_are_asked_about_and_imported_with_a_warning(tmp_path):
     for phase in range(3):
         phantoms.write_phase(
             tmp_path / "in",
@@ -212,8 +212,11 @@ def test_phases_in_the_wrong_order_are_imported_with_a_warning(tmp_path):
             values=phantoms.dce_values(2 - phase),
             AcquisitionTime=f"10{phase:02d}00",
         )
-    (case,) = imported(tmp_path / "in", tmp_path / "out").imported
-    assert "phase 0 looks brighter than the later ones" in case.warnings[0]
+    with pytest.raises(CaseError, match="contrast to come and stay"):
+        imported(tmp_path / "in", tmp_path / "out")
+    named = named_series([1])
+    (case,) = imported(tmp_path / "in", tmp_path / "out", use=named).imported
+    assert "phase 0 looks brighter than the later ones" in " ".join(case.warnings)
 
 
 # ---- nothing is overwritten, nothing half

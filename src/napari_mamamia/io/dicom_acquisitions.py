@@ -275,6 +275,7 @@ def _is_difference(volume: Volume, others: Sequence[Volume], looks: Looks) -> bo
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
     """Refuse volumes of one moment: one is a copy, whatever else would tell them apart."""
+    _require_times_of_all(found, name)
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
         for volume in _timed(part):
@@ -294,6 +295,21 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
         f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
         f"AcquisitionTime, so one may be a copy, and nothing says which is the original: name the "
         f"series that count{way}{wiped}"
+    )
+
+
+def _require_times_of_all(found: Acquisition, name: str) -> None:
+    """Refuse volumes without AcquisitionTime beside others with one: computed images lose it."""
+    volumes = found.volumes
+    without = next((volume for volume in volumes if volume.moment is None), None)
+    timed = next((volume for volume in volumes if volume.moment is not None), None)
+    if without is None or timed is None:
+        return
+    series = without.part.header.series_name
+    raise CaseError(
+        f"expected AcquisitionTime in all phases of {name}, but {series} lacks it and "
+        f"{timed.part.header.series_name} has it, so it may be computed from the others: name the "
+        f"series that count, such as --use series={timed.part.header.series_number}"
     )
 
 

@@ -90,7 +90,7 @@ def find_exam(
     rows, grid = _joined(chosen.parts)
     choice = choose_clock(rows, title, clock)
     looks.require_values(_stacks(rows, choice))
-    run, doubts = _run(rows, choice, looks, selection, title)
+    run, doubts = _run(rows, choice, looks, selection, title, is_named=bool(selection.use or clock))
     if run.first:
         chosen, rows = _from_run(chosen, rows, choice, run)
         choice = choose_clock(rows, title, clock)
@@ -182,16 +182,19 @@ def _run(
     looks: Looks,
     selection: Selection,
     name: str,
+    *,
+    is_named: bool,
 ) -> tuple[Run, list[str]]:
     """Return the run that counts; a doubt is a warning where the user named what counts."""
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
     try:
-        return find_run(_stacks(rows, choice), _times(choice), looks, name), []
+        run = find_run(_stacks(rows, choice), _times(choice), looks, name)
     except CaseError as error:
-        if not selection.use:
+        if not is_named:
             raise
         return Run(), [str(error)]
+    return run, [run.warning] if run.warning else []
 
 
 def _from_run(

@@ -25,15 +25,23 @@ _MISSING: Final = 1.7
 """From how many usual gaps on a phase may be missing in a gap."""
 
 
+_NEVER: Final = (
+    "contrast comes between no phase and the next: is the series before contrast missing, or was "
+    "none given?"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """The phases of a dynamic with its own pre: `first` of all in time; `evidence` says why.
 
     The phases before `first` show no contrast, nor does contrast come between them and it.
+    `warning` says that it comes nowhere.
     """
 
     first: int = 0
     evidence: str = ""
+    warning: str = ""
 
 
 def find_run(
@@ -51,11 +59,17 @@ def find_run(
         phase is the pre.
     """
     _require_one_injection(stacks, times_s, looks, name)
+    _require_contrast_to_stay(stacks, looks, name)
     if len(stacks) < 3 or _is_ultrafast(times_s):
         return Run()
     rises = [looks.enhancement(stacks[0], stack) for stack in stacks[1:]]
-    came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), None)
-    if not came:
+    jumps = [looks.enhancement(a, b) for a, b in pairwise(stacks)]
+    came = next(
+        (k for k, rise in enumerate(rises) if rise >= CONTRAST and jumps[k] >= CONTRAST), None
+    )
+    if came is None:
+        return Run(warning=_NEVER)
+    if came == 0:
         return Run()
     if any(abs(rise) >= NO_CONTRAST for rise in rises[:came]):
         shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
@@ -111,6 +125,26 @@ def _require_one_injection(
                 f"and, {gaps[at - 1]:g} s later, again among the other {len(second)}: name the "
                 "series of the run that counts (--use series=N)"
             )
+
+
+def _require_contrast_to_stay(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> None:
+    """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
+    rises = [looks.enhancement(stacks[0], stack) for stack in stacks]
+    came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
+    falls = [k for k, rise in enumerate(rises) if rise <= -CONTRAST]
+    gone = [
+        k
+        for k in range(came + 1, len(rises))
+        if rises[k] < CONTRAST and looks.enhancement(stacks[came], stacks[k]) <= -CONTRAST
+    ]
+    if falls or gone:
+        at = (falls or gone)[0]
+        raise CaseError(
+            f"expected contrast to come and stay in {name}, but phase {at} looks as before "
+            f"contrast, behind phase {0 if falls else came}: the order is wrong, or a second run "
+            "or copies follow the first; name the clock (--clock) or the series that count (--use "
+            "series=N)"
+        )
 
 
 def _enhances(stacks: Sequence[Sequence[Slice]], looks: Looks) -> bool:
