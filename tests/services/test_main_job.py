@@ -183,6 +183,15 @@ def test_a_prediction_that_is_stopped_before_its_provenance_leaves_no_mask(
     assert list(tmp_path.glob("*.nii.gz")) == []
 
 
+def test_what_a_reader_drew_is_never_replaced_by_a_prediction(opened, case):
+    labels = np.ones(case.grid.shape, np.uint8)
+    drawn = run_job(save_refined(opened.workspace, "R", case, labels))
+    prediction = run_job(predict_case(case, segmenter_named("kinetic")))
+    with pytest.raises(SaveConflictError, match="R drew it"):
+        run_job(save_prediction(prediction, case, drawn.path, overwrite=True))
+    assert find_refined(opened.workspace, "R", "A_1") == drawn
+
+
 @pytest.mark.parametrize("kind", ["prediction", "refined"])
 def test_wherever_a_saving_job_may_be_stopped_nothing_is_written_yet(opened, case, tmp_path, kind):
     """The window stops a job at any step that is not binding, and then says nothing was changed."""

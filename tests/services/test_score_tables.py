@@ -277,3 +277,11 @@ def test_the_published_aucs_follow_from_the_table(real_data, tmp_path, centre, p
     expected = (hit[yes].mean() + (~hit[~yes]).mean()) / 2
     assert task2["balanced_accuracy"] == pytest.approx(expected, abs=1e-12)
     assert "no case with a known pcr has a group of age" in task2["reasons"]["fairness"]
+
+
+def test_a_table_without_a_row_is_no_result(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("case_id,dsc,norm_hd\n")
+    with pytest.raises(FormatError, match="a row for each case"):
+        run_job(score_table(path, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

@@ -86,7 +86,7 @@ def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
     Raises
     ------
     FormatError
-        If the file cannot be read or lacks a column.
+        If the file cannot be read, lacks a column or has no row.
     """
 
     def row(case_id: str, cells: Mapping[str, object]) -> ScoreRow:
@@ -117,7 +117,7 @@ def response_table_job(path: Path) -> Job[ReadRows[ResponseRow]]:
     Raises
     ------
     FormatError
-        If the file cannot be read or lacks a column.
+        If the file cannot be read, lacks a column or has no row.
     """
 
     def row(case_id: str, cells: Mapping[str, object]) -> ResponseRow:
@@ -160,6 +160,11 @@ def _read(
             first_row[key] = number
         except ValueError as reason:
             failures.append(CaseFailure(name, f"row {number} of {path.name}: {reason}"))
+    if not rows and not failures:
+        raise FormatError(
+            f"expected a row for each case in {path}, but there is none below its header: look "
+            "whether the program that wrote it came to its end"
+        )
     return ReadRows(tuple(rows), tuple(failures))
 
 

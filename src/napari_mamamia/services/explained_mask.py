@@ -6,11 +6,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.own_paths import new_path_in
-from napari_mamamia.io.provenance import sidecar_path, write_provenance
+from napari_mamamia.io.provenance import read_provenance, sidecar_path, write_provenance
 from napari_mamamia.io.volumes import write_volume
 
 __all__ = ["write_explained"]
@@ -27,13 +27,16 @@ def write_explained(
     """Write a mask ``(z, y, x)`` to `target` and its provenance beside it.
 
     If the provenance cannot be written, the mask that was there before comes back, and where none
-    was, none stays: no mask is there that does not say what made it.
+    was, none stays: no mask is there that does not say what made it. What a reader drew is replaced
+    by what a reader drew only, whatever `overwrite` says.
 
     Raises
     ------
     SaveConflictError, SaveError
         As `write_volume` does; an existing file is untouched then.
     """
+    if overwrite and provenance.maker is not Maker.READER:
+        _require_no_reader(target)
     older = _second_name(target) if overwrite and target.exists() else None
     try:
         write_volume(array, grid, target, overwrite=overwrite)
@@ -48,6 +51,18 @@ def write_explained(
     finally:
         if older is not None:
             older.unlink(missing_ok=True)
+
+
+def _require_no_reader(target: Path) -> None:
+    try:
+        made = read_provenance(sidecar_path(target))
+    except (MamamiaError, OSError):
+        return  # nobody says that it is a reader's
+    if target.exists() and made.maker is Maker.READER:
+        raise SaveConflictError(
+            f"expected no reader's mask at {target}, but {made.name} drew it: it was kept; give "
+            "models a folder of their own"
+        )
 
 
 def _second_name(target: Path) -> Path:
