@@ -14,6 +14,7 @@ import cProfile
 import json
 import os
 import pstats
+import shutil
 import statistics
 import subprocess
 import sys
@@ -224,11 +225,16 @@ def run_once(folder: Path, profiled: str) -> None:
 
 
 def runs_of(folder: Path, options: argparse.Namespace) -> list[dict]:
-    """Return the accounts of each run."""
-    command = [sys.executable, __file__, "--child", str(folder), "--profile", options.profile]
+    """Return the accounts of each run, all on the same files with a workspace of their own.
+
+    With the masks that a run before left there, another would neither predict nor start an edit.
+    """
     runs = []
     for _ in range(options.runs):
-        with tempfile.TemporaryDirectory() as home:
+        with tempfile.TemporaryDirectory(dir=folder.parent) as home:
+            cases = Path(home) / "cases"
+            shutil.copytree(folder, cases, copy_function=os.link)
+            command = [sys.executable, __file__, "--child", cases, "--profile", options.profile]
             environment = dict(os.environ, HOME=home)
             made = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         runs.append(json.loads(made.stdout.splitlines()[-1]))

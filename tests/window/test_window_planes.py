@@ -123,8 +123,12 @@ def test_keys_reach_the_window_after_a_click_on_another_plane(qtbot, three):
 
 def test_closed_planes_leave_no_view_and_no_canvas(qtbot, three, window):
     lay_out(qtbot, three, Layout.ONE)
-    gc.collect()
-    assert [view.viewer for view in QtViewer._instances] == [window]
+
+    def is_alone():
+        gc.collect()
+        return [view.viewer for view in QtViewer._instances] == [window]
+
+    qtbot.waitUntil(is_alone)  # each leaves in a turn of its own
     assert not main_canvas(three).findChildren(QFrame, "crosshair_left")
     shown = window.screenshot(canvas_only=True, flash=False)[..., :3]
     assert np.asarray(shown).max() > 200

@@ -11,6 +11,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Step, Voxel
 from napari_mamamia.smartpaint.brush import suggested_radius_mm
 from napari_mamamia.smartpaint.session import EditingSession
+from napari_mamamia.smartpaint.session_state import moved
 
 __all__ = ["REPLACED", "adopt_layer", "notice_painting", "suggest_radius_mm"]
 
@@ -23,8 +24,18 @@ def notice_painting(live: EditingSession) -> Step | None:
 
     Only the block that differs is recorded. None where nothing differs.
     """
-    box = Box.around(live.labels != live.state.recorded_labels)
-    return None if box.is_empty else live.notice_external(box)
+    planes = [z for z in range(live.grid.shape[0]) if not _is_recorded(live, z)]
+    if not planes:
+        return None
+    first, stop = planes[0], planes[-1] + 1
+    box = Box.around(live.labels[first:stop] != live.state.recorded_labels[first:stop])
+    return live.notice_external(moved(box, (first, 0, 0)))
+
+
+def _is_recorded(live: EditingSession, z: int) -> bool:
+    """Whether a plane is that of the last step; plane by plane a volume takes a few ms."""
+    _, rows, columns = live.grid.shape
+    return live.state.is_recorded(Box((z, 0, 0), (z + 1, rows, columns)))
 
 
 def suggest_radius_mm(

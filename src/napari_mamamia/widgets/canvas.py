@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
+from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.layers import LayerTag, Role, find_layer, tag_of
-from napari_mamamia.widgets.napari_adapter import square_off_brush
+from napari_mamamia.widgets.napari_adapter import canvas_widget, square_off_brush
 from napari_mamamia.widgets.scene import Scene
 
 __all__ = [
@@ -157,6 +158,12 @@ class CanvasText:
         stands on it.
     names_phase
         Whether the phase stands in the corner; else the plane does.
+
+    Attributes
+    ----------
+    is_held
+        Whether nothing is written but by `write_next`: napari takes 5 to 10 ms for each text that
+        was never there before.
     """
 
     def __init__(
@@ -168,6 +175,7 @@ class CanvasText:
         self._names_phase = names_phase
         self._loaded: frozenset[int] | None = None
         self._is_closed = False
+        self.is_held = False
         self._full = 1.0 if viewer is None else _SMALL
         viewer = self._viewer
         square_off_brush(viewer)
@@ -178,19 +186,23 @@ class CanvasText:
             viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)
+        self._soon = QTimer()
+        self._soon.setInterval(0)
+        self._soon.timeout.connect(self._write_one)
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
-            event.connect(self.update)
+            event.connect(self._follow)
         viewer.dims.events.ndisplay.connect(self.update)
         viewer.scene.camera.events.orientation.connect(self.update)
-        scene.viewer.layers.events.inserted.connect(self.update)
-        scene.viewer.layers.events.removed.connect(self.update)
+        scene.viewer.layers.events.inserted.connect(self._follow)
+        scene.viewer.layers.events.removed.connect(self._follow)
 
     def close(self) -> None:
         """Follow the scene no more, because the view goes."""
         self._is_closed = True
+        self._soon.stop()
         events = self._scene.viewer.layers.events
-        events.inserted.disconnect(self.update)
-        events.removed.disconnect(self.update)
+        events.inserted.disconnect(self._follow)
+        events.removed.disconnect(self._follow)
 
     def name_plane(self, named: bool) -> None:
         """Say whether the plane's name stands on the image; an oblique one is always named."""
@@ -208,25 +220,54 @@ class CanvasText:
     def set_loaded(self, phases: frozenset[int] | None) -> None:
         """Say which phases are read; None for all."""
         self._loaded = phases
-        self.update()
+        self._follow()
+
+    def _follow(self, _event: object = None) -> None:
+        """Write anew; while layers come and go, a turn later, and a text a turn."""
+        if self._scene.is_changing and canvas_widget(self._viewer) is not None:
+            self._soon.start()
+        elif not self._soon.isActive():
+            self.update()
+
+    def _write_one(self) -> None:
+        if not self.write_next():
+            self._soon.stop()
+            self.update()
 
     def update(self, _event: object = None) -> None:
         """Write everything anew; cheap enough for each slice.
 
         An event that closes the view on its way still comes here afterwards.
         """
-        if self._is_closed:
+        if self._is_closed or self.is_held:
             return
-        layer = self._scene.layer(Role.PHASE)
-        tag = None if layer is None else tag_of(layer)
+        tag = self._tag
         overlays = self._viewer.canvas.overlays
-        letters = {} if tag is None else edge_letters(tag.grid, *self._view())
-        for edge in _EDGES:
-            _write(overlays[_PREFIX + edge], letters.get(edge, ""))
-        _write(overlays[_PREFIX + "phase"], self._phase_line())
-        _write(overlays[_PREFIX + "plane"], self._plane_line(tag))
+        for name, text in self._texts(tag).items():
+            _write(overlays[name], text)
         overlays["scale_bar"].visible = tag is not None
         self._darken(tag is not None)
+
+    def write_next(self) -> bool:
+        """Write the first text that is not what it has to be; whether there was one."""
+        overlays = self._viewer.canvas.overlays
+        for name, text in self._texts(self._tag).items():
+            if overlays[name].text != text and not self._is_closed:
+                _write(overlays[name], text)
+                return True
+        return False
+
+    @property
+    def _tag(self) -> LayerTag | None:
+        layer = self._scene.layer(Role.PHASE)
+        return None if layer is None else tag_of(layer)
+
+    def _texts(self, tag: LayerTag | None) -> dict[str, str]:
+        letters = {} if tag is None else edge_letters(tag.grid, *self._view())
+        texts = {_PREFIX + edge: letters.get(edge, "") for edge in _EDGES}
+        texts[_PREFIX + "phase"] = self._phase_line()
+        texts[_PREFIX + "plane"] = self._plane_line(tag)
+        return texts
 
     def _darken(self, has_case: bool) -> None:
         """Put a case on black in every theme: a bright surround hides what is faint in it."""

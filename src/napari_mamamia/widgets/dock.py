@@ -43,12 +43,11 @@ from napari_mamamia.widgets.mouse_tools import MouseTools
 from napari_mamamia.widgets.napari_adapter import (
     bare,
     focus_canvas,
-    guard_canvas,
-    late_controls,
     main_view,
     theme_colours,
     watch_font,
 )
+from napari_mamamia.widgets.napari_drawing import guard_canvas, late_controls, split_drawing
 from napari_mamamia.widgets.notify import Notifier
 from napari_mamamia.widgets.opening import Opening
 from napari_mamamia.widgets.page_tabs import PAGES, PageTabs
@@ -113,6 +112,7 @@ class MamamiaDock(QWidget):
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
         guard_canvas(main_view(self.viewer))
+        split_drawing(main_view(self.viewer))
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.home: QDockWidget | None = None
         self.docks: list[QDockWidget] = []
@@ -169,6 +169,7 @@ class MamamiaDock(QWidget):
         self.predict_flow.close()
         self.import_flow.close()
         self.planes.close()
+        self.scene.stack.spares.close()
         self.scene.cool_down()
         if all_saved or self._warned_of_loss:
             self.editing.close()

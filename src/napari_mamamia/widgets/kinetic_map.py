@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.services.map_ranges import MapRange
@@ -59,6 +59,9 @@ class KineticMapControl(QObject):
         self._shown: ShownMap | None = None
         self._is_full = False
         self._ftv_box = Box.empty()
+        self._write_later = QTimer(self)
+        self._write_later.setSingleShot(True)
+        self._write_later.timeout.connect(self._write)
         scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
             position="top_left", font_size=_TEXT_SIZE
         )
@@ -170,7 +173,7 @@ class KineticMapControl(QObject):
             ramp = ramp_of(shown.kind)
             made = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
         self._scene.overlays.show_map(made, covers=self.covers)
-        self._write(shown)
+        self._write_later.start(0)
         self.shown_changed.emit(shown)
         self._fill_rest(shown)
 
@@ -214,7 +217,7 @@ class KineticMapControl(QObject):
             return
         self._shown = replace(shown, limits=limits)
         layer.contrast_limits = limits
-        self._write(self._shown)
+        self._write()
         self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
@@ -248,13 +251,14 @@ class KineticMapControl(QObject):
 
     def _drop(self) -> None:
         was_shown, self._shown, self._is_full = self._shown is not None, None, False
-        self._write(None)
+        self._write()
         if was_shown:
             self.shown_changed.emit(None)
 
-    def _write(self, shown: ShownMap | None) -> None:
+    def _write(self) -> None:
+        """Write what stands in the corner: napari takes 15 ms for the first time."""
         overlay = self._scene.viewer.canvas.overlays[_OVERLAY]
-        text = "" if shown is None else legend_text(shown)
+        text = "" if self._shown is None else legend_text(self._shown)
         if overlay.text != text:
             overlay.text = text
         overlay.visible = bool(text)

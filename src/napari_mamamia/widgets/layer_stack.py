@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
-from napari.layers import Image, Labels, Layer
+from napari.layers import Image, Labels
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.layers import (
@@ -20,7 +20,8 @@ from napari_mamamia.widgets.layers import (
     find_layers,
     tag_of,
 )
-from napari_mamamia.widgets.napari_adapter import drawn_once, insert_unchosen, late_drawing
+from napari_mamamia.widgets.napari_drawing import drawn_once, insert_unchosen
+from napari_mamamia.widgets.spare_layers import SpareLayers, create_layer
 
 __all__ = ["BELOW_MASKS", "LayerStack", "Part"]
 
@@ -44,6 +45,8 @@ class LayerStack:
 
     Attributes
     ----------
+    spares
+        Layers made ahead.
     redrawn
         Called with a role and the block (None for all) after a layer's array was changed in place,
         for the other views of the same arrays.
@@ -55,6 +58,7 @@ class LayerStack:
         self._batch = ExitStack()
         self._is_batched = False
         self._retired: list[Any] = []
+        self.spares = SpareLayers(viewer)
         self.redrawn: list[Callable[[Role, Part | None], None]] = []
 
     def layer(self, role: Role) -> Any | None:
@@ -109,13 +113,12 @@ class LayerStack:
         data, keywords, _ = made
         layer = self.layer(role)
         if layer is None:
-            layer = Layer.create(*made)
-            if isinstance(layer, Labels):
-                late_drawing(layer)
+            layer = self.spares.take(made) or create_layer(made)
             if style is not None:
                 style(layer)
             self._draw_once()
             insert_unchosen(self.viewer.layers, self._place_of(role), layer)
+            self.spares.stock_soon()
             return layer
         layer.metadata = keywords["metadata"]
         may_edit = layer.editable

@@ -1,36 +1,32 @@
-"""The one place that may touch what napari keeps private; each use is guarded."""
+"""What we use of what napari keeps private, each use guarded; its drawing is napari_drawing.py."""
 
 import logging
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 from weakref import WeakMethod
 
 import napari
-from napari.layers import Labels, Layer
+from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
-from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QFrame, QWidget
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.widgets.napari_drawing import guard_canvas, split_drawing
 
 __all__ = [
     "ThemeColours",
+    "add_dock",
     "bare",
+    "build_dock",
     "canvas_of",
     "canvas_widget",
     "current_viewer",
-    "drawn_once",
     "focus_canvas",
     "forget_history",
-    "guard_canvas",
     "has_history",
-    "insert_unchosen",
-    "late_controls",
-    "late_drawing",
     "layer_scrolling",
     "main_view",
     "new_view",
@@ -70,24 +66,6 @@ def current_viewer() -> Any | None:
     """Return the viewer whose window was used last, None where there is no window."""
     viewer = napari.current_viewer()
     return None if viewer is None else bare(viewer)
-
-
-@contextmanager
-def drawn_once(layers: Any) -> Iterator[None]:
-    """Let napari put its drawing together once, at the end, for all layers that come and go inside.
-
-    At that end, and whenever a layer goes, it looks at every object there is for garbage: 10 to
-    200 ms of the window's thread (napari 0.9.2, `napari/_vispy/canvas.py`,
-    ``_clean_and_update_scenegraph``). Python does that too, by and by.
-    """
-    module: Any = sys.modules.get("napari._vispy.canvas", SimpleNamespace())
-    real = getattr(module, "gc", None)
-    module.gc = SimpleNamespace(collect=lambda: 0)
-    try:
-        with layers.batched_update():
-            yield
-    finally:
-        module.gc = real
 
 
 def focus_canvas(viewer: Any) -> None:
@@ -182,119 +160,43 @@ def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
         dock.destroyOnClose = on_cross
 
 
-def guard_canvas(view: Any) -> None:
-    """Keep what napari tells a canvas before it is drawn on for the first time.
+class _View(QtViewer):
+    """napari's view without its shortcuts: they are the main view's, as the keyboard is.
 
-    Taking a layer out, napari sends all that waits to OpenGL, also while the canvas is hidden and
-    has no context yet; then it is lost, or reaches the canvas that happens to be current (napari
-    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). With it goes the rule that
-    equal depths pass, without which each layer hides those above it. So nothing is sent but to the
-    canvas's own context, and each new context gets the rule.
+    napari binds all of them again for each view, and writes the tips of every welcome screen anew
+    at each of the 98: a third of the time that a view takes (napari 0.9.2, `_qt/qt_viewer.py`).
     """
-    canvas = getattr(getattr(view, "canvas", None), "_scene_canvas", None)
-    if canvas is None:
-        return
-    context, native, finish = canvas.context, canvas.native, canvas.context.finish
 
-    def set_rule(_event: object = None) -> None:
-        context.set_depth_func("lequal")
-
-    def finish_own() -> None:
-        with suppress(RuntimeError):
-            if native.isValid():
-                canvas.set_current()
-                finish()
-
-    canvas.events.initialize.connect(set_rule)
-    set_rule()
-    context.finish = finish_own
+    def _bind_shortcuts(self) -> None:
+        pass
 
 
-def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
-    """Insert a layer without choosing it, where another one is chosen.
+def build_dock(window: Any, panel: QWidget, name: str, area: str) -> Any | None:
+    """Return a dock of napari's with a panel, not in the window yet; None where that fails.
 
-    napari chooses each new layer; choosing the old one again afterwards turns controls, buttons and
-    cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the private
-    switch it is done so.
+    With `add_dock` a turn later it is what ``window.add_dock_widget`` takes 60 to 100 ms for
+    (napari 0.9.2, `napari/_qt/qt_main_window.py`).
     """
-    active, switch = layers.selection.active, "_activate_on_insert"
-    if active is None or not hasattr(layers, switch):
-        layers.insert(place, layer)
-        if active is not None:
-            layers.selection.active = active
-        return
-    before = getattr(layers, switch)
-    setattr(layers, switch, False)
-    try:
-        layers.insert(place, layer)
-    finally:
-        setattr(layers, switch, before)
+    with suppress(ImportError, AttributeError, TypeError):
+        from napari._qt.widgets.qt_viewer_dock_widget import QtViewerDockWidget
+
+        if isinstance(window._wrapped_dock_widgets, MutableMapping):
+            return QtViewerDockWidget(window._qt_viewer, panel, name=name, area=area)
+    return None
 
 
-def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
-    """Make a layer's controls, the box at the top left, when the layer is first chosen.
-
-    napari makes some fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
-    `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets an empty
-    frame until it is chosen, and its controls in a turn of the event loop of their own. Without the
-    private methods all is as napari does it.
-    """
-    box: Any = getattr(view, "controls", None)
-    add, widgets = getattr(box, "_add", None), getattr(box, "widgets", None)
-    if add is None or not isinstance(widgets, dict):
-        return
-    layers = view.viewer.layers
-    frames: dict[Any, Any] = {}
-    timer = QTimer(box)
-    timer.setSingleShot(True)
-
-    def insert(event: Any) -> None:
-        if not is_late(event.value):
-            add(event)
-            return
-        frames[event.value] = widgets[event.value] = QFrame()
-        box.addWidget(widgets[event.value])
-
-    def fill() -> None:
-        layer = layers.selection.active
-        if layer not in frames or widgets.get(layer) is not frames[layer]:
-            return
-        frame = frames.pop(layer)
-        add(SimpleNamespace(value=layer))
-        box.setCurrentWidget(widgets[layer])
-        box.removeWidget(frame)
-        frame.deleteLater()
-
-    timer.timeout.connect(fill)
-    layers.events.inserted.disconnect(add)
-    layers.events.inserted.connect(insert)
-    layers.events.removed.connect(lambda event: frames.pop(event.value, None))
-    layers.selection.events.active.connect(lambda _event: timer.start(0))
-
-
-def late_drawing(layer: Labels) -> None:
-    """Make a labels layer's own pen and polygon when one of napari's drawing modes is chosen.
-
-    napari makes both at insertion, 20 to 30 ms for a mask that is never drawn on with them (napari
-    0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
-    """
-    overlays = getattr(layer, "_overlays", {})
-    own = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
-    shown = [overlay for overlay in own if overlay.visible]
-
-    def show(_event: object = None) -> None:
-        for overlay in shown:
-            overlay.visible = True
-
-    for overlay in shown:
-        overlay.visible = False
-    layer.events.mode.connect(show)
+def add_dock(window: Any, dock: Any) -> None:
+    """Put a dock of `build_dock` into the window, hidden."""
+    dock.hide()
+    window._add_viewer_dock_widget(dock, menu=window.window_menu)
+    window._wrapped_dock_widgets[dock.name] = dock
 
 
 def new_view(model: Any) -> Any:
     """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
-    view = QtViewer(model, show_welcome_screen=False)
+    view = _View(model, show_welcome_screen=False)
     guard_canvas(view)
+    split_drawing(view)
     with suppress(AttributeError):
         view.dims.hide()
     return view

@@ -28,6 +28,7 @@ from napari_mamamia.widgets.layers import (
     tag_for,
     tag_of,
 )
+from napari_mamamia.widgets.napari_drawing import sliced_once
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.service_record import Services
@@ -255,17 +256,22 @@ class Opening(QObject):
         place: tuple[int, int, int] | None,
     ) -> None:
         is_first = self._scene.layer(Role.PHASE) is None
-        with self._scene.stack.changing():
-            self._scene.retire_case({mask.role for mask in masks})
-            self._scene.show_case(case, limits)
-            late = [mask for mask in masks if self._may_be_late(mask)]
-            for mask in masks:
-                if mask not in late:
-                    self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
-        self._session.set_case(case, context, masks)
-        self._text.set_loaded(frozenset(p.index for p in case.phases if p.loaded))
-        if not is_first:
-            self._go_to_tumour(case, place)
+        loaded = frozenset(p.index for p in case.phases if p.loaded)
+        with sliced_once(self._scene.viewer):
+            with self._scene.stack.changing():
+                self._scene.retire_case({mask.role for mask in masks})
+                self._scene.show_case(case, limits)
+                late = [mask for mask in masks if self._may_be_late(mask)]
+                for mask in masks:
+                    if mask not in late:
+                        tag = tag_for(case, mask.role, mask.provenance)
+                        self._scene.show_mask(tag, mask.buffer)
+                if is_first:
+                    self._text.set_loaded(loaded)
+            self._session.set_case(case, context, masks)
+            if not is_first:
+                self._text.set_loaded(loaded)
+                self._go_to_tumour(case, place)
         steps = [partial(self._go_to_tumour, case, place)] if is_first else []
         steps += [partial(self._show_late, case, mask) for mask in late]
         self._late.start([*steps, self._scene.stack.remove_retired])

@@ -9,6 +9,7 @@ from napari.components import ViewerModel
 from napari_mamamia.core.grid import Grid, Plane
 from napari_mamamia.widgets.canvas import CanvasText
 from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.napari_drawing import sliced_once
 from napari_mamamia.widgets.pane_layers import LayerCopies
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.slice_view import Voxel
@@ -69,6 +70,9 @@ class Pane:
         The main view.
     kind
         What is shown here.
+    filled
+        Whether its layers and texts are there at once; else ``copies.copy_next`` and
+        ``text.write_next`` make one of them, and `fill` the rest.
 
     Attributes
     ----------
@@ -76,14 +80,21 @@ class Pane:
         The view, for a `QtViewer`; it works without one.
     """
 
-    def __init__(self, scene: Scene, kind: PaneKind) -> None:
+    def __init__(self, scene: Scene, kind: PaneKind, *, filled: bool = True) -> None:
         self.kind = kind
         self._scene = scene
         self.model: Any = ViewerModel()
         left_out = frozenset() if kind.phase is None else _ONE_PHASE_LACKS
-        self.copies = LayerCopies(scene.viewer, self.model, left_out)
+        self.copies = LayerCopies(scene.viewer, self.model, left_out, filled=filled)
         self.text = CanvasText(scene, self.model, names_phase=kind.phase is not None)
+        self.text.is_held = not filled
         self.whole_zoom = 1.0
+
+    def fill(self) -> None:
+        """Have all layers and texts from now on."""
+        self.copies.fill()
+        self.text.is_held = False
+        self.text.update()
 
     def close(self) -> None:
         """Let go of everything; the main view stays."""
@@ -133,7 +144,8 @@ class Pane:
             axes.append(lead + self.slice_axis)
             steps.append(shown[self.slice_axis])
         if any(dims.current_step[a] != s for a, s in zip(axes, steps, strict=True)):
-            dims.set_current_step(axes, steps)
+            with sliced_once(self.model):
+                dims.set_current_step(axes, steps)
         if axes:
             dims.last_used = axes[-1]
 

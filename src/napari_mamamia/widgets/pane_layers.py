@@ -10,7 +10,8 @@ from typing import Any, Final
 from napari.layers import Labels, Layer
 
 from napari_mamamia.widgets.layers import METADATA_KEY, Role, find_layers, tag_of
-from napari_mamamia.widgets.napari_adapter import late_drawing, redraw_part
+from napari_mamamia.widgets.napari_adapter import redraw_part
+from napari_mamamia.widgets.napari_drawing import late_drawing
 
 __all__ = ["LayerCopies"]
 
@@ -30,6 +31,8 @@ class LayerCopies:
         The main viewer and the `ViewerModel` of another view of the same case.
     left_out
         Roles that are not copied. Where there are some, the phases are always shown.
+    filled
+        Whether to begin at once; else `copy_next` copies one layer, and `fill` what is left.
 
     Notes
     -----
@@ -37,7 +40,14 @@ class LayerCopies:
     until its layer is replaced.
     """
 
-    def __init__(self, source: Any, model: Any, left_out: frozenset[Role] = frozenset()) -> None:
+    def __init__(
+        self,
+        source: Any,
+        model: Any,
+        left_out: frozenset[Role] = frozenset(),
+        *,
+        filled: bool = True,
+    ) -> None:
         self._left_out = left_out
         self._source = source
         self._model = model
@@ -45,10 +55,22 @@ class LayerCopies:
         self._own: dict[Role, Any] = {}
         self._handlers: dict[Any, list[tuple[str, Callable[..., None]]]] = {}
         self._is_closed = False
+        self._is_filled = filled
         source.layers.events.inserted.connect(self.follow)
         source.layers.events.removed.connect(self.follow)
         source.layers.events.reordered.connect(self.follow)
         source.layers.selection.events.active.connect(self._choose)
+        self.follow()
+
+    def copy_next(self) -> None:
+        """Copy one layer that is missing, if any is."""
+        missing = [layer for layer in self._ours() if layer not in self._copies]
+        if missing and not self._is_closed:
+            self._copy(missing[0])
+
+    def fill(self) -> None:
+        """Copy what is missing, and follow the main view from now on."""
+        self._is_filled = True
         self.follow()
 
     def close(self) -> None:
@@ -83,9 +105,9 @@ class LayerCopies:
 
         An event that closes the view on its way still comes here afterwards.
         """
-        if self._is_closed:
+        if self._is_closed or not self._is_filled:
             return
-        ours = [layer for layer in find_layers(self._source.layers) if self._is_wanted(layer)]
+        ours = self._ours()
         for layer in tuple(self._copies):
             if layer not in ours:
                 self._drop(layer)
@@ -107,6 +129,9 @@ class LayerCopies:
                 redraw_part(copy, part)
 
     # ------------------------------------------------------------------- inner
+
+    def _ours(self) -> list[Any]:
+        return [layer for layer in find_layers(self._source.layers) if self._is_wanted(layer)]
 
     def _is_wanted(self, layer: Any) -> bool:
         tag = tag_of(layer)
@@ -189,7 +214,7 @@ class LayerCopies:
 
     def _choose(self, _event: object = None) -> None:
         """Choose the copy of the chosen layer: its cursor and drag are the view's."""
-        if self._is_closed:
+        if self._is_closed or not self._is_filled:
             return
         copy = self._copies.get(self._source.layers.selection.active)
         if copy is not None and copy in self._model.layers:

@@ -3,6 +3,7 @@
 A viewer without a window has none of this; the views then are models alone.
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 from qtpy.QtCore import Qt
@@ -16,6 +17,7 @@ from napari_mamamia.widgets.napari_adapter import (
     new_view,
 )
 from napari_mamamia.widgets.pane import Pane
+from napari_mamamia.widgets.turns import Turns
 
 __all__ = ["PaneWindow"]
 
@@ -33,6 +35,8 @@ class PaneWindow:
         self._column: QSplitter | None = None
         self._outer: QSplitter | None = None
         self._views: dict[Pane, Any] = {}
+        self._gone: list[Any] = []
+        self._leave = Turns()
         self._crosses: list[CrossHair] = []
 
     @property
@@ -47,15 +51,20 @@ class PaneWindow:
         return [round(100 * size / max(sum(found), 1)) for size in found]
 
     def add(self, pane: Pane, title: str) -> None:
-        """Show a pane below those that are there."""
-        column = self._place()
-        if column is None:
+        """Make the view of a pane, which `show` shows."""
+        if self._column is None:
             return
         view = new_view(pane.model)
         view.setObjectName(f"pane_{title}")
         view.setToolTip("")
         self._views[pane] = view
-        column.addWidget(view)
+
+    def show(self, pane: Pane, title: str) -> None:
+        """Show a pane below those that are there."""
+        view = self._views.get(pane)
+        if view is None or self._column is None:
+            return
+        self._column.addWidget(view)
         view.show()
         canvas = canvas_of(view)
         if canvas is not None:
@@ -63,8 +72,8 @@ class PaneWindow:
             canvas.setObjectName(f"canvas_{title}")
             self._crosses.append(CrossHair(pane.model, canvas))
 
-    def settle(self, *, equal: bool, sizes: list[int] | None = None) -> None:
-        """Give the views their room, and draw the main view's cross-hair too."""
+    def share(self, *, equal: bool, sizes: list[int] | None = None) -> None:
+        """Give the further views their room beside the main one, or below it."""
         if self._outer is None or self._column is None:
             return
         self._lay_out(self._outer, self._column)
@@ -72,6 +81,11 @@ class PaneWindow:
         beside = self._outer.orientation() is Qt.Orientation.Horizontal
         whole = max(self._outer.width() if beside else self._outer.height(), 2)
         self._outer.setSizes([whole * share // 100 for share in shares])
+
+    def settle(self) -> None:
+        """Give the views equal room, and draw the main view's cross-hair too."""
+        if self._column is None:
+            return
         self._column.setSizes([1000] * self._column.count())
         canvas = canvas_widget(self._viewer)
         if canvas is not None:
@@ -88,17 +102,32 @@ class PaneWindow:
         return None if view is None else canvas_of(view)
 
     def clear(self) -> None:
-        """Take all further views away; the main one has the room again."""
+        """Take all further views away; the main one has the room again.
+
+        They are hidden at once, and each leaves in a turn of its own or with `close`.
+        """
         for cross in self._crosses:
             cross.close()
         self._crosses = []
         for view in self._views.values():
             view.hide()
-            view.setParent(None)
-            view.close()
+        self._gone += self._views.values()
         self._views = {}
         if self._column is not None:
             self._column.hide()
+        self._leave.start([self._close_one] * len(self._gone))
+
+    def close(self) -> None:
+        """Let all views that were taken away leave now, because the window closes."""
+        self._leave.start([])
+        while self._gone:
+            self._close_one()
+
+    def _close_one(self) -> None:
+        view = self._gone.pop()
+        with suppress(RuntimeError):  # it went with its window
+            view.setParent(None)
+            view.close()
 
     @staticmethod
     def _lay_out(outer: QSplitter, column: QSplitter) -> None:
@@ -108,14 +137,14 @@ class PaneWindow:
         outer.setOrientation(across if is_wide else down)
         column.setOrientation(down if is_wide else across)
 
-    def _place(self) -> QSplitter | None:
-        """Return the column for the views, made at the first call."""
+    def make_room(self) -> None:
+        """Put the column for the views beside the main one, made at the first call."""
         if self._column is None:
             main = main_view(self._viewer)
             holder = None if main is None else main.parentWidget()
             layout = None if holder is None else holder.layout()
             if main is None or layout is None:
-                return None
+                return
             self._outer = QSplitter(Qt.Orientation.Horizontal)
             self._outer.setObjectName("planes_splitter")
             self._outer.setToolTip("")
@@ -128,4 +157,3 @@ class PaneWindow:
             self._outer.addWidget(self._column)
             main.show()
         self._column.show()
-        return self._column

@@ -114,6 +114,12 @@ class PlaneLinks(QObject):
         s, r, c = grid.display_frame().point_to_display(self.place, grid.shape)
         return round(s), round(r), round(c)
 
+    def bring(self, pane: Pane) -> None:
+        """Show the place in a view that is not linked yet."""
+        shown = self._shown()
+        if shown is not None:
+            pane.show(shown, self._scene.phase)
+
     def spread(self) -> None:
         """Let every view show the place, and the further ones the main one's phase."""
         shown, grid = self._shown(), self._scene.grid

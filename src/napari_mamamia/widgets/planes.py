@@ -6,6 +6,7 @@ lets them follow each other.
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from qtpy.QtCore import QObject, QTimer, Signal
@@ -23,6 +24,9 @@ from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.session import Session
 
 __all__ = ["Layout", "Planes"]
+
+_TEXTS: Final = 5
+"""How many texts stand on a further view: the letters of its edges, and its plane or phase."""
 
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
@@ -71,6 +75,8 @@ class Planes(QObject):
         self.links.setParent(self)
         self.second_phase = 0
         self._steps: list[Callable[[], None]] = []
+        self._made_for: list[PaneKind] = []
+        self._unfinished: Pane | None = None
         self._known: Any | None = None
         self._sizes: dict[Layout, list[int]] = {}
         self._build = QTimer(self)
@@ -129,6 +135,7 @@ class Planes(QObject):
         """Take the further views away, because the window closes."""
         self.links.stop()
         self._take_down()
+        self.window.close()
 
     def _arrange(self) -> None:
         grid = self._scene.grid
@@ -142,9 +149,12 @@ class Planes(QObject):
             return
         self._take_down()
         self.layout = layout
-        self._steps = [step for kind in self._kinds() for step in self._steps_for(kind)]
+        self._made_for = self._kinds()
+        steps = [step for kind in self._made_for for step in self._steps_for(kind)]
+        first = [self.window.make_room, self._share, self.links.take_place_of_main]
+        last = [self._share, self.window.settle, self._name_main, self.links.spread, self._settle]
+        self._steps = [*first, *steps, *last] if steps else []
         if self._steps:
-            self._steps.append(self._settle)
             self._build.start()
         else:
             self.links.fit_soon()
@@ -169,20 +179,47 @@ class Planes(QObject):
         return [PaneKind(plane) for plane in _ALL_PLANES if plane != own]
 
     def _steps_for(self, kind: PaneKind) -> list[Callable[[], None]]:
-        """Return the steps that make one view: each a turn of the event loop of its own."""
+        """Return the steps that make one view: each a turn of the event loop of its own.
 
-        def model() -> None:
-            pane = Pane(self._scene, kind)
-            pane.turn(self.sides)
+        It counts as one of the panes once it has all its layers; what comes or goes before that is
+        looked after by the last of them.
+        """
+        pane = partial(Pane, self._scene, kind, filled=False)
+        title = kind.plane or f"phase_{kind.phase}"
+        copies = [self._copy_layer] * len(self._scene.stack.find())
+        texts = [self._write_text] * _TEXTS
+        first, last = partial(self._begin, pane, title), partial(self._finish, title)
+        return [first, *copies, self._turn_new, self._bring, *texts, last]
+
+    def _begin(self, make: Callable[[], Pane], title: str) -> None:
+        self._unfinished = make()
+        self.window.add(self._unfinished, title)
+
+    def _copy_layer(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.copies.copy_next()
+
+    def _turn_new(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.copies.fill()
+            self._unfinished.turn(self.sides)
+
+    def _bring(self) -> None:
+        if self._unfinished is not None:
+            self.links.bring(self._unfinished)
+
+    def _write_text(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.text.write_next()
+
+    def _finish(self, title: str) -> None:
+        pane, self._unfinished = self._unfinished, None
+        if pane is not None:
+            pane.fill()
             self.panes.append(pane)
-
-        def view() -> None:
-            pane = self.panes[-1]
-            self.window.add(pane, kind.plane or f"phase_{kind.phase}")
+            self.window.show(pane, title)
             pane.text.follow_zoom()
             self.links.link(pane)
-
-        return [model, view]
 
     def _build_next(self) -> None:
         if self._steps:
@@ -190,18 +227,23 @@ class Planes(QObject):
         if not self._steps:
             self._build.stop()
 
-    def _settle(self) -> None:
+    def _share(self) -> None:
         equal = self.layout is Layout.PHASES
-        self.window.settle(equal=equal, sizes=self._sizes.get(self.layout))
+        self.window.share(equal=equal, sizes=self._sizes.get(self.layout))
+
+    def _name_main(self) -> None:
         self._text.name_plane(self.layout is Layout.PLANES)
-        self.links.take_place_of_main()
-        self.links.spread()
+
+    def _settle(self) -> None:
         self.links.fit_soon()
         self.built.emit()
 
     def _take_down(self) -> None:
         self._build.stop()
-        self._steps = []
+        self._steps, self._made_for = [], []
+        if self._unfinished is not None:
+            self._unfinished.close()
+            self._unfinished = None
         for leave in self.farewells if self.panes else ():
             leave()
         if self.panes and self.window.sizes:
@@ -227,7 +269,7 @@ class Planes(QObject):
         self._known = self._session.case.signal
         kinds = self._kinds()
         fits = not self._problem(self.wanted, grid) and self.layout is self.wanted
-        if (not fits or [pane.kind for pane in self.panes] != kinds) and not self._steps:
+        if not fits or self._made_for != kinds:
             self._take_down()
             self._arrange()
         self._turn_all()
