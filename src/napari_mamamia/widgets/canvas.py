@@ -1,14 +1,14 @@
 """What stands on the image: patient directions, phase and time, scale bar; window and level."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
-from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.layers import LayerTag, Role, find_layer, tag_of
-from napari_mamamia.widgets.napari_adapter import canvas_widget, square_off_brush
+from napari_mamamia.widgets.napari_adapter import square_off_brush
 from napari_mamamia.widgets.scene import Scene
 
 __all__ = [
@@ -162,8 +162,7 @@ class CanvasText:
     Attributes
     ----------
     is_held
-        Whether nothing is written but by `write_next`: napari takes 5 to 10 ms for each text that
-        was never there before.
+        Whether nothing is written yet.
     """
 
     def __init__(
@@ -186,23 +185,19 @@ class CanvasText:
             viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)
-        self._soon = QTimer()
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._write_one)
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
-            event.connect(self._follow)
+            event.connect(self.update)
         viewer.dims.events.ndisplay.connect(self.update)
         viewer.scene.camera.events.orientation.connect(self.update)
-        scene.viewer.layers.events.inserted.connect(self._follow)
-        scene.viewer.layers.events.removed.connect(self._follow)
+        scene.viewer.layers.events.inserted.connect(self.update)
+        scene.viewer.layers.events.removed.connect(self.update)
 
     def close(self) -> None:
         """Follow the scene no more, because the view goes."""
         self._is_closed = True
-        self._soon.stop()
         events = self._scene.viewer.layers.events
-        events.inserted.disconnect(self._follow)
-        events.removed.disconnect(self._follow)
+        events.inserted.disconnect(self.update)
+        events.removed.disconnect(self.update)
 
     def name_plane(self, named: bool) -> None:
         """Say whether the plane's name stands on the image; an oblique one is always named."""
@@ -218,21 +213,9 @@ class CanvasText:
         self._viewer.scene.camera.events.zoom.connect(self._fit_bar)
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
-        """Say which phases are read; None for all."""
-        self._loaded = phases
-        self._follow()
-
-    def _follow(self, _event: object = None) -> None:
-        """Write anew; while layers come and go, a turn later, and a text a turn."""
-        if self._scene.is_changing and canvas_widget(self._viewer) is not None:
-            self._soon.start()
-        elif not self._soon.isActive():
-            self.update()
-
-    def _write_one(self) -> None:
-        if not self.write_next():
-            self._soon.stop()
-            self.update()
+        """Say which phases are read, None for all, and write from now on."""
+        self._loaded, self.is_held = phases, False
+        self.update()
 
     def update(self, _event: object = None) -> None:
         """Write everything anew; cheap enough for each slice.
@@ -248,14 +231,19 @@ class CanvasText:
         overlays["scale_bar"].visible = tag is not None
         self._darken(tag is not None)
 
-    def write_next(self) -> bool:
-        """Write the first text that is not what it has to be; whether there was one."""
-        overlays = self._viewer.canvas.overlays
-        for name, text in self._texts(self._tag).items():
-            if overlays[name].text != text and not self._is_closed:
-                _write(overlays[name], text)
-                return True
-        return False
+    def make_steps(self) -> list[Callable[[], None]]:
+        """Return steps that let napari make what each text is drawn with, 5 to 20 ms each.
+
+        It does so when a text is visible for the first time; none is drawn yet.
+        """
+        names = [name for name in self._viewer.canvas.overlays if str(name).startswith(_PREFIX)]
+        return [partial(self._make, name) for name in (*names, "scale_bar")]
+
+    def _make(self, name: str) -> None:
+        overlay = self._viewer.canvas.overlays[name]
+        if not overlay.visible and not self._is_closed:
+            overlay.visible = True
+            overlay.visible = False
 
     @property
     def _tag(self) -> LayerTag | None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.services.map_ranges import MapRange
@@ -59,9 +59,6 @@ class KineticMapControl(QObject):
         self._shown: ShownMap | None = None
         self._is_full = False
         self._ftv_box = Box.empty()
-        self._write_later = QTimer(self)
-        self._write_later.setSingleShot(True)
-        self._write_later.timeout.connect(self._write)
         scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
             position="top_left", font_size=_TEXT_SIZE
         )
@@ -173,7 +170,7 @@ class KineticMapControl(QObject):
             ramp = ramp_of(shown.kind)
             made = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
         self._scene.overlays.show_map(made, covers=self.covers)
-        self._write_later.start(0)
+        self._write()
         self.shown_changed.emit(shown)
         self._fill_rest(shown)
 
@@ -256,7 +253,6 @@ class KineticMapControl(QObject):
             self.shown_changed.emit(None)
 
     def _write(self) -> None:
-        """Write what stands in the corner: napari takes 15 ms for the first time."""
         overlay = self._scene.viewer.canvas.overlays[_OVERLAY]
         text = "" if self._shown is None else legend_text(self._shown)
         if overlay.text != text:

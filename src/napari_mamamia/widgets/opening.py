@@ -28,6 +28,7 @@ from napari_mamamia.widgets.layers import (
     tag_for,
     tag_of,
 )
+from napari_mamamia.widgets.napari_adapter import main_view
 from napari_mamamia.widgets.napari_drawing import sliced_once
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.scene import Scene
@@ -81,6 +82,7 @@ class Opening(QObject):
         self._notifier = notifier
         self._since_redraw = QElapsedTimer()
         self._late = Turns(self)
+        self._ahead = Turns(self)
 
     # --------------------------------------------------------------- data set
 
@@ -96,7 +98,8 @@ class Opening(QObject):
                 self._notifier.fail(f"Opening {path.name or path}", outcome.error)
 
         self._jobs.start("list", "Listing cases", lambda: self._list(path, workspace), listed)
-        self._scene.warm_up()
+        if self._scene.warm_up():
+            self._ahead.start(self._text.make_steps())
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""
@@ -147,8 +150,10 @@ class Opening(QObject):
                 return
             if isinstance(outcome, Failed):
                 self._notifier.fail(f"Opening {case_id}", outcome.error)
+            self._scene.expect_case(self._jobs.is_running("open"))
             self._go_on_filling()
 
+        self._scene.expect_case(True)
         self._jobs.cancel("fill")
         self._jobs.start(
             "open",
@@ -257,6 +262,7 @@ class Opening(QObject):
     ) -> None:
         is_first = self._scene.layer(Role.PHASE) is None
         loaded = frozenset(p.index for p in case.phases if p.loaded)
+        self._text.is_held = is_first and main_view(self._scene.viewer) is not None
         with sliced_once(self._scene.viewer):
             with self._scene.stack.changing():
                 self._scene.retire_case({mask.role for mask in masks})
@@ -266,15 +272,19 @@ class Opening(QObject):
                     if mask not in late:
                         tag = tag_for(case, mask.role, mask.provenance)
                         self._scene.show_mask(tag, mask.buffer)
-                if is_first:
-                    self._text.set_loaded(loaded)
             self._session.set_case(case, context, masks)
-            if not is_first:
+            if not self._text.is_held:
                 self._text.set_loaded(loaded)
+            if not is_first:
                 self._go_to_tumour(case, place)
-        steps = [partial(self._go_to_tumour, case, place)] if is_first else []
+        write, go = partial(self._write, loaded), partial(self._go_to_tumour, case, place)
+        steps = [write, go] if is_first else []
         steps += [partial(self._show_late, case, mask) for mask in late]
         self._late.start([*steps, self._scene.stack.remove_retired])
+
+    def _write(self, loaded: frozenset[int]) -> None:
+        if self._text.is_held:
+            self._text.set_loaded(loaded)
 
     def _go_to_tumour(self, case: Case, place: tuple[int, int, int] | None) -> None:
         """Show the first phase read and the slice of the tumour, else the middle one."""

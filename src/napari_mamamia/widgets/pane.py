@@ -72,7 +72,7 @@ class Pane:
         What is shown here.
     filled
         Whether its layers and texts are there at once; else ``copies.copy_next`` and
-        ``text.write_next`` make one of them, and `fill` the rest.
+        ``text.make_steps`` make one of them, and `fill` the rest.
 
     Attributes
     ----------

@@ -25,9 +25,6 @@ from napari_mamamia.widgets.session import Session
 
 __all__ = ["Layout", "Planes"]
 
-_TEXTS: Final = 5
-"""How many texts stand on a further view: the letters of its edges, and its plane or phase."""
-
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 
@@ -187,13 +184,17 @@ class Planes(QObject):
         pane = partial(Pane, self._scene, kind, filled=False)
         title = kind.plane or f"phase_{kind.phase}"
         copies = [self._copy_layer] * len(self._scene.stack.find())
-        texts = [self._write_text] * _TEXTS
         first, last = partial(self._begin, pane, title), partial(self._finish, title)
-        return [first, *copies, self._turn_new, self._bring, *texts, last]
+        return [first, self._make_texts, *copies, self._turn_new, self._bring, self._fill, last]
 
     def _begin(self, make: Callable[[], Pane], title: str) -> None:
         self._unfinished = make()
         self.window.add(self._unfinished, title)
+
+    def _make_texts(self) -> None:
+        """Go on with the steps for the texts, now that the view is there."""
+        if self._unfinished is not None:
+            self._steps = [*self._unfinished.text.make_steps(), *self._steps]
 
     def _copy_layer(self) -> None:
         if self._unfinished is not None:
@@ -208,14 +209,13 @@ class Planes(QObject):
         if self._unfinished is not None:
             self.links.bring(self._unfinished)
 
-    def _write_text(self) -> None:
+    def _fill(self) -> None:
         if self._unfinished is not None:
-            self._unfinished.text.write_next()
+            self._unfinished.fill()
 
     def _finish(self, title: str) -> None:
         pane, self._unfinished = self._unfinished, None
         if pane is not None:
-            pane.fill()
             self.panes.append(pane)
             self.window.show(pane, title)
             pane.text.follow_zoom()

@@ -91,17 +91,18 @@ class Scene:
         """Whether we are adding or removing layers ourselves at this moment."""
         return self.stack.is_changing
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> bool:
         """Let napari do now what it does once: units, controls and visuals of its first layers.
 
         It takes about a second, which otherwise the first case would wait for. Nothing is drawn:
-        the layers are gone before the window is painted again.
+        the layers are gone before the window is painted again. False where it was done before, or
+        there are layers.
 
         What the window is made of by then, some 300 000 objects, is left out of collections until
         `cool_down`: a full one stops the window for 200 ms, often in the middle of a stroke.
         """
         if self._is_warm or len(self.viewer.layers):
-            return
+            return False
         self._is_warm = True
         grid = Grid((1, 2, 2), np.eye(4))
         tiny = Case("-", grid, np.zeros((1, 1, 2, 2), np.uint8), (Phase(0),))
@@ -115,6 +116,13 @@ class Scene:
         self.viewer.dims.range = ((0, 0, 1),) * 4
         if main_view(self.viewer) is not None:
             set_aside()
+        return True
+
+    def expect_case(self, expected: bool) -> None:
+        """Have sliders while the first case is read, 20 ms that it then need not wait for."""
+        if not len(self.viewer.layers):
+            self.viewer.dims.ndim = _SPACE_AXES + 1
+            self.viewer.dims.range = ((0, int(expected), 1),) * (_SPACE_AXES + 1)
 
     @staticmethod
     def cool_down() -> None:
