@@ -277,10 +277,9 @@ class Opening(QObject):
                 self._text.set_loaded(loaded)
             if not is_first:
                 self._go_to_tumour(case, place)
-        write, go = partial(self._write, loaded), partial(self._go_to_tumour, case, place)
-        steps = [write, go] if is_first else []
+        steps = [partial(self._go_to_tumour, case, place)] if is_first else []
         steps += [partial(self._show_late, case, mask) for mask in late]
-        self._late.start([*steps, self._scene.stack.remove_retired])
+        self._late.start([*steps, partial(self._write, loaded), self._scene.stack.remove_retired])
 
     def _write(self, loaded: frozenset[int]) -> None:
         if self._text.is_held:
