@@ -24,6 +24,7 @@ pytest.importorskip("highdicom")
 from napari_mamamia.core.errors import CaseError  # noqa: E402 - after the skips
 from napari_mamamia.core.grid import Grid  # noqa: E402
 from napari_mamamia.core.progress import run_job  # noqa: E402
+from napari_mamamia.io.dicom_facts import remapped_uid, user_secret  # noqa: E402
 from napari_mamamia.io.dicom_seg import read_segmentation  # noqa: E402
 from napari_mamamia.io.layout import find_data_set  # noqa: E402
 from napari_mamamia.io.volumes import read_phase_header, write_volume  # noqa: E402
@@ -39,6 +40,10 @@ phantoms = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(phantoms)
 
 SHAPE = (4, 8, 6)
+
+
+def remapped(uid):
+    return remapped_uid(uid, user_secret())
 
 
 def write_study(folder, number=7):
@@ -112,7 +117,7 @@ def test_a_dicom_case_is_exported_on_its_first_series_after_contrast(study, grid
     summary = export(study, tmp_path / "out", masks)
     assert (summary.failures, summary.problems) == ((), ())
     found = read_segmentation(tmp_path / "out/dicom_seg/CASE_1.dcm")
-    assert found.source_series == "2.25.781"
+    assert found.source_series == remapped("2.25.781")
     (segment,) = found.segments
     assert (segment.label, segment.algorithm, segment.algorithm_name) == (
         "tumour",
@@ -176,7 +181,7 @@ def test_imported_cases_find_their_studies_again_whatever_the_folders_are_called
         for path in (tmp_path / "out/dicom_seg").iterdir()
     }
     # studies are numbered in the order of their folders' names
-    assert uids == {"STUDY_001": "2.25.72", "STUDY_002": "2.25.71"}
+    assert uids == {"STUDY_001": remapped("2.25.72"), "STUDY_002": remapped("2.25.71")}
 
 
 @pytest.mark.parametrize("spread", [True, False])
@@ -194,7 +199,9 @@ def test_a_study_with_a_folder_for_each_series_is_taken_whole(labels, tmp_path, 
     summary = export(tmp_path / "data", tmp_path / "out", masks, study=exam)
     assert (summary.failures, summary.problems) == ((), ())
     # the first series after contrast, not the one of the first subfolder
-    assert read_segmentation(tmp_path / "out/dicom_seg/STUDY.dcm").source_series == "2.25.781"
+    assert read_segmentation(tmp_path / "out/dicom_seg/STUDY.dcm").source_series == remapped(
+        "2.25.781"
+    )
 
 
 def test_a_case_whose_series_was_named_is_exported_on_that_series(labels, tmp_path):
@@ -220,7 +227,9 @@ def test_a_case_whose_series_was_named_is_exported_on_that_series(labels, tmp_pa
     )
     summary = export(tmp_path / "data", tmp_path / "out", masks, study=exam)
     assert (summary.failures, summary.problems) == ((), ())
-    assert read_segmentation(tmp_path / "out/dicom_seg/NAMED.dcm").source_series == "2.25.781"
+    assert read_segmentation(tmp_path / "out/dicom_seg/NAMED.dcm").source_series == remapped(
+        "2.25.781"
+    )
 
 
 def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):

@@ -117,6 +117,14 @@ def export(
     made_by: Annotated[
         MadeBy, typer.Option("--made-by", help="How the masks were drawn, for DICOM SEG.")
     ] = MadeBy.FROM_PROVENANCE,
+    identified_seg: Annotated[
+        bool,
+        typer.Option(
+            "--identified-seg",
+            help="DICOM SEG with the patient's name and the study's UIDs, for sending back to the "
+            "PACS; otherwise the case id stands for the patient.",
+        ),
+    ] = False,
     channels: Annotated[
         int | None, typer.Option("--channels", help="Phases that nnU-Net gets (default: all).")
     ] = None,
@@ -155,6 +163,7 @@ def export(
         segment_maker=SegmentMaker(made_by.value),
         dataset_number=dataset_number,
         n_channels=channels,
+        identified_seg=identified_seg,
     )
     existing = existing_policy(False, overwrite)
     _print_summary(run(export_bundle(open_at(data_set), settings, out, existing)))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError, MamamiaError, SaveError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.dicom_pseudonym import Pseudonym, mark_impersonal, without_person
 from napari_mamamia.io.dicom_seg import read_segmentation
 from napari_mamamia.io.dicom_seg_codes import SegmentMeaning, load_highdicom, segment_description
 from napari_mamamia.io.dicom_seg_sources import name_frames, referring_to, source_images
@@ -31,6 +32,7 @@ def write_segmentation(
     meaning: SegmentMeaning,
     path: Path,
     *,
+    pseudonym: Pseudonym | None = None,
     software: str = "",
     overwrite: bool = False,
 ) -> None:
@@ -46,6 +48,9 @@ def write_segmentation(
         phases too: the segmentation names the frames of this one.
     meaning
         What the segments are said to be made by.
+    pseudonym
+        What stands in place of the patient, with remapped UIDs; None writes the source's patient,
+        study and UIDs, as a PACS needs them.
     software
         This software's name and version, as ``SoftwareVersions``.
 
@@ -76,7 +81,13 @@ def write_segmentation(
     masks = [labels == value for value, _ in found]
     turned = np.stack([turn.array(mask) for mask in masks], axis=-1)
     with referring_to(first):
-        made = _made(turned, [name for _, name in found], source, meaning, software)
+        images = source_images(source)
+        if pseudonym is not None:
+            images = [without_person(image, pseudonym) for image in images]
+        made = _made(turned, [name for _, name in found], images, meaning, software)
+        name_frames(made, source.frames)
+        if pseudonym is not None:
+            mark_impersonal(made)
     with saving(path, overwrite=overwrite) as temporary:
         made.save_as(temporary)
         _require_equal(temporary, path, masks, grid)
@@ -85,15 +96,14 @@ def write_segmentation(
 def _made(
     stack: NDArray[np.bool_],
     names: Sequence[str],
-    source: PhaseSource,
+    images: Sequence[Any],
     meaning: SegmentMeaning,
     software: str,
 ) -> Any:
-    """Return the SEG object of masks ``(z, y, x, segment)`` on the slices of `source`."""
+    """Return the SEG object of masks ``(z, y, x, segment)`` on the slices `images`."""
     hd = load_highdicom()
-    images = source_images(source)
     described = [segment_description(hd, k, name, meaning) for k, name in enumerate(names, start=1)]
-    made = hd.seg.Segmentation(
+    return hd.seg.Segmentation(
         source_images=images,
         pixel_array=stack,
         segmentation_type="BINARY",
@@ -110,8 +120,6 @@ def _made(
         content_description="Tumour annotation on breast DCE-MRI",
         series_description=f"Segmentation {meaning.name}"[:64],
     )
-    name_frames(made, source.frames)
-    return made
 
 
 def _require_equal(

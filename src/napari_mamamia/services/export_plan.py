@@ -80,7 +80,8 @@ class ExportSettings:
     `label` keeps one value of each mask as 1; `rules` map values instead. `study` is a DICOM folder
     that segmentations are written against, with one subfolder ``ID`` for each case if there are
     several. `n_channels` is how many phases nnU-Net gets (None: all, if all cases have as many).
-    `with_images` writes the phases too. `with_quality` reads them to check them.
+    `with_images` writes the phases too. `with_quality` reads them to check them. `identified_seg`
+    leaves the patient's name and the study's own UIDs in DICOM SEG, for sending back to the PACS.
     """
 
     masks: tuple[MaskFolder, ...]
@@ -97,6 +98,7 @@ class ExportSettings:
     segment_maker: SegmentMaker = SegmentMaker.FROM_PROVENANCE
     dataset_number: int = 501
     n_channels: int | None = None
+    identified_seg: bool = False
 
 
 def require_names(settings: ExportSettings) -> tuple[str, ...]:
@@ -203,4 +205,5 @@ def parameters_of(data_set: DataSet, settings: ExportSettings) -> tuple[tuple[st
         ("rules", "; ".join(f"{r.source:g}->{r.target} {r.name}" for r in settings.rules)),
         ("fuse", settings.fuse.value),
         ("with_images", settings.with_images),
+        ("identified_seg", settings.identified_seg),
     )

@@ -8,6 +8,8 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError, MissingExtraError
 from napari_mamamia.core.provenance import Maker, software_version
 from napari_mamamia.io.dicom import find_phases
+from napari_mamamia.io.dicom_facts import user_secret
+from napari_mamamia.io.dicom_pseudonym import Pseudonym
 from napari_mamamia.io.dicom_seg_codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
 from napari_mamamia.io.dicom_selectors import Selection, named_series
@@ -20,7 +22,11 @@ from napari_mamamia.services.export_masks import DrawnMask
 from napari_mamamia.services.export_plan import ExportSettings, SegmentMaker, label_names
 from napari_mamamia.services.export_writer import CaseWriter
 
-__all__ = ["require_seg", "segment_meaning", "write_seg"]
+__all__ = ["IDENTIFIED_FOLDER", "require_seg", "segment_meaning", "write_seg"]
+
+SEG_FOLDER: Final = "dicom_seg"
+IDENTIFIED_FOLDER: Final = "dicom_seg_identified"
+"""Where segmentations with the patient's name lie, apart from those that may be passed on."""
 
 _SAID: Final[dict[SegmentMaker, AlgorithmType]] = {
     SegmentMaker.MANUAL: "MANUAL",
@@ -59,6 +65,9 @@ def write_seg(
 ) -> None:
     """Write ``dicom_seg/[SET/]ID.dcm`` on the first series after contrast, else on the only one.
 
+    The patient is the case's id and UIDs are remapped, unless the settings ask for an identified
+    segmentation, which lies in ``dicom_seg_identified``.
+
     Raises
     ------
     CaseError
@@ -69,7 +78,9 @@ def write_seg(
     phases = _dicom_phases(files, settings.study, n_cases)
     source = phases[min(1, len(phases) - 1)]
     header = read_phase_header(source)
-    root = writer.root / "dicom_seg"
+    named = settings.identified_seg
+    pseudonym = None if named else Pseudonym(writer.case_id, user_secret())
+    root = writer.root / (IDENTIFIED_FOLDER if named else SEG_FOLDER)
     for mask in drawn:
         folder = root if n_sets == 1 else root / mask.name
         path = folder / f"{writer.case_id}.dcm"
@@ -81,6 +92,7 @@ def write_seg(
             header.grid,
             segment_meaning(mask, settings.segment_maker),
             path,
+            pseudonym=pseudonym,
             software=software_version(),
         )
         writer.record(path, "segmentation", masks=mask.name, grid=mask.grid)

@@ -147,6 +147,7 @@ def _settings(wanted: ExportRequest) -> ExportSettings:
         segment_maker=wish.segment_maker,
         n_channels=wish.n_channels,
         rules=wish.rules,
+        identified_seg=wish.identified_seg,
     )
 
 

@@ -24,7 +24,7 @@ from napari_mamamia.widgets.export_wish import ExportWish
 
 __all__ = ["ExportOptions"]
 
-_NAMES: Final = ("Several", "Phases", "Study", "Made by", "Orientation", "Labels")
+_NAMES: Final = ("Several", "Phases", "Study", "Made by", "Patient", "Orientation", "Labels")
 _MOST_PHASES: Final = 99
 _FORMATS: Final = (
     (ExportFormat.NIFTI, "NIfTI", "One file ID.nii.gz for each mask, on the image's own grid"),
@@ -84,7 +84,17 @@ class ExportOptions(QWidget):
         self._fuse_row = _named_row("Several", self.fuse)
         self._channels_row = _named_row("Phases", self.channels, _stretch())
         self._study_row = _named_row("Study", self.study, browse)
-        self._dicom_rows = column(self._study_row, _named_row("Made by", self.maker))
+        self.identified: QCheckBox = self._check(
+            "export_identified_seg",
+            "with the patient's name",
+            "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending it back "
+            "to the PACS. Otherwise the case id stands for the patient",
+        )
+        self._dicom_rows = column(
+            self._study_row,
+            _named_row("Made by", self.maker),
+            _named_row("Patient", self.identified, _stretch()),
+        )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
@@ -98,7 +108,7 @@ class ExportOptions(QWidget):
             self._dicom_rows,
         ):
             layout.addWidget(part)
-        for box in (*self.formats.values(), self.with_images):
+        for box in (*self.formats.values(), self.with_images, self.identified):
             box.toggled.connect(lambda _on: self._follow())
         for choice in (self.profile, self.fuse, self.maker):
             choice.currentIndexChanged.connect(lambda _at: self._follow())
@@ -138,6 +148,7 @@ class ExportOptions(QWidget):
             SegmentMaker(self.maker.currentData()) if seg else SegmentMaker.FROM_PROVENANCE,
             self.channels.value() or None,
             () if found is None else found.rules,
+            seg and self.identified.isChecked(),
             self._problem(formats, study),
         )
 

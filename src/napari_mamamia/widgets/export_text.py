@@ -33,6 +33,8 @@ def what_is_written(sets: Sequence[MaskSet], wish: ExportWish) -> str:
             lines.append("the images of these cases as ID_0000.nii.gz, ID_0001.nii.gz, …")
     if wish.rules:
         lines.append(_labels_text(wish.rules))
+    if ExportFormat.DICOM_SEG in wish.formats:
+        lines.append(_SEG_IDENTIFIED if wish.identified_seg else _SEG)
     lines += [text for wanted, text in _FOLDERS if wanted in wish.formats]
     if wish.fuse is not FuseRule.NONE:
         lines.append(f"one more mask of each case: {wish.fuse.value} of the {len(sets)} chosen")
@@ -40,8 +42,9 @@ def what_is_written(sets: Sequence[MaskSet], wish: ExportWish) -> str:
     return "\n".join(f"• {line}" for line in lines)
 
 
+_SEG = "dicom_seg/ID.dcm: the case id stands for the patient, UIDs are replaced"
+_SEG_IDENTIFIED = "dicom_seg_identified/ID.dcm WITH the patient's name: for your PACS only"
 _FOLDERS = (
-    (ExportFormat.DICOM_SEG, "dicom_seg/ID.dcm, referring to the DICOM images"),
     (ExportFormat.CHALLENGE, "challenge/submission.zip"),
     (ExportFormat.NNUNET, "nnunet/Dataset501_…: images, labels, dataset.json"),
     (ExportFormat.BIDS, "bids/sub-ID/anat/…_dseg.nii.gz"),

@@ -31,6 +31,7 @@ class ExportWish:
     segment_maker: SegmentMaker = SegmentMaker.FROM_PROVENANCE
     n_channels: int | None = None
     rules: tuple[LabelRule, ...] = ()
+    identified_seg: bool = False
     problem: str = ""
 
 
