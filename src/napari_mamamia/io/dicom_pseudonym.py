@@ -63,7 +63,7 @@ def without_person(image: Any, pseudonym: Pseudonym) -> Any:
 
 
 def mark_impersonal(made: Any) -> None:
-    """Say in a segmentation that the identity was removed, and how. Source: DICOM PS3.3, C.7.1.1"""
+    """Say in a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
     made.PatientIdentityRemoved = "YES"
     made.DeidentificationMethod = "napari-mamamia: allow-list, remapped UIDs"
 
