@@ -12,12 +12,14 @@ from napari._qt._qapp_model.qactions import init_qactions
 from napari._qt.qt_viewer import QtViewer
 from napari.plugins import _initialize_plugins
 from napari.settings import get_settings
-from qtpy.QtWidgets import QApplication, QWidget
+from qtpy.QtWidgets import QApplication, QDockWidget, QWidget
 
 from napari_mamamia.core.edits import Brush
+from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.notify import Level
 from napari_mamamia.widgets.pane import Sides
+from napari_mamamia.widgets.place import show_dock
 from napari_mamamia.widgets.planes import Layout
 from napari_mamamia.widgets.refine_state import PaintTool
 
@@ -56,9 +58,20 @@ def _forget_actions():
     init_qactions.cache_clear()
 
 
+def visible_docks(viewer):
+    """Return the titles of the docks that hold our panel and are seen."""
+    window = viewer.window.dock_widgets["MAMA-MIA"].window()
+    return [
+        dock.windowTitle() or dock.objectName()
+        for dock in window.findChildren(QDockWidget)
+        if isinstance(dock.widget(), MamamiaDock) and dock.isVisible()
+    ]
+
+
 def put_back(qtbot, panel):
     """Bring a used dock to the state of a new one, and prove it."""
     viewer = panel.viewer
+    assert show_dock(viewer, "Cases") is panel
     qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
     panel.jobs.cancel_all()
     qtbot.waitUntil(lambda: panel.jobs.wait(0))
@@ -76,7 +89,7 @@ def put_back(qtbot, panel):
     viewer.window.resize(*SIZE)
     panel.home.setFloating(False)
     panel.results.hide()
-    panel.show_page("Cases")
+    panel.cases_page.search.setText("")
     qtbot.waitUntil(lambda: not panel.planes.is_building and panel.jobs.wait(0))
     QApplication.processEvents()
     panel.header.say(Level.HINT, "")
@@ -111,7 +124,8 @@ def assert_new(panel):
         "tool": (panel.hand.tool, panel.painting.state.brush),
         "views": (panel.planes.layout, panel.planes.wanted, panel.planes.panes),
         "sides": panel.planes.sides,
-        "page": (panel.page, panel.home.isFloating(), panel.isVisible()),
+        "docks": (visible_docks(viewer), panel.home.isFloating(), panel.isVisible()),
+        "page": (panel.page, panel.cases_page.search.text()),
         "marks": panel.marks.is_empty,
         "said": (panel.header.message.text(), panel.header.state.currentIndex()),
         "jobs": panel.jobs._workers,
@@ -128,7 +142,8 @@ def assert_new(panel):
         "tool": (None, Brush()),
         "views": (Layout.ONE, Layout.ONE, []),
         "sides": Sides(),
-        "page": ("Cases", False, True),
+        "docks": (["MAMA-MIA"], False, True),
+        "page": ("Cases", ""),
         "marks": True,
         "said": ("", 0),
         "jobs": {},

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from qtpy.QtGui import QCloseEvent
 
 from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.widgets.layers import Role
@@ -66,3 +67,15 @@ def test_what_was_painted_is_saved_when_the_window_closes(
     assert not path.exists()
     first.close()
     np.testing.assert_array_equal(read_labels(path).dense() > 0, painted > 0)
+
+
+def test_the_window_saves_before_it_closes_also_while_its_dock_floats(
+    qtbot, docked, small_data_set
+):
+    begin(qtbot, docked, small_data_set, "A_2", Role.REFERENCE)
+    docked.home.setFloating(True)
+    stroke(docked, (2.0, 10.0, 10.0))
+    path = docked.session.workspace.refined("Ana", "A_2")
+    assert not path.exists()
+    docked.eventFilter(docked._main_window, QCloseEvent())  # as Qt asks before it closes
+    assert path.exists()
