@@ -1,6 +1,7 @@
 """`mamamia kinetics` says which phases a number rests on, and by which clock: as it is typed."""
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,8 @@ def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
         (("--timing", "ucsf"), "expected --timing UCSF-FTV"),
         (("--ftv-variant", "mine"), "expected --ftv-variant ucsf-extension"),
         (("--injection", "nan"), "needs a time in seconds"),
+        (("--injection", "soon"), 'expected seconds, "header" or a folder'),
+        (("--injection", "header", "--phases", "1,2"), "keep one"),
     ],
 )
 def test_a_clock_that_does_not_make_sense_is_an_error_of_the_command_line(
@@ -115,3 +118,49 @@ def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_pa
     pre, again = (float(number) for number in means["leave-out"][:2])
     assert float(means["average"][0]) == pytest.approx((pre + again) / 2, abs=1e-3)
     assert means["average"][1:] == means["leave-out"][1:]
+
+
+def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(
+    small_data_set, tmp_path
+):
+    info = {"import": {"timing": {"injection_s": 85.0, "resolution_s": 60, "positions": 3}}}
+    infos = small_data_set / "patient_info_files"
+    infos.mkdir(exist_ok=True)
+    (infos / "a_1.json").write_text(json.dumps(info))
+    first = ("kinetics", small_data_set, "--injection", "header")
+    done = typed(*first, "--out", tmp_path / "header")
+    assert done.exit_code == 3
+    assert "in the headers of A_2, got none" in " ".join(done.output.split())
+    row = rows_of(tmp_path / "header" / "kinetics.csv")[0]
+    # phases start at 90, 180, 420 s and stand 30 s later: 35, 125, 365 s after the injection
+    assert (row["timing"], row["early_phase"], row["early_s"]) == ("injection", "2", "125")
+    vessel = small_data_set / "segmentations" / "expert"  # what enhances, by more than 50 %
+    slow = ("kinetics", small_data_set, "--case", "A_1", "--injection", vessel)
+    done = typed(*slow, "--out", tmp_path / "slow")
+    assert "at most 10 s apart where the vessel rises, got 90 s" in " ".join(done.output.split())
+    done = typed(*slow, "--times", "0,4,8,12", "--out", tmp_path / "fast")
+    assert "with the steepest rise after phase 0" in " ".join(done.output.split())
+    pre, first, second = (small_data_set / f"images/A_1/A_1_000{k}.nii.gz" for k in range(3))
+    first.replace(second)
+    first.write_bytes(pre.read_bytes())  # one more scan before contrast
+    done = typed(*slow, "--times", "0,4,8,12", "--out", tmp_path / "bolus")
+    assert done.exit_code == 0, done.output
+    (row,) = rows_of(tmp_path / "bolus" / "kinetics.csv")
+    # it rises between 4 and 8 s, so the tangent leaves the baseline at 4 s; images stand 2 s later
+    assert (row["timing"], row["early_phase"], row["early_s"]) == ("injection", "3", "8")
+
+
+def test_headers_that_count_the_images_make_ucsf_choose_again(tmp_path, small_data_set):
+    """DUKE_041 without its last phase: images of 110 s, early would be the first of three."""
+    times = ("--times", "0,314,668,778")
+    first = ("kinetics", small_data_set, "--case", "A_1", *times)
+    done = typed(*first, "--out", tmp_path / "table")
+    assert "would choose again here on GE and Siemens" in " ".join(done.output.split())
+    info = {"import": {"timing": {"positions": 3}}}
+    (small_data_set / "patient_info_files").mkdir(exist_ok=True)
+    (small_data_set / "patient_info_files" / "a_1.json").write_text(json.dumps(info))
+    done = typed(*first, "--out", tmp_path / "header")
+    assert "chosen again by the number of images" in " ".join(done.output.split())
+    phases = [rows_of(tmp_path / name / "kinetics.csv")[0] for name in ("table", "header")]
+    # 55, 409, 519 s: 1 and 2; by number 55, 165, 275 s: 2 and 3
+    assert [(row["early_phase"], row["late_phase"]) for row in phases] == [("1", "2"), ("2", "3")]

@@ -232,6 +232,13 @@ def _read_seg_source(folder: Path) -> object:
     return source_images(PhaseSource(tuple(sorted(folder.glob("*.dcm")))))
 
 
+def _read_timing(folder: Path) -> object:
+    from napari_mamamia.io.dicom_timing import read_scan_timing
+
+    files = sorted(folder.glob("*.dcm"))
+    return read_scan_timing(files[-1], files[0])
+
+
 def _seg(folder: Path) -> Path:
     tests = from_tests("io/test_dicom_seg")
     from napari_mamamia.io.dicom_seg_writer import write_segmentation
@@ -367,6 +374,9 @@ DICOM = (
     Format("dicom-zip", _zipped, _import, ("io.dicom_zip.unpack",)),
     Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),
     Format("dicom-study", _two_studies, _study_below, ("io.dicom_study.imported_study",)),
+    Format(
+        "dicom-timing", _classic, _read_timing, ("io.dicom_timing.read_scan_timing",), share=0.3
+    ),
     Format("dicom-seg", _seg, _read_seg, ("io.dicom_seg.read_segmentation",), share=0.7),
     Format(
         "dicom-seg-ucsf",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.kinetic_row import KineticRow
 
-__all__ = ["ftv_of", "kinetics", "place_of", "rule_of", "times_of"]
+__all__ = ["ftv_of", "injection_source", "kinetics", "place_of", "rule_of", "times_of"]
 
 
 def kinetics(
@@ -59,11 +59,14 @@ def kinetics(
         ),
     ] = "",
     injection: Annotated[
-        float | None,
+        str,
         typer.Option(
-            "--injection", metavar="SECONDS", help="Count from an injection so long after phase 0."
+            "--injection",
+            metavar="SECONDS|header|DIR",
+            help="Count from the injection: seconds after phase 0, as the headers say, or the "
+            "bolus in a folder's masks of a vessel or the heart.",
         ),
-    ] = None,
+    ] = "",
     phases: Annotated[
         str,
         typer.Option("--phases", metavar='"2,4"', help="Take these as early and late phase."),
@@ -115,10 +118,12 @@ def kinetics(
         raise typer.BadParameter(
             f"expected --repeated-pre {', '.join(RepeatedPre)}, got {repeated_pre}: name one"
         )
+    source = injection_source(injection)
     settings = KineticSettings(
         times_of(times),
         label,
-        rule=rule_of(timing, injection, phases),
+        rule=rule_of(timing, "" if source else injection, phases, is_other=bool(source)),
+        injection=source,
         ftv=ftv_of(ftv_variant),
         ftv_box=FtvBox(ftv_box),
         repeated_pre=RepeatedPre(repeated_pre),
@@ -131,7 +136,7 @@ def kinetics(
                 "--masks": masks is not None,
                 "--times": bool(times),
                 "--label": label is not None,
-                "--timing, --injection or --phases": settings.rule != TimingRule(),
+                "--timing, --injection or --phases": settings.rule != TimingRule() or bool(source),
                 "--ftv-box": settings.ftv_box is not FtvBox.MASK,
                 "--ftv-variant": settings.ftv != FtvSettings(),
                 "--workers, --scheduler or --time-limit": place != Place(),
@@ -185,8 +190,18 @@ def times_of(text: str) -> tuple[float, ...] | None:
         ) from error
 
 
-def rule_of(timing: str, injection_s: float | None, phases: str) -> "TimingRule":
-    """Return which clock phases are chosen by; what excludes each other is an error."""
+def injection_source(text: str) -> str:
+    """Return "header" or a folder that --injection names, made absolute; "" for a number."""
+    if text == "header":
+        return text
+    return str(Path(text).resolve()) if text and Path(text).is_dir() else ""
+
+
+def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False) -> "TimingRule":
+    """Return which clock phases are chosen by; what excludes each other is an error.
+
+    `is_other` says that each case has an injection of its own.
+    """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 
@@ -196,7 +211,7 @@ def rule_of(timing: str, injection_s: float | None, phases: str) -> "TimingRule"
             f'expected two phases such as "2,4" in --phases, got {phases!r}: name the early and '
             "the late one"
         )
-    if sum((injection_s is not None, named is not None, bool(timing))) > 1:
+    if sum((bool(injection), named is not None, bool(timing), is_other)) > 1:
         raise typer.BadParameter(
             "expected one of --timing, --injection and --phases, got several: keep one"
         )
@@ -208,11 +223,21 @@ def rule_of(timing: str, injection_s: float | None, phases: str) -> "TimingRule"
     try:
         if named is not None:
             return TimingRule(Timing.MANUAL, phases=(int(named[0]), int(named[1])))
-        if injection_s is not None:
-            return TimingRule(Timing.INJECTION, injection_s)
+        if injection:
+            return TimingRule(Timing.INJECTION, _seconds(injection))
         return TimingRule(Timing(timing or Timing.UCSF_FTV))
     except CaseError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f'expected seconds, "header" or a folder of masks in --injection, got {text!r}: type '
+            "one of them"
+        ) from error
 
 
 def ftv_of(variant: str) -> "FtvSettings":

@@ -12,7 +12,7 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
 
-__all__ = ["Case", "LabelMap", "Mask", "Phase", "foreground"]
+__all__ = ["Case", "LabelMap", "Mask", "Phase", "ScanTiming", "foreground"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,25 @@ class Phase:
     time_s: float | None = None
     sources: tuple[Path, ...] = ()
     loaded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTiming:
+    """What headers tell of the time axis besides the times; None where they do not.
+
+    Parameters
+    ----------
+    resolution_s
+        Temporal resolution, seconds.
+    positions
+        How many images the header of a phase after contrast counts.
+    injection_s
+        Seconds from the start of phase 0 to the injection.
+    """
+
+    resolution_s: float | None = None
+    positions: int | None = None
+    injection_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +71,8 @@ class Case:
         gives it (MAMA-MIA's ``breast_coordinates``); None where it does not.
     n_before
         How many phases lie before contrast; more than 1 where they were scanned again.
+    scan
+        What the headers said of the time axis, for an imported case.
     contrast
         What the pixels show of it, a sentence; "" where nobody looked.
 
@@ -69,6 +90,7 @@ class Case:
     breast_box: Box | None = None
     n_before: int = 1
     contrast: str = ""
+    scan: ScanTiming = ScanTiming()
 
     def __post_init__(self) -> None:
         if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import ScanTiming
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.json_text import parsed_json, read_json
@@ -25,7 +26,8 @@ class PatientInfo:
 
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
     is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
-    is the remapped one of a case that this software imported, else ""; `series` are the numbers of
+    is the remapped one of a case that this software imported, else ""; `scan` is what its headers
+    said of the time axis; `series` are the numbers of
     the series that its phases were imported from. `box_doubt` and `times_doubt` are what stands
     there instead of a usable value, "" if nothing does.
     """
@@ -34,6 +36,7 @@ class PatientInfo:
     breast_box: Box | None = None
     study_uid: str = ""
     series: tuple[int, ...] = ()
+    scan: ScanTiming = field(default_factory=ScanTiming)
     box_doubt: str = ""
     times_doubt: str = ""
 
@@ -69,9 +72,22 @@ def read_patient_info(path: Path) -> PatientInfo:
         box,
         str(imported.get("study_uid_remapped") or ""),
         _series(imported.get("series")),
+        _scan(_below(imported, "timing")),
         _said(said_box) if box is None else "",
         _said(said_times) if times is None else "",
     )
+
+
+def _scan(said: dict[str, Any]) -> ScanTiming:
+    """Return what an import noted of the time axis; what is no number above 0 counts as unsaid."""
+    resolution, positions, injection = (
+        _above_zero(said.get(name)) for name in ("resolution_s", "positions", "injection_s")
+    )
+    return ScanTiming(resolution, None if positions is None else int(positions), injection)
+
+
+def _above_zero(value: object) -> float | None:
+    return float(str(value)) if _is_number(value) and float(str(value)) > 0 else None
 
 
 def _said(value: object) -> str:

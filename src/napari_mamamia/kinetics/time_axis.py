@@ -113,11 +113,16 @@ class TimingRule:
 
 
 def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
-    """Return the rule with what the case's pixels tell: where contrast came.
+    """Return the rule with what the case tells: its headers, and its pixels where contrast came.
 
-    A user's injection or phases come before the pixels.
+    A user's injection or phases come before the pixels; what the rule has itself before headers.
     """
     rule = rule or TimingRule()
+    rule = replace(
+        rule,
+        resolution_s=rule.resolution_s or case.scan.resolution_s,
+        positions=rule.positions or case.scan.positions,
+    )
     is_told = rule.timing in (Timing.INJECTION, Timing.MANUAL)
     return rule if is_told else replace(rule, n_before=case.n_before)
 

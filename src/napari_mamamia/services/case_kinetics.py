@@ -70,6 +70,8 @@ class KineticSettings:
         The mask's value that is tumour; None for any above 0.
     rule
         Which clock the phases are chosen by.
+    injection
+        Where each case's injection comes from, "header" or a folder of vessel masks; "" for `rule`.
     ftv_box
         MASK: the mask's bounding box and `FTV_MARGIN_MM` around it; BREAST: the breast box of the
         patient info.
@@ -82,6 +84,7 @@ class KineticSettings:
     times_s: tuple[float, ...] | None = None
     label: float | None = None
     rule: TimingRule = field(default_factory=TimingRule)
+    injection: str = ""
     ftv: FtvSettings = field(default_factory=FtvSettings)
     ftv_box: FtvBox = FtvBox.MASK
     repeated_pre: RepeatedPre = RepeatedPre.LEAVE_OUT

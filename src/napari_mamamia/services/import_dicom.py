@@ -19,6 +19,7 @@ from napari_mamamia.io.dicom_facts import Dates, read_facts, user_secret
 from napari_mamamia.io.dicom_pixels import fill_planes, needs_scaling
 from napari_mamamia.io.dicom_selectors import named_series, read_selectors
 from napari_mamamia.io.dicom_slices import Clock, Slice
+from napari_mamamia.io.dicom_timing import read_scan_timing
 from napari_mamamia.io.imported_case import (
     add_clinical_row,
     check_clinical_table,
@@ -158,7 +159,8 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
         warnings = (*exam.warnings, *seen)
         scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
         choices = Choices(settings.clock is not None, tuple(wanted), scaling)
-        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, warnings)
+        scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
+        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, warnings, scan)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
     told = yield from add_clinical_row(out, record)

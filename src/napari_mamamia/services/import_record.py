@@ -1,16 +1,18 @@
 """What an import writes beside the images: the patient info file and the clinical row."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from napari_mamamia.core.case import ScanTiming
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.dicom_exam import Exam
 from napari_mamamia.io.dicom_facts import ScannerFacts
+from napari_mamamia.io.dicom_slices import DYNAMIC_TIME, Clock
 from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.services.import_finding import FoundStudy
@@ -26,6 +28,15 @@ _INFO_NAMES: Final = (
     ("flip_angle", "flip_angle"),
     ("slice_thickness", "slice_thickness"),
 )
+
+
+_UNKNOWN_MOMENT: Final = "unknown: the element does not say which moment of a phase it is"
+_MOMENTS: Final = {
+    Clock.ACQUISITION_TIME.value: "start of each phase",  # DICOM PS3.3, C.7.10.1.1
+    DYNAMIC_TIME: "start of each phase",
+    "": "unknown: no element gives times",
+    Clock.CONTENT_TIME.value: "unknown: when the pixels were made, after each phase",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +82,13 @@ def patient_info(
     facts: ScannerFacts,
     choices: Choices,
     warnings: Sequence[str],
+    scan: ScanTiming,
 ) -> dict[str, Any]:
     """Return the content of ``patient_info_files/ID.json``.
 
     ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` says how the phases were found.
-    No name of a file or folder is in it, because these may hold the patient's.
+    `scan` is what the headers say of the time axis. No name of a file or folder is in it, because
+    these may hold the patient's.
     """
     imaging: dict[str, Any] = {
         "acquisition_times": None if times_s is None else list(times_s),
@@ -95,6 +108,10 @@ def patient_info(
             "series_uids_remapped": list(facts.series_uids),
             "clock": {**_clock(exam), "named_by_user": choices.clock_is_named},
             "phases_kept": list(choices.phases),
+            "timing": {
+                "times_are": _MOMENTS.get(exam.choice.chosen.timed_by, _UNKNOWN_MOMENT),
+                **asdict(scan),
+            },
             "scaling": choices.scaling or "none: stored values",
             "series": [{**_series(row), "evidence": _impersonal(row)} for row in exam.rows],
             "warnings": list(warnings),

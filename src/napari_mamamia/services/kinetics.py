@@ -26,6 +26,7 @@ from napari_mamamia.services.case_kinetics import (
     with_times,
 )
 from napari_mamamia.services.data_set import OpenDataSet
+from napari_mamamia.services.injection import injection_rule
 from napari_mamamia.services.kinetic_row import (
     FAILED,
     OK,
@@ -131,8 +132,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     Raises
     ------
     CaseError
-        If the case cannot be opened, has no mask, one phase only, or another number of phases
-        than there are times typed in.
+        If the case cannot be opened, has no mask, one phase only, another number of phases than
+        there are times typed in, or its injection is not known.
     FormatError, GridMismatchError
         If a file is damaged, or the mask lies on another grid.
     """
@@ -149,6 +150,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     if settings.times_s is not None:
         case, source = with_times(case, settings.times_s), "typed in"
     case = with_pre(case, settings.repeated_pre)
+    if settings.injection:
+        settings = replace(settings, rule=injection_rule(case, settings.injection))
     labels = load_mask(mask_path, case)
     mask = labels.mask(settings.label).array
     return case_kinetics(case, mask, settings, source=source)
@@ -177,6 +180,7 @@ def _parameters(
         ("times_s", times),
         ("label", settings.label),
         ("timing", settings.rule.name),
+        ("injection", settings.injection),
         ("repeated_pre", str(settings.repeated_pre)),
         ("ftv", settings.ftv.name),
         ("ftv_box", str(settings.ftv_box)),

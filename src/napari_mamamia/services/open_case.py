@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import Case, LabelMap, Phase
+from napari_mamamia.core.case import Case, LabelMap, Phase, ScanTiming
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import require_same_grid
@@ -54,7 +54,13 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     )
     breast, doubt = _breast_box(files, headers[0].grid.shape)
     case = Case(
-        files.case_id, headers[0].grid, signal, phases, (*warnings, *warning, *doubt), breast
+        files.case_id,
+        headers[0].grid,
+        signal,
+        phases,
+        (*warnings, *warning, *doubt),
+        breast,
+        scan=ScanTiming() if files.info is None else read_patient_info(files.info).scan,
     )
     yield from _read_phase(files, headers[index], signal, index)
     return _with_loaded(case, {index})
