@@ -1,7 +1,7 @@
 """The whole way on real breast exams: dropped, predicted, corrected, exported, opened again.
 
 Two exams, as `shared/data/README.md` names them: the one that lies there (ISPY1_1002, GE, sagittal,
-one breast; its dynamic series is chosen by hand), and one that a script fetches (Breast_MRI_153,
+one breast), and one that a script fetches (Breast_MRI_153,
 Siemens, axial, both breasts), found through `MAMAMIA_REAL_EXAM`. Nothing of them is kept.
 """
 
@@ -35,8 +35,8 @@ def fetched_exam(_find, _folder):
 
 
 EXAMS = {
-    "Siemens, axial, both breasts": (fetched_exam, None, 5, (160, 448, 448)),
-    "GE, sagittal, one breast": (unpacked_exam, 3, 3, (60, 256, 256)),
+    "Siemens, axial, both breasts": (fetched_exam, 5, (160, 448, 448)),
+    "GE, sagittal, one breast": (unpacked_exam, 3, (60, 256, 256)),
 }
 
 
@@ -55,40 +55,6 @@ for bar in QApplication.allWidgets():
     )
     assert place, title
     program.screen.click(*place)
-
-
-def choose_only(program, number):
-    """Tick the series of a number in the import's table and no other, by clicks on its boxes."""
-    for _ in range(12):
-        place = program.ask(
-            "evaluate",
-            code=f"""
-from qtpy.QtCore import Qt, QPoint
-from qtpy.QtWidgets import QApplication
-for table in QApplication.allWidgets():
-    if type(table).__name__ == "SeriesTable" and table.isVisible():
-        model = table.model()
-        result = None
-        for row in range(model.rowCount()):
-            index = model.index(row, 0)
-            state = model.data(index, Qt.ItemDataRole.CheckStateRole)
-            if state is None:
-                continue
-            ticked = Qt.CheckState(state) == Qt.CheckState.Checked
-            wanted = str(model.data(index)).startswith("{number} ")
-            if ticked != wanted:
-                table.scrollTo(index)
-                box = table.visualRect(index)
-                spot = table.viewport().mapToGlobal(QPoint(box.x() + 10, box.center().y()))
-                result = [spot.x(), spot.y()]
-                break
-""",
-        )
-        if place is None:
-            return
-        program.screen.click(*place)
-        program.widget("import_start")
-    raise AssertionError("the series could not be chosen")
 
 
 def text_of(program, name):
@@ -129,14 +95,12 @@ def tick(program, name):
 def test_a_real_exam_from_its_dicom_folder_to_the_next_start(
     start, scripts, real_data, tmp_path, name, picture_folder
 ):
-    find, series, n_phases, shape = EXAMS[name]
+    find, n_phases, shape = EXAMS[name]
     exam, short = find(real_data, tmp_path / "dicom"), name.split(",")[0].lower()
     program = start("napari", "-w", "napari-mamamia", "Cases")
     program.widget("cases_import")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(exam)])
     program.widget("import_start")
-    if series is not None:
-        choose_only(program, series)
     wait_until(lambda: program.widget("import_start")["enabled"], "the exam is understood")
     program.screen.picture(picture_folder / f"real_{short}_1_dropped.png")
     program.click("import_start")

@@ -240,7 +240,7 @@ def test_what_is_left_out_does_not_count_and_the_rest_does(tmp_path):
 
 def test_an_earlier_pre_is_kept_where_it_is_named(tmp_path):
     protocols.pre_twice(tmp_path / "in")
-    imported(tmp_path / "in", tmp_path / "out", "role=phase,role=earlier-pre")
+    imported(tmp_path / "in", tmp_path / "out", "role=phase,earlier-pre")
     assert len(volumes_of(tmp_path / "out")) == 7
 
 

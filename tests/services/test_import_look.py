@@ -80,7 +80,7 @@ def test_each_series_has_a_kind_and_what_is_left_out_says_why(tmp_path):
     }
     assert rows[5].phases == (0, 1, 2)
     assert (rows[5].n_slices, rows[5].size, rows[5].n_images) == (4, (16, 20), 12)
-    assert all(row.may_count for row in rows.values())
+    assert all(row.selectors for row in rows.values())
     assert {number: (row.role, row.use) for number, row in rows.items()} == {
         1: ("localiser", "left out"),
         3: ("echo-train", "left out"),

@@ -14,7 +14,7 @@ from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConfl
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.dicom_facts import Dates
-from napari_mamamia.io.dicom_selectors import named_series
+from napari_mamamia.io.dicom_selectors import read_selectors
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.sources import LayoutKind
 from napari_mamamia.services.import_check import IdState, ImportCheck
@@ -40,7 +40,8 @@ OUT = Path("/data/cases")
 @pytest.fixture(scope="module")
 def real_looks(tmp_path_factory):
     """What real services found, once: a study with a localiser; three, one refused; a doubt."""
-    folders = {name: tmp_path_factory.mktemp("looks") / name for name in ("one", "many", "doubt")}
+    names = ("one", "many", "doubt", "dixon", "broken")
+    folders = {name: tmp_path_factory.mktemp("looks") / name for name in names}
     dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
     phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
     phantoms.write_phase(folders["one"] / "loc", 0, SeriesNumber=1, SeriesInstanceUID="2.25.1",
@@ -51,6 +52,12 @@ def real_looks(tmp_path_factory):
         phantoms.write_exam(folders["many"] / name, 2, StudyInstanceUID=f"2.25.3{k}")
     next((folders["many"] / "B").iterdir()).unlink()
     phantoms.write_exam(folders["doubt"], AcquisitionNumber=lambda phase, _: 9 - phase)
+    phantoms.write_exam(folders["dixon"], SeriesNumber=5, ImageType=["ORIGINAL", "PRIMARY", "W"])
+    phantoms.write_exam(
+        folders["dixon"], SeriesNumber=5, ImageType=["ORIGINAL", "PRIMARY", "F"], prefix="F"
+    )
+    phantoms.write_exam(folders["broken"], SeriesNumber=5)
+    (folders["broken"] / "IM_9_001.dcm").write_bytes(b"")
     return {
         name: [(s, run_job(preview_study(s))) for s in run_job(look_at_source(folder)).studies]
         for name, folder in folders.items()
@@ -371,12 +378,40 @@ def test_a_series_that_is_ticked_or_not_decides_what_the_phases_are(qtbot, dock,
     settle(qtbot, dock)
     tick(page, 2, False)
     settle(qtbot, dock)
-    assert [settings.use for settings in imports.judged] == [
-        named_series((3, 5)),
-        named_series((3,)),
-    ]
+    t2, dynamic = read_selectors(["series=3,role=echo-train,echo=1", "series=5,role=phase,echo=1"])
+    assert [settings.use for settings in imports.judged] == [(t2, dynamic), (t2,)]
     assert cells(page)[1][1] == "DCE phase 0\n0 s · 4 images"
     assert cells(page)[2][1].startswith("left out: not chosen")
+
+
+def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, looked):
+    page = looked("dixon")
+    assert [text.split("\n")[0] for text, _ in cells(page)] == [
+        "5 · no description · fat", "5 · no description · water"
+    ]  # fmt: skip
+    assert cells(page)[0][1].startswith("left out: fat image (F in ImageType)")
+    tick(page, 0, True)
+    settle(qtbot, dock)
+    tick(page, 1, False)
+    settle(qtbot, dock)
+    assert cells(page)[1][1].startswith("left out: not chosen")
+    assert cells(page)[0][1].startswith("DCE phases 0-2")
+    assert "no DCE phase by its header (fat image)" in page.study.warnings.text()
+
+
+def test_files_that_cannot_be_read_stop_the_import_until_they_are_left_out(
+    qtbot, dock, imports, looked
+):
+    page = looked("broken")
+    assert "IM_9_001.dcm, but it is empty" in page.study.problem.text()
+    assert not page.start.isEnabled()
+    tick(page, 1, False)
+    settle(qtbot, dock)
+    assert page.start.isEnabled()
+    assert "1 file(s) that cannot be read were left out" in page.study.warnings.text()
+    tick(page, 1, True)
+    settle(qtbot, dock)
+    assert not page.start.isEnabled()
 
 
 def test_the_last_series_goes_on_counting(qtbot, dock, imports, looked):

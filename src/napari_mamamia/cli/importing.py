@@ -64,7 +64,7 @@ def import_(
         typer.Option(
             "--use",
             metavar="SELECTOR",
-            help="What counts: series=5, role=water, echo=2, side=left; several by comma.",
+            help="What counts: series=5,role=water; echo=2; side=left. Again for alternatives.",
         ),
     ] = None,
     leave_out: Annotated[

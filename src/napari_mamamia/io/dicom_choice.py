@@ -58,11 +58,10 @@ def candidates_of(parts: Sequence[Part], selection: Selection) -> Candidates:
     """
     chosen = [part for part in parts if selection.uses(part)]
     unwanted = tuple(part for part in parts if not any(part is one for one in chosen))
-    if selection.names_roles:
-        return Candidates(tuple(chosen), (), unwanted, _told(chosen))
-    fitting = _fitting(chosen)
-    series = {part.header.series_uid for part in fitting}
-    named = [
+    by_role = [part for part in chosen if selection.names_role_of(part)]
+    fitting = _fitting([part for part in chosen if not any(part is one for one in by_role)])
+    series = {part.header.series_uid for part in (*fitting, *by_role)}
+    named = by_role + [
         part
         for part in chosen
         if part.header.series_uid not in series

@@ -77,7 +77,7 @@ def find_run(
             f"expected contrast between the first two phases of {name}, but of the body only "
             f"{shares} rises from phase 0 to phases 1 to {came + 1}, so which phase is the last "
             "before contrast is not clear: look at them, and name the series that count "
-            "(--use series=N), or the earlier ones too (--use role=phase,role=earlier-pre)"
+            "(--use series=N), or the earlier ones too (--use role=phase,earlier-pre)"
         )
     return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom_parts import Part
 from napari_mamamia.io.dicom_roles import Role
 
-__all__ = ["Selection", "Selector", "named_series", "read_selectors"]
+__all__ = ["Group", "Selection", "Selector", "named_series", "read_selectors", "selectors_of"]
 
 
 class _Key(StrEnum):
@@ -35,54 +35,82 @@ class Selector:
         return f"{self.key}={self.value}"
 
 
+Group: TypeAlias = tuple[Selector, ...]
+"""Selectors that belong together: of one key alternatives, of different keys conditions that must
+all hold, as in ``series=5,6,role=water``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selectors of `--use` and `--leave-out`; empty ones leave all to the import.
+    """The groups of `--use` and `--leave-out`; empty ones leave all to the import.
 
-    Several of one key are alternatives, of different keys conditions that must all hold.
+    A part counts where one of the groups fits it.
     """
 
-    use: tuple[Selector, ...] = ()
-    leave_out: tuple[Selector, ...] = ()
+    use: tuple[Group, ...] = ()
+    leave_out: tuple[Group, ...] = ()
 
-    @property
-    def names_roles(self) -> bool:
-        """Whether roles were named, which then count whatever the import thinks of them."""
-        return any(one.key == _Key.ROLE for one in self.use)
+    def names_role_of(self, part: Part) -> bool:
+        """Whether a part was named by its role, and so counts whatever the import thinks of it."""
+        return any(
+            _matches(part, group)
+            for group in self.use
+            if any(one.key == _Key.ROLE for one in group)
+        )
 
     def wants_role(self, role: Role) -> bool:
         """Whether a role was named to be used."""
-        return Selector(_Key.ROLE, role.value) in self.use
+        return any(Selector(_Key.ROLE, role.value) in group for group in self.use)
 
     def leaves_out_role(self, role: Role) -> bool:
         """Whether a role was named to be left out, whatever the series."""
-        return Selector(_Key.ROLE, role.value) in self.leave_out
+        return (Selector(_Key.ROLE, role.value),) in self.leave_out
 
     def uses(self, part: Part) -> bool:
         """Whether a part may count, by what the user said."""
-        if self.use and not _matches(part, self.use):
+        if self.use and not any(_matches(part, group) for group in self.use):
             return False
-        return not (self.leave_out and _matches(part, self.leave_out))
+        return not any(_matches(part, group) for group in self.leave_out)
 
     def uses_series(self, number: int | None) -> bool:
         """Whether a series may count of which nothing but the number is known."""
-        wanted = {one.value for one in self.use if one.key == _Key.SERIES}
-        only_series = all(one.key == _Key.SERIES for one in self.leave_out)
-        unwanted = {one.value for one in self.leave_out if only_series}
-        return (not wanted or str(number) in wanted) and str(number) not in unwanted
+        wanted = [_values(group, _Key.SERIES) for group in self.use]
+        unwanted = [
+            _values(group, _Key.SERIES)
+            for group in self.leave_out
+            if all(one.key == _Key.SERIES for one in group)
+        ]
+        told = str(number)
+        return (not wanted or any(not own or told in own for own in wanted)) and not any(
+            told in own for own in unwanted
+        )
 
     def names_series(self, number: int | None) -> bool:
         """Whether the user named a series to be used."""
-        return Selector(_Key.SERIES, str(number)) in self.use
+        return any(Selector(_Key.SERIES, str(number)) in group for group in self.use)
 
 
-def named_series(numbers: Iterable[int]) -> tuple[Selector, ...]:
-    """Return the selectors of series numbers."""
-    return tuple(Selector(_Key.SERIES, str(number)) for number in numbers)
+def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
+    """Return the one group of series numbers, none where there are none."""
+    group = tuple(Selector(_Key.SERIES, str(number)) for number in numbers)
+    return (group,) if group else ()
 
 
-def read_selectors(texts: Sequence[str]) -> tuple[Selector, ...]:
-    """Return the selectors of texts such as ``series=5,6,role=water``.
+def selectors_of(part: Part) -> Group:
+    """Return the group that names a part and no other, empty where its series has no number."""
+    if part.header.series_number is None:
+        return ()
+    values = [
+        (_Key.SERIES, str(part.header.series_number)),
+        (_Key.ROLE, part.role.value),
+        (_Key.ECHO, str(part.echo)),
+        (_Key.SIDE, part.side),
+    ]
+    return tuple(Selector(key, value) for key, value in values if value)
+
+
+def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
+    """Return a group for each text such as ``series=5,6,role=water``.
 
     A value without a key belongs to the key before it.
 
@@ -93,16 +121,18 @@ def read_selectors(texts: Sequence[str]) -> tuple[Selector, ...]:
 
     Examples
     --------
-    >>> [one.text for one in read_selectors(["series=5,6", "role=water"])]
-    ['series=5', 'series=6', 'role=water']
+    >>> [[one.text for one in group] for group in read_selectors(["series=5,6", "role=water"])]
+    [['series=5', 'series=6'], ['role=water']]
     """
     found = []
     for text in texts:
-        key = ""
+        key, group = "", []
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, mark, value = part.partition("=")
             key, value = (name.strip().casefold(), value.strip()) if mark else (key, part)
-            found.append(_selector(key, value.casefold(), part))
+            group.append(_selector(key, value.casefold(), part))
+        if group:
+            found.append(tuple(group))
     return tuple(found)
 
 
@@ -123,14 +153,15 @@ def _selector(key: str, value: str, text: str) -> Selector:
     return Selector(key, str(int(value)) if is_number else value)
 
 
-def _matches(part: Part, selectors: Sequence[Selector]) -> bool:
+def _matches(part: Part, group: Group) -> bool:
     values = {
         _Key.SERIES: str(part.header.series_number),
         _Key.ROLE: part.role.value,
         _Key.ECHO: str(part.echo),
         _Key.SIDE: part.side,
     }
-    keys = {one.key for one in selectors}
-    return all(
-        values[_Key(key)] in {one.value for one in selectors if one.key == key} for key in keys
-    )
+    return all(values[_Key(one.key)] in _values(group, one.key) for one in group)
+
+
+def _values(group: Group, key: str) -> set[str]:
+    return {one.value for one in group if one.key == key}

@@ -8,10 +8,25 @@ from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.dicom_choice import Candidates
 from napari_mamamia.io.dicom_parts import Image, Part
 from napari_mamamia.io.dicom_roles import Role, Use
+from napari_mamamia.io.dicom_selectors import (
+    Group,
+    named_series,
+    read_selectors,
+    selectors_of,
+)
 from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
 
-__all__ = ["SeriesRow", "others_named", "table_of", "undecided_table", "unreadable_rows"]
+__all__ = [
+    "UNREADABLE_FILES",
+    "SeriesRow",
+    "others_named",
+    "table_of",
+    "undecided_table",
+    "unreadable_rows",
+]
 
+UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
+"""The selectors of files that cannot be read at all: they can be left out, and nothing else."""
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
 _UNDECIDED: Final = "not decided"
 _UNPLACED: Final = "cannot be placed"
@@ -28,7 +43,7 @@ class SeriesRow:
     `part` tells the parts of one series from each other ("water", "echo 2", "left"). `n_slices` is
     0 where the images were not looked at further. `kind` says in a word or two what it is,
     `problem` what is wrong with it, "" where nothing is. `phases` are the phases it gives, counted
-    in order of time. `may_count` is whether a user may choose it or not.
+    in order of time. `selectors` name the part for `--use`, empty where nothing can.
     """
 
     number: int | None
@@ -44,7 +59,7 @@ class SeriesRow:
     kind: str = ""
     problem: str = ""
     phases: tuple[int, ...] = ()
-    may_count: bool = False
+    selectors: Group = ()
     part: str = ""
     role: Role = Role.PHASE
     evidence: str = ""
@@ -91,7 +106,7 @@ def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
     return (
         SeriesRow(
             None, "", len(reasons), 0, 0, (0, 0), _UNKNOWN, "", reasons[0], words, words,
-            reasons[0], role=Role.UNREADABLE, use=Use.UNREADABLE,
+            reasons[0], selectors=UNREADABLE_FILES, role=Role.UNREADABLE, use=Use.UNREADABLE,
         ),
     )  # fmt: skip
 
@@ -110,7 +125,18 @@ def others_named(images: Sequence[Image], candidates: Candidates) -> str:
 
 
 def _sorted(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
-    return tuple(sorted(table, key=lambda row: (row.number is None, row.number or 0)))
+    """Return the rows in an order that does not change with what becomes of them."""
+    return tuple(
+        sorted(
+            table,
+            key=lambda row: (
+                row.number is None,
+                row.number or 0,
+                row.part,
+                [one.text for one in row.selectors],
+            ),
+        )
+    )
 
 
 def _used(part: Part, stacks: Sequence[Sequence[Slice]]) -> SeriesRow:
@@ -161,7 +187,7 @@ def _row_of(part: Part) -> SeriesRow:
         "",
         "",
         problem=part.problem,
-        may_count=True,
+        selectors=selectors_of(part),
         part=_name_of(part),
         role=part.role,
         evidence=part.kind.evidence,
@@ -210,7 +236,7 @@ def _row_of_others(
         f"left out: {kind}",
         kind,
         reason,
-        may_count=is_bad,
+        selectors=() if not is_bad or number is None else named_series([number])[0],
         role=Role.UNREADABLE if isinstance(first, BadImage) else first.role,
         use=Use.UNREADABLE if is_bad else Use.LEFT_OUT,
     )

@@ -15,7 +15,7 @@ from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
 from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_roles import Role
-from napari_mamamia.io.dicom_selectors import Selection, Selector
+from napari_mamamia.io.dicom_selectors import Group, Selection
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import SeriesRow, unreadable_rows
 from napari_mamamia.io.dicom_zip import is_zip, unpack
@@ -47,14 +47,14 @@ class ImportSettings:
     """How to import.
 
     `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
-    all); `use` and `leave_out` are the selectors of the parts that count and that do not (empty for
-    all and none); `allow_thin` takes exams of one or two slices.
+    all); `use` and `leave_out` are the groups of selectors of the parts that count and that do not
+    (empty for all and none); `allow_thin` takes exams of one or two slices.
     """
 
     clock: Clock | None = None
     phases: tuple[int, ...] = ()
-    use: tuple[Selector, ...] = ()
-    leave_out: tuple[Selector, ...] = ()
+    use: tuple[Group, ...] = ()
+    leave_out: tuple[Group, ...] = ()
     dates: Dates = Dates.DROP
     existing: Existing = Existing.REFUSE
     allow_thin: bool = False

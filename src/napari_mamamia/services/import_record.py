@@ -167,6 +167,7 @@ def _series(row: SeriesRow) -> dict[str, Any]:
     return {
         "number": row.number,
         "part": row.part,
+        "selector": ",".join(one.text for one in row.selectors),
         "role": row.role.value,
         "evidence": row.evidence,
         "use": row.use.value,

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from napari_mamamia.io.dicom_facts import Dates
 from napari_mamamia.io.dicom_roles import Use
-from napari_mamamia.io.dicom_selectors import Selector, named_series
+from napari_mamamia.io.dicom_selectors import Group
 from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.dicom_table import UNREADABLE_FILES
 from napari_mamamia.services.import_finding import FoundStudy, ImportSettings
 from napari_mamamia.services.output_folder import Existing
 
@@ -16,20 +17,22 @@ __all__ = ["StudyChoice", "first_choice"]
 class StudyChoice:
     """One study as it stands on the page; `found` carries the id that the user gave it.
 
-    `series` None and `clock` None leave both to the import; `phases` are the ones kept.
+    `parts` None and `clock` None leave both to the import; `phases` are the ones kept. `left_out`
+    says that files which cannot be read are left out.
     """
 
     found: FoundStudy
     is_wanted: bool
     phases: tuple[int, ...]
-    series: frozenset[int] | None = None
+    parts: frozenset[Group] | None = None
     clock: Clock | None = None
+    left_out: bool = False
 
     @property
     def is_default(self) -> bool:
         """Whether the user changed nothing that decides what the phases are."""
         everything = len(self.phases) == _n_phases(self.found)
-        return self.series is None and self.clock is None and everything
+        return self.parts is None and self.clock is None and not self.left_out and everything
 
     @property
     def problem(self) -> str:
@@ -39,27 +42,26 @@ class StudyChoice:
         return "" if self.phases else "Keep at least one phase."
 
     @property
-    def ticked(self) -> frozenset[int]:
-        """The numbers of the series that count: the user's, else those that give the phases."""
-        if self.series is not None:
-            return self.series
-        exam = self.found.exam
-        rows = [
-            row
-            for row in self.found.rows
-            if row.phases or (exam is None and (row.use is not Use.LEFT_OUT or row.problem))
-        ]
-        return frozenset(row.number for row in rows if row.number is not None)
+    def ticked(self) -> frozenset[Group]:
+        """The selectors of the parts that count: the user's, else those that give the phases."""
+        return _default_ticks(self.found) if self.parts is None else self.parts
+
+    @property
+    def ticked_rows(self) -> frozenset[Group]:
+        """What is ticked in the table: files that cannot be read too, until they are left out."""
+        return self.ticked | (frozenset() if self.left_out else {UNREADABLE_FILES})
 
     def settings(self, dates: Dates, existing: Existing) -> ImportSettings:
         """Return how the study is imported."""
         every = len(self.phases) == _n_phases(self.found)
         phases = () if every else self.phases
-        return ImportSettings(self.clock, phases, self._series(), (), dates, existing)
+        return replace(self.for_judging(), phases=phases, dates=dates, existing=existing)
 
     def for_judging(self) -> ImportSettings:
         """Return what decides which phases there are."""
-        return ImportSettings(self.clock, (), self._series())
+        use = () if self.parts is None else tuple(sorted(self.parts, key=_as_text))
+        leave_out = (UNREADABLE_FILES,) if self.left_out else ()
+        return ImportSettings(self.clock, (), use, leave_out)
 
     def with_found(self, found: FoundStudy) -> "StudyChoice":
         """Return the choice after the study was judged again: all phases are kept."""
@@ -76,13 +78,12 @@ class StudyChoice:
         kept = {*self.phases, index} if is_kept else {*self.phases} - {index}
         return replace(self, phases=tuple(sorted(kept)))
 
-    def with_series(self, number: int, counts: bool) -> "StudyChoice":
-        """Return the choice with one series counting or not; the last one goes on counting."""
-        series = self.ticked | {number} if counts else self.ticked - {number}
-        return replace(self, series=series) if series else self
-
-    def _series(self) -> tuple[Selector, ...]:
-        return () if self.series is None else named_series(sorted(self.series))
+    def with_part(self, part: Group, counts: bool) -> "StudyChoice":
+        """Return the choice with one part counting or not; the last one goes on counting."""
+        if part == UNREADABLE_FILES:
+            return replace(self, left_out=not counts)
+        parts = self.ticked | {part} if counts else self.ticked - {part}
+        return replace(self, parts=parts) if parts else self
 
 
 def first_choice(found: FoundStudy) -> StudyChoice:
@@ -96,3 +97,19 @@ def _n_phases(found: FoundStudy) -> int:
 
 def _all_phases(found: FoundStudy) -> tuple[int, ...]:
     return tuple(range(_n_phases(found)))
+
+
+def _default_ticks(found: FoundStudy) -> frozenset[Group]:
+    """Return the parts that give phases; of a refused study those of which nothing is decided."""
+    is_refused = found.exam is None
+    return frozenset(
+        row.selectors
+        for row in found.rows
+        if row.selectors
+        and row.selectors != UNREADABLE_FILES
+        and (row.phases or (is_refused and row.use is not Use.LEFT_OUT))
+    )
+
+
+def _as_text(group: Group) -> str:
+    return ",".join(one.text for one in group)

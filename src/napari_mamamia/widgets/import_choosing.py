@@ -53,7 +53,7 @@ class Choosing(QObject):
         self._check: ImportCheck | None = None
         page.study_shown.connect(self._show_study)
         page.study_toggled.connect(self._toggle_study)
-        page.study.series_toggled.connect(self._toggle_series)
+        page.study.part_toggled.connect(self._toggle_part)
         page.study.phase_toggled.connect(self._toggle_phase)
         page.study.clock_chosen.connect(self._choose_clock)
         page.form.id_edited.connect(self._name)
@@ -165,9 +165,9 @@ class Choosing(QObject):
         self._page.study.show_problem(self.choices[self._at])
         self._show_check()
 
-    def _toggle_series(self, number: int, counts: bool) -> None:
+    def _toggle_part(self, part: Any, counts: bool) -> None:
         choice = self.choices[self._at]
-        self._judge(choice.with_series(number, counts))
+        self._judge(choice.with_part(part, counts))
 
     def _choose_clock(self, clock: Any) -> None:
         choice = self.choices[self._at]

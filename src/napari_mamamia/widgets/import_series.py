@@ -7,6 +7,7 @@ from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QHeaderView, QTableView
 
+from napari_mamamia.io.dicom_selectors import Group
 from napari_mamamia.io.dicom_table import SeriesRow
 from napari_mamamia.widgets.colours import TINTS
 from napari_mamamia.widgets.import_text import kind_text, matrix_text, series_text
@@ -29,23 +30,23 @@ _LEAST_HEIGHT: Final = 60
 
 
 class SeriesModel(TitledRows):
-    """Rows of a study; `toggled` carries a series number and whether it shall count."""
+    """Rows of a study; `toggled` carries the selectors of a part and whether it shall count."""
 
     titles = _TITLES
-    toggled = Signal(int, bool)
+    toggled = Signal(object, bool)
 
     def __init__(self) -> None:
         super().__init__()
         self._times_s: tuple[float, ...] | None = None
-        self._ticked: frozenset[int] = frozenset()
+        self._ticked: frozenset[Group] = frozenset()
 
     def show_rows(
         self,
         rows: Sequence[SeriesRow],
         times_s: tuple[float, ...] | None,
-        ticked: frozenset[int],
+        ticked: frozenset[Group],
     ) -> None:
-        """Show the series of a study; `ticked` are the numbers of those that count."""
+        """Show the series of a study; `ticked` are the selectors of those that count."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
         self.endResetModel()
@@ -74,10 +75,10 @@ class SeriesModel(TitledRows):
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Ask for a series to count or not; the answer comes as new rows."""
-        number = self.rows[index.row()].number
-        if role != Qt.ItemDataRole.CheckStateRole or number is None:
+        selectors = self.rows[index.row()].selectors
+        if role != Qt.ItemDataRole.CheckStateRole or not selectors:
             return False
-        self.toggled.emit(number, Qt.CheckState(value) == Qt.CheckState.Checked)
+        self.toggled.emit(selectors, Qt.CheckState(value) == Qt.CheckState.Checked)
         return True
 
     def _text(self, series: SeriesRow, column: int) -> str:
@@ -88,7 +89,7 @@ class SeriesModel(TitledRows):
     def _check(self, series: SeriesRow) -> Qt.CheckState | None:
         if not _may_be_chosen(series):
             return None
-        on = series.number in self._ticked
+        on = series.selectors in self._ticked
         return Qt.CheckState.Checked if on else Qt.CheckState.Unchecked
 
 
@@ -130,4 +131,4 @@ class SeriesTable(QTableView):
 
 
 def _may_be_chosen(series: SeriesRow) -> bool:
-    return series.may_count and series.number is not None
+    return bool(series.selectors)

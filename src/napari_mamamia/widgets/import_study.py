@@ -19,9 +19,9 @@ _BY_ITSELF: Final = "automatic"
 
 
 class StudyView(QWidget):
-    """`series_toggled` and `phase_toggled` carry a number and a bool, `clock_chosen` a clock."""
+    """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`."""
 
-    series_toggled = Signal(int, bool)
+    part_toggled = Signal(object, bool)
     phase_toggled = Signal(int, bool)
     clock_chosen = Signal(object)
 
@@ -29,7 +29,7 @@ class StudyView(QWidget):
         super().__init__()
         self.setObjectName("import_study")
         self.model = SeriesModel()
-        self.model.toggled.connect(self.series_toggled)
+        self.model.toggled.connect(self.part_toggled)
         self.table: SeriesTable = named(
             SeriesTable(), "import_series", "What is in the study; a tick says what counts"
         )
@@ -70,7 +70,7 @@ class StudyView(QWidget):
         """Show a study as it stands; pictures come with `show_preview`."""
         exam = choice.found.exam
         times_s = None if exam is None else exam.times_s
-        self.model.show_rows(choice.found.rows, times_s, choice.ticked)
+        self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows)
         self.table.fit()
         self.show_problem(choice)
         n_phases = 0 if exam is None else len(exam.stacks)
