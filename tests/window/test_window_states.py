@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from one_window import napari_window, put_back
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -46,21 +47,38 @@ class Slow:
         )
 
 
-@pytest.fixture
-def slow():
+@pytest.fixture(scope="module")
+def slow_of_module():
     return Slow()
 
 
+@pytest.fixture(scope="module")
+def panel_of_module(qapp, tmp_path_factory, slow_of_module):
+    """A dock with those services, in a window for all tests here."""
+    with napari_window(tmp_path_factory.mktemp("preferences")) as viewer:
+        made = MamamiaDock(viewer, slow_of_module.services())
+        viewer.window.add_dock_widget(made, name="MAMA-MIA")
+        yield made
+        made.close_down()
+
+
 @pytest.fixture
-def panel(qtbot, window, slow):
-    made = MamamiaDock(window, slow.services())
-    window.window.add_dock_widget(made, name="MAMA-MIA")
-    qtbot.waitUntil(made.isVisible)
-    yield made
-    slow.error = None
-    slow.go.set()
-    made.close_down()
-    made.jobs.wait(5)
+def slow(slow_of_module):
+    slow_of_module.error = None
+    slow_of_module.go.set()
+    return slow_of_module
+
+
+@pytest.fixture
+def panel(qtbot, panel_of_module, slow):
+    panel_of_module._warned_of_loss = False
+    put_back(qtbot, panel_of_module)
+    return panel_of_module
+
+
+@pytest.fixture
+def window(panel):
+    return panel.viewer
 
 
 def wait_open(qtbot, panel, case_id):
