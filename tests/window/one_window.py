@@ -12,11 +12,14 @@ from napari._qt._qapp_model.qactions import init_qactions
 from napari._qt.qt_viewer import QtViewer
 from napari.plugins import _initialize_plugins
 from napari.settings import get_settings
+from qtpy.QtCore import QPoint
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QDockWidget, QWidget
 
 from napari_mamamia.core.edits import Brush
 from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.napari_adapter import canvas_widget
 from napari_mamamia.widgets.notify import Level
 from napari_mamamia.widgets.pane import Sides
 from napari_mamamia.widgets.place import show_dock
@@ -85,6 +88,7 @@ def put_back(qtbot, panel):
     panel.session.set_reader(None)
     panel.header.set_reader(None)
     viewer.layers.clear()
+    QTest.mouseMove(canvas_widget(viewer), QPoint(1, 1))  # a move to where it is would be none
     viewer.theme = "dark"
     viewer.window.resize(*SIZE)
     panel.home.setFloating(False)
