@@ -84,14 +84,21 @@ def wait_until(condition: Any) -> float:
     The thread of the window must not spin: it would fight for the interpreter with the readers.
     """
     loop, poll, end = QEventLoop(), QTimer(), QTimer()
-    poll.timeout.connect(lambda: loop.quit() if condition() else None)
+    met: list[bool] = []  # asked once: another job may begin while the loop comes to its end
+
+    def look() -> None:
+        if condition():
+            met.append(True)
+            loop.quit()
+
+    poll.timeout.connect(look)
     end.setSingleShot(True)
     end.timeout.connect(loop.quit)
     start = time.perf_counter()
     poll.start(5)
     end.start(PATIENCE_MS)
     loop.exec()
-    if not condition():
+    if not met:
         raise TimeoutError("the window did not get there")
     return time.perf_counter() - start
 

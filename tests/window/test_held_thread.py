@@ -10,9 +10,25 @@ from napari.layers import Image, Labels
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.layers import Role, tag_for, tag_of
+from napari_mamamia.widgets.layers import (
+    LayerTag,
+    Role,
+    agreement_layer,
+    class_map_layer,
+    doubt_layer,
+    map_layer,
+    marks_layer,
+    mask_layer,
+    subtraction_layer,
+    tag_for,
+    tag_of,
+)
 from napari_mamamia.widgets.napari_adapter import main_view
+from napari_mamamia.widgets.napari_drawing import sliced_once
+from napari_mamamia.widgets.pane import PaneKind
+from napari_mamamia.widgets.planes import Layout
 from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.spare_layers import create_layer
 
 pytestmark = pytest.mark.window
 AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])
@@ -245,3 +261,80 @@ def test_what_goes_with_its_case_is_hidden_at_once_and_leaves_the_list_a_turn_la
     assert [tag.role for tag in map(tag_of, scene.stack.find())] == [Role.PHASE, Role.REFERENCE]
     scene.stack.remove_retired()
     assert list(scene.viewer.layers) == scene.stack.find()
+
+
+def all_overlays():
+    """Return a layer of every maker that a spare one may stand in for."""
+    shape = FIRST.grid.shape
+    small, real = np.ones(shape, np.uint8), np.linspace(-3, 9, np.prod(shape)).reshape(shape)
+    tag = LayerTag("A", Role.MAP, FIRST.grid)
+    classes = {1: ("P", "persistent", "#0072B2"), 2: ("W", "washout", "#D55E00")}
+    yield mask_layer(tag_for(FIRST, Role.PREDICTION), small)
+    yield agreement_layer(tag, small)
+    yield marks_layer(tag, small)
+    yield class_map_layer(tag, small, classes, "curve")
+    for dtype in (np.float32, np.int16):
+        yield subtraction_layer(tag, real.astype(dtype), (1.0, 4.0))
+    yield doubt_layer(tag, real.astype(np.float32))
+    yield map_layer(tag, real.astype(np.float32), (0.0, 2.0), "ramp", [(0, 0, 0, 1), (1, 1, 1, 1)])
+
+
+def test_a_spare_layer_is_what_a_new_one_would_be(qtbot, window, docked):
+    spares = docked.scene.stack.spares
+    names = (*LAYER, "translate", "scale", "units", "axis_labels", "colormap", "extent", "features")
+    for made in all_overlays():
+        spares.stock_soon()
+        qtbot.waitUntil(lambda: ("image", 3) in spares._ready and ("labels", 3) in spares._ready)
+        spare, new = spares.take(made), create_layer(made)
+        assert spare.metadata == new.metadata
+        np.testing.assert_array_equal(spare.data, new.data)
+        for name in names:
+            if hasattr(new, name):
+                seen, wanted = (getattr(layer, name) for layer in (spare, new))
+                if "contrast" in name:
+                    seen, wanted = [[float(limit) for limit in pair] for pair in (seen, wanted)]
+                assert str(seen) == str(wanted), (new.name, name)
+    assert spares.take(subtraction_layer(LayerTag("A", Role.MAP, FIRST.grid), *_NONE)) is not None
+    assert spares.take(subtraction_layer(LayerTag("A", Role.MAP, FIRST.grid), *_NONE)) is None
+
+
+_NONE = (np.zeros(FIRST.grid.shape, np.float32), (0.0, 1.0))
+
+
+def test_what_changes_together_is_sliced_once_and_shows_the_new_voxels():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    phases = scene.layer(Role.PHASE)
+    sliced = []
+    phases.events.set_data.connect(sliced.append)
+    other = OTHERS[0]
+    with sliced_once(scene.viewer):
+        phases.data = other.grid.display_frame().to_display(other.signal)
+        scene.go_to_phase(0)
+        scene.go_to_phase(1)
+        scene.view.go_to((4, 0, 0), centre=False)
+        assert sliced == []
+    assert len(sliced) == 1
+    step = scene.viewer.dims.current_step
+    np.testing.assert_array_equal(phases._slice.image.raw, phases.data[step[0], step[1]])
+    scene.go_to_phase(2)  # and as ever afterwards
+    np.testing.assert_array_equal(phases._slice.image.raw, phases.data[2, step[1]])
+
+
+@pytest.mark.parametrize("steps", [1, 4, 9, 14])
+def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, window, docked, steps):
+    planes = docked.planes
+    show(docked.scene, FIRST, (0.0, 90.0))
+    docked.session.set_case(FIRST, None, [])
+    planes.set_layout(Layout.PLANES)
+    planes._build.stop()
+    for _ in range(steps):
+        planes._build_next()
+    planes.set_layout(Layout.ONE)
+    assert (planes.panes, planes.is_building, planes._unfinished) == ([], False, None)
+    planes.set_layout(Layout.PLANES)  # at once again, while the views before are leaving
+    qtbot.waitUntil(lambda: len(planes.panes) == 2 and not planes.is_building)
+    assert [pane.kind for pane in planes.panes] == [PaneKind("sagittal"), PaneKind("coronal")]
+    assert all(len(pane.model.layers) == 2 for pane in planes.panes)
+    docked.close_down()
+    assert planes.window._gone == []

@@ -1,7 +1,7 @@
 """What we use of what napari keeps private, each use guarded; its drawing is napari_drawing.py."""
 
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +18,7 @@ from napari_mamamia.widgets.napari_drawing import guard_canvas, split_drawing
 
 __all__ = [
     "ThemeColours",
-    "add_dock",
     "bare",
-    "build_dock",
     "canvas_of",
     "canvas_widget",
     "current_viewer",
@@ -169,27 +167,6 @@ class _View(QtViewer):
 
     def _bind_shortcuts(self) -> None:
         pass
-
-
-def build_dock(window: Any, panel: QWidget, name: str, area: str) -> Any | None:
-    """Return a dock of napari's with a panel, not in the window yet; None where that fails.
-
-    With `add_dock` a turn later it is what ``window.add_dock_widget`` takes 60 to 100 ms for
-    (napari 0.9.2, `napari/_qt/qt_main_window.py`).
-    """
-    with suppress(ImportError, AttributeError, TypeError):
-        from napari._qt.widgets.qt_viewer_dock_widget import QtViewerDockWidget
-
-        if isinstance(window._wrapped_dock_widgets, MutableMapping):
-            return QtViewerDockWidget(window._qt_viewer, panel, name=name, area=area)
-    return None
-
-
-def add_dock(window: Any, dock: Any) -> None:
-    """Put a dock of `build_dock` into the window, hidden."""
-    dock.hide()
-    window._add_viewer_dock_widget(dock, menu=window.window_menu)
-    window._wrapped_dock_widgets[dock.name] = dock
 
 
 def new_view(model: Any) -> Any:

@@ -289,9 +289,9 @@ class Opening(QObject):
         """Show the first phase read and the slice of the tumour, else the middle one."""
         if self._session.case is None or self._session.case.signal is not case.signal:
             return
-        self._scene.go_to_phase(next((p.index for p in case.phases if p.loaded), 0))
+        phase = next((p.index for p in case.phases if p.loaded), 0)
         z, y, x = case.grid.shape
-        self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False)
+        self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False, phase=phase)
         self.case_shown.emit()
 
     def _may_be_late(self, mask: SessionMask) -> bool:

@@ -36,8 +36,11 @@ class SliceView:
 
     # ------------------------------------------------------------------ going
 
-    def go_to(self, voxel: Voxel, *, centre: bool = True) -> None:
-        """Show the slice of `voxel` (z, y, x); with `centre`, move the view there as well."""
+    def go_to(self, voxel: Voxel, *, centre: bool = True, phase: int | None = None) -> None:
+        """Show the slice of `voxel` (z, y, x); with `centre`, move the view there as well.
+
+        With `phase`, that one is shown, in the same step.
+        """
         grid = self._stack.grid
         if grid is None:
             return
@@ -45,7 +48,9 @@ class SliceView:
         shown = frame.point_to_display(voxel, grid.shape)
         dims = self._viewer.dims
         axes = range(dims.ndim - _SPACE_AXES, dims.ndim)
-        dims.set_current_step(list(axes), [round(place) for place in shown])
+        lead = {axes.start - 1: phase} if phase is not None and axes.start > 0 else {}
+        steps = lead | dict(zip(axes, (round(place) for place in shown), strict=True))
+        dims.set_current_step(list(steps), list(steps.values()))
         if centre:
             spacing = frame.per_axis(grid.spacing_mm)
             world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
