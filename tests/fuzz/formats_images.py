@@ -179,6 +179,23 @@ def _study_below(folder: Path) -> object:
     return imported_study(folder, remapped_uid("2.25.1", user_secret()))
 
 
+def _told(folder: Path) -> object:
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.io.dicom_persons import find_identifiers
+
+    return run_job(find_identifiers(sorted(folder.rglob("*"))))
+
+
+def _searched(path: Path) -> object:
+    """Search a packed file for what tells the patient, as the export does with its own."""
+    from napari_mamamia.core.progress import run_job
+    from napari_mamamia.io.identifier_search import search_file
+    from napari_mamamia.io.identifiers import Identifier, signs_of
+
+    name = Identifier("PatientName", "Nobody^Nowhere", "name")
+    return run_job(search_file(path, signs_of([name])))
+
+
 def _zip_of_images(folder: Path) -> Path:
     source = _classic(folder / "made")
     with zipfile.ZipFile(folder / "study.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -371,6 +388,8 @@ DICOM = (
     Format(
         "dicom-import", _two_studies, _import, (*_IMPORT, "io.dicom_facts.names_a_person"), share=2
     ),
+    Format("dicom-persons", _two_studies, _told, ("io.dicom_persons._new_identifiers",)),
+    Format("searched-zip", _zipped, _searched, ("io.identifier_search.search_file",), share=0.5),
     Format("dicom-zip", _zipped, _import, ("io.dicom_zip.unpack",)),
     Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),
     Format("dicom-study", _two_studies, _study_below, ("io.dicom_study.imported_study",)),

@@ -166,7 +166,8 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     (segmentation,) = (tmp_path / "bundle").rglob("exam_17.dcm")
     written = pydicom.dcmread(segmentation)
     assert int(np.count_nonzero(written.pixel_array)) == painted
-    assert written.ReferencedSeriesSequence[0].SeriesInstanceUID.startswith("2.25.70.")
+    assert (written.PatientID, written.PatientName) == ("exam_17", "exam_17")
+    assert not written.ReferencedSeriesSequence[0].SeriesInstanceUID.startswith("2.25.70.")
 
 
 def test_a_study_that_is_imported_twice_says_so_and_what_to_do(

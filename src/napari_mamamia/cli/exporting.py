@@ -175,11 +175,19 @@ def verify(
         Path | None,
         typer.Option("--images", metavar="DATASET", help="Data set that the masks must lie on."),
     ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            "--study",
+            metavar="DICOM_FOLDER",
+            help="Source DICOM: no byte of the bundle may hold its patients' names, numbers, UIDs.",
+        ),
+    ] = None,
 ) -> None:
     """Check a bundle: missing, changed and extra files, each mask's place, labels."""
     from napari_mamamia.services.verify import verify_bundle
 
-    found = run(verify_bundle(bundle, images))
+    found = run(verify_bundle(bundle, images, () if study is None else (study,)))
     for note in found.notes:
         print(f"note: {note}")
     for problem in found.problems:
@@ -188,6 +196,7 @@ def verify(
         print(f"{len(found.problems)} thing(s) wrong in {bundle}")
         raise typer.Exit(NOT_EVERY_CASE)
     print(f"{found.n_files} file(s), {found.n_masks} of them masks: all as the manifest says")
+    _print_search(found.n_identifiers)
 
 
 def _mask_folder(text: str) -> "MaskFolder":
@@ -212,6 +221,13 @@ def _print_summary(summary: "ExportSummary") -> None:
         print(f"note: {note}")
     for problem in summary.problems:
         print(f"wrong: {problem}")
+    if not summary.problems:
+        _print_search(summary.n_identifiers)
     finish(summary.failures)
     if summary.problems:
         raise typer.Exit(NOT_EVERY_CASE)
+
+
+def _print_search(n_identifiers: int) -> None:
+    if n_identifiers:
+        print(f"Searched for {n_identifiers} name(s), number(s) and UID(s) of the source: none")

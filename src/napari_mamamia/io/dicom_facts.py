@@ -18,7 +18,9 @@ from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom, optional_number
+from napari_mamamia.io.dicom_persons import is_identity_removed
 from napari_mamamia.io.foreign import open_plain, reads
+from napari_mamamia.io.identifiers import folded
 from napari_mamamia.io.preferences import preferences_path
 from napari_mamamia.io.save import saving
 
@@ -132,10 +134,15 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
 def names_a_person(file: Path, text: str) -> bool:
     """Whether `text`, such as a case id, holds a word of the patient's elements in `file`.
 
-    Words of at least 3 letters or digits count: names, numbers, birth date, accession number.
+    Words of at least 3 letters or digits count: names, numbers, birth date, accession number,
+    whatever signs and accents are between and above them. A file that says
+    PatientIdentityRemoved = YES, as all of TCIA do, names nobody.
     """
     header = open_dicom(file, file, stop_before_pixels=True)
-    return _holds(text, tuple(_person_words(header)))
+    if is_identity_removed(header):
+        return False
+    persons = tuple(_person_words(header))
+    return _holds(text, persons) or _holds("".join(filter(str.isalnum, text)), persons)
 
 
 def user_secret() -> bytes:
@@ -232,10 +239,10 @@ def _elements(header: Any) -> Iterator[Any]:
 
 
 def _words(text: str) -> Iterator[str]:
-    cleaned = "".join(c if c.isalnum() else " " for c in text.casefold())
+    cleaned = "".join(c if c.isalnum() else " " for c in folded(text))
     yield from (word for word in cleaned.split() if len(word) >= _LEAST_LETTERS)
 
 
 def _holds(text: str, persons: Sequence[str]) -> bool:
-    folded = text.casefold()
-    return any(word in folded for word in persons)
+    plain = folded(text)
+    return any(word in plain for word in persons)

@@ -19,7 +19,7 @@ from napari_mamamia.io.bundle import (
     write_manifest,
 )
 from napari_mamamia.io.patient_info import TIMES_FILE
-from napari_mamamia.io.sources import DataSet
+from napari_mamamia.io.sources import DataSet, LayoutKind
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.services.batch import for_each_case
 from napari_mamamia.services.data_set import OpenDataSet
@@ -38,6 +38,7 @@ from napari_mamamia.services.export_plan import (
     find_all_masks,
     label_names,
     parameters_of,
+    public_name,
     require_names,
     require_own_folder,
 )
@@ -72,7 +73,8 @@ class ExportSummary:
     """What an export wrote; every file in it was read back before it counted as saved.
 
     `problems` is what the verification of the whole bundle found, empty for a sound one; `notes`
-    are plain sentences, such as that a reader has no mask of a case.
+    are plain sentences, such as that a reader has no mask of a case. `n_identifiers` is how many
+    elements of the source studies the bundle was searched for, 0 where no study is at hand.
     """
 
     out: Path
@@ -80,6 +82,7 @@ class ExportSummary:
     failures: tuple[CaseFailure, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    n_identifiers: int = 0
 
 
 def export_masks(
@@ -155,14 +158,30 @@ def _export(
     notes = tuple(note for done in batch.results for note in done.notes)
     manifest = _manifest(plan, opened, batch.results, notes)
     write_manifest(manifest, out)
-    verified = yield from verify_bundle(out)
+    verified = yield from verify_bundle(out, studies=_studies(plan))
     return ExportSummary(
         out,
         tuple(_summarised(done.entry) for done in batch.results),
         batch.failures,
         verified.problems,
         notes,
+        verified.n_identifiers,
     )
+
+
+def _studies(plan: CasePlan) -> tuple[Path, ...]:
+    """Return the DICOM at hand whose patients the bundle must not tell.
+
+    None where nothing but segmentations with the patient's name was asked for.
+    """
+    settings = plan.settings
+    if settings.identified_seg and settings.formats == (ExportFormat.DICOM_SEG,):
+        return ()
+    studies = [] if settings.study is None else [settings.study]
+    if plan.data_set.kind is LayoutKind.DICOM:
+        for case_id in plan.cases:
+            studies += [f for phase in plan.data_set.case(case_id).phases for f in phase.files]
+    return tuple(studies)
 
 
 def _planned(
@@ -212,7 +231,7 @@ def _manifest(
     return Manifest(
         software=software_version(),
         created=now_utc(),
-        data_set=plan.data_set.name,
+        data_set=public_name(plan.data_set),
         profile=settings.profile.value,
         formats=tuple(wanted.value for wanted in settings.formats),
         masks=plan.names,

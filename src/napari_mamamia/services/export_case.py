@@ -10,6 +10,8 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.bundle import CaseEntry
+from napari_mamamia.io.dicom_facts import names_a_person
+from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.sources import CaseFiles, DataSet
 from napari_mamamia.io.volumes import read_phase_header
 from napari_mamamia.services.data_set import OpenDataSet
@@ -60,6 +62,7 @@ def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
     settings = plan.settings
     yield Progress(0, 1, "Exporting")
     files = plan.data_set.case(case_id)
+    _require_impersonal(files, settings)
     grid = read_phase_header(files.phases[0]).grid
     drawn = yield from drawn_masks(case_id, grid, settings, plan.names, plan.sets)
     needs_images = settings.with_images or ExportFormat.NNUNET in settings.formats
@@ -80,6 +83,19 @@ def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
     entry = CaseEntry(case_id, volume, light, tuple(writer.files))
     times_s = () if case is None else case.times_s
     return DoneCase(entry, quality, _absent(plan, case_id, drawn), times_s)
+
+
+def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
+    """Refuse a DICOM case whose id, the name of its folder, tells the patient."""
+    first = files.phases[0].files[0]
+    if settings.identified_seg or not is_dicom_file(first):
+        return
+    if names_a_person(first, files.case_id):
+        raise CaseError(
+            "expected a case id that does not tell the patient, but it holds a word of the "
+            "patient's name, number or birth date: import the study under another id "
+            "(mamamia import DICOM --case ID --out DATASET), and export that"
+        )
 
 
 def _written(

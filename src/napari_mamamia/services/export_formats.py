@@ -26,6 +26,7 @@ from napari_mamamia.services.export_plan import (
     ExportSettings,
     FuseRule,
     label_names,
+    public_name,
 )
 from napari_mamamia.services.export_writer import CaseWriter
 
@@ -167,7 +168,7 @@ def finish_formats(
     if ExportFormat.BIDS in settings.formats:
         described = write_bids_description(
             root / "bids",
-            data_set.name,
+            public_name(data_set),
             software_version(),
             label_names(settings),
             overwrite=overwrite,
@@ -193,7 +194,7 @@ def _packed(
 
 
 def _nnunet_root(root: Path, data_set: DataSet, settings: ExportSettings) -> Path:
-    return root / "nnunet" / nnunet_folder(settings.dataset_number, data_set.name)
+    return root / "nnunet" / nnunet_folder(settings.dataset_number, public_name(data_set))
 
 
 def _challenge_root(root: Path, name: str, n_sets: int) -> Path:

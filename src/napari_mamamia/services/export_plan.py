@@ -13,7 +13,7 @@ from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.io.layout import find_masks
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.sources import DataSet
+from napari_mamamia.io.sources import DataSet, LayoutKind
 from napari_mamamia.io.workspace import file_name
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "find_all_masks",
     "label_names",
     "parameters_of",
+    "public_name",
     "require_names",
     "require_own_folder",
 ]
@@ -194,10 +195,15 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
             )
 
 
+def public_name(data_set: DataSet) -> str:
+    """Return the data set's name as it may leave: a DICOM folder's is often the patient's."""
+    return "DICOM" if data_set.kind is LayoutKind.DICOM else data_set.name
+
+
 def parameters_of(data_set: DataSet, settings: ExportSettings) -> tuple[tuple[str, Setting], ...]:
     """Return what the export is, for ``run.json``."""
     return (
-        ("data_set", data_set.name),
+        ("data_set", public_name(data_set)),
         ("masks", ", ".join(masks.title for masks in settings.masks)),
         ("formats", ", ".join(settings.formats)),
         ("profile", settings.profile.value),

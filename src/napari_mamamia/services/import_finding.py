@@ -231,9 +231,9 @@ def _as_id(text: str) -> str:
 
 
 def tells_the_patient(study: Study, case_id: str) -> bool:
-    """Whether an id holds a word of the patient's elements in the study's first header."""
-    header = next(study.headers, None)
-    return header is not None and names_a_person(header.file, case_id)
+    """Whether an id holds a word of the patient's elements in a file of any of its series."""
+    firsts = {header.series_uid: header.file for header in study.headers}
+    return any(names_a_person(file, case_id) for file in firsts.values())
 
 
 def _require_impersonal(name: str, study: Study, is_named: bool) -> None:

@@ -1,6 +1,6 @@
 """`verify_bundle`: whether a bundle is what its manifest says, file by file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.sources import DataSet
 from napari_mamamia.io.volumes import read_header, read_labels, read_phase_header
+from napari_mamamia.services.privacy import identifiers_of, impersonal, search_bundle
 
 __all__ = ["Verification", "verify_bundle"]
 
@@ -23,13 +24,17 @@ _LISTED: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at and what is wrong; `notes` say what could not be looked at."""
+    """What was looked at and what is wrong; `notes` say what could not be looked at.
+
+    `n_identifiers` is how many elements of the source studies were searched for, 0 without studies.
+    """
 
     root: Path
     n_files: int
     n_masks: int
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    n_identifiers: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -38,13 +43,16 @@ class Verification:
 
 
 @reads("a bundle", "get the bundle again")
-def verify_bundle(root: Path, images: Path | None = None) -> Job[Verification]:
+def verify_bundle(
+    root: Path, images: Path | None = None, studies: Sequence[Path] = ()
+) -> Job[Verification]:
     """Return a job that checks a bundle against its ``manifest.json``.
 
     Looked at: every file is there and has its SHA-256; no other file lies in the folder; every mask
     and image can be read and lies where the manifest says its image lies (within
     `SAME_PLACE_VOXELS`), and masks of a case lie on the images of that case beside them; every
-    label has a name.
+    label has a name; and where the DICOM that the bundle was made from is at hand, no byte of any
+    file tells its patients (`services/privacy.py`).
 
     Parameters
     ----------
@@ -52,6 +60,8 @@ def verify_bundle(root: Path, images: Path | None = None) -> Job[Verification]:
         The bundle.
     images
         A data set; masks on the native grid must lie on the first phase of its cases too.
+    studies
+        DICOM files, or folders with them, whose patients the bundle must not tell.
 
     Raises
     ------
@@ -82,8 +92,17 @@ def verify_bundle(root: Path, images: Path | None = None) -> Job[Verification]:
             found = list(_content(root, file))
         problems += found
         n_masks += file.kind in ("mask", "segmentation")
+    identifiers = yield from identifiers_of(studies)
+    problems += yield from search_bundle(root, identifiers)
     yield Progress(len(files), len(files), "Verified")
-    return Verification(root, len(files), n_masks, tuple(problems), tuple(notes))
+    return Verification(
+        root,
+        len(files),
+        n_masks,
+        tuple(dict.fromkeys(impersonal(problems, identifiers))),
+        tuple(notes),
+        len(identifiers),
+    )
 
 
 def _path(root: Path, file: BundleFile) -> Path:

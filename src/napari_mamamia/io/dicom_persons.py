@@ -1,0 +1,108 @@
+"""The elements of a DICOM study that tell whose it is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom
+from napari_mamamia.io.dicom_headers import is_dicom_file
+from napari_mamamia.io.foreign import reads
+from napari_mamamia.io.identifiers import Identifier
+
+__all__ = ["find_identifiers", "is_identity_removed"]
+
+_GROUP: Final = 0x0010
+_IDS: Final = frozenset(
+    {
+        "AccessionNumber", "StudyID", "StationName", "DeviceSerialNumber", "AdmissionID",
+        "RequestedProcedureID", "ScheduledProcedureStepID", "PerformedProcedureStepID",
+        "PlacerOrderNumberImagingServiceRequest", "FillerOrderNumberImagingServiceRequest",
+        "MedicalRecordLocator", "PatientID", "PatientTelephoneNumbers", "PatientInsurancePlanCode",
+        "ServiceEpisodeID",
+    }
+)  # fmt: skip
+_PLACES: Final = frozenset(
+    {"InstitutionName", "InstitutionAddress", "InstitutionalDepartmentName", "PatientAddress"}
+)
+_DATES: Final = frozenset({"PatientBirthDate"})
+_OF_MANY: Final = frozenset(
+    {
+        "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",
+        "RegionOfResidence", "PatientReligiousPreference", "PatientSpeciesDescription",
+        "PatientBreedDescription", "PatientSexNeutered", "MedicalAlerts", "Allergies",
+    }
+)  # fmt: skip
+"""Elements of the patient that thousands share, in words that tables may hold."""
+_UIDS: Final = frozenset(
+    {"StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID"}
+)
+_WHO: Final[list[Any]] = ["SeriesInstanceUID", "PatientID", "PatientName", "PatientBirthDate"]
+
+
+def is_identity_removed(header: Any) -> bool:
+    """Whether the file itself says that it no longer tells the patient, as those of TCIA do."""
+    return str(header.get("PatientIdentityRemoved") or "").strip().upper() == "YES"
+
+
+def find_identifiers(files: Iterable[Path]) -> Job[tuple[Identifier, ...]]:
+    """Return a job for the identifiers of all DICOM files among `files`, each once.
+
+    Of the files of one series and one patient the first is read to its depth. Files that say that
+    the identity was removed give none.
+    """
+    found: dict[Identifier, None] = {}
+    known: set[tuple[str, ...]] = set()
+    for number, path in enumerate(files):
+        yield Progress(number, number + 1, "Reading who the patient is")
+        if is_dicom_file(path):
+            found.update(dict.fromkeys(_new_identifiers(path, known)))
+    return tuple(found)
+
+
+@reads("a readable DICOM file", "export the series again")
+def _new_identifiers(path: Path, known: set[tuple[str, ...]]) -> tuple[Identifier, ...]:
+    brief = open_dicom(path, path, stop_before_pixels=True, specific_tags=_WHO)
+    key = tuple(str(brief.get(name)) for name in _WHO)
+    if key in known:
+        return ()
+    known.add(key)
+    header = open_dicom(path, path, stop_before_pixels=True)
+    return () if is_identity_removed(header) else tuple(_identifiers(path, header))
+
+
+def _identifiers(path: Path, header: Any) -> Iterator[Identifier]:
+    for tag in list(header.keys()):
+        try:
+            element = header[tag]
+        except DAMAGED as error:
+            raise FormatError(
+                f"expected a readable element {tag} in {path}, but {error}: export the series "
+                "again; whether it tells the patient cannot be known"
+            ) from error
+        if element.VR == "SQ":
+            for item in element.value or ():
+                yield from _identifiers(path, item)
+            continue
+        kind = _kind(element)
+        if kind:
+            for text in _texts(element.value):
+                yield Identifier(element.keyword or str(tag), text, kind)
+
+
+def _kind(element: Any) -> str:
+    by_keyword = {"id": _IDS, "place": _PLACES, "date": _DATES, "uid": _UIDS}
+    kind = next((kind for kind, names in by_keyword.items() if element.keyword in names), "")
+    if kind or element.tag.is_private:
+        return kind
+    if element.VR == "PN":
+        return "name"
+    is_patient = element.tag.group == _GROUP and element.VR in {"LO", "SH", "UC"}
+    return "id" if is_patient and element.keyword not in _OF_MANY else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    several = value if is_list else [value]
+    yield from (text for one in several if (text := str(one or "").strip()))

@@ -1,0 +1,214 @@
+"""What tells a patient, and whether a text holds it: names, numbers, dates and UIDs of a study.
+
+Texts are compared without case, accents and signs between words. What is too short to mean anybody,
+such as a number of four digits, is no sign of anyone.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Final
+from urllib.parse import unquote
+
+__all__ = ["Identifier", "Sign", "folded", "signs_of", "without_signs"]
+
+_LEAST_LETTERS: Final = 3
+_LEAST_ID: Final = 4
+_LEAST_NUMBER: Final = 5
+_LEAST_PLACE: Final = 5
+_LEAST_UID: Final = 10
+_LEAST_RAW: Final = 6
+"""Letters from which on a word counts in voxels and inside other words, where few are by chance."""
+_LEAST_IN_HEX: Final = 7
+_MOST_NAMES: Final = 4
+
+_OWN_WORDS: Final = frozenset(
+    {
+        "amber", "black", "blue", "box", "brown", "case", "cases", "day", "field", "figure",
+        "gray", "green", "grey", "hand", "image", "images", "long", "mark", "mask", "max",
+        "may", "min", "note", "page", "phase", "phases", "quality", "read", "reader", "red",
+        "rose", "score", "series", "small", "study", "table", "test", "tumour", "volume",
+        "white", "window", "wood", "young", "anonymous", "anonymized", "patient", "unknown",
+        "none", "name", "mama", "mamamia", "napari", "breast", "mri", "dce", "phantom", "demo",
+        "subject", "tumor", "model", "kinetic", "anon",
+    }
+)  # fmt: skip
+"""Surnames that are words of our own files too: they count only beside another name."""
+_PLACE_WORDS: Final = frozenset(
+    {
+        "hospital", "university", "clinic", "clinics", "medical", "center", "centre",
+        "radiology", "imaging", "breast", "institute", "department", "cancer", "health",
+        "healthcare", "general", "school", "foundation", "national", "women", "womens", "saint",
+        "north", "south", "east", "west", "street", "research", "diagnostic", "diagnostics",
+        "klinik", "klinikum", "krankenhaus", "universitat", "hopital", "ospedale", "radiologie",
+    }
+)  # fmt: skip
+"""Words of many institutions, which tell none."""
+_LETTER: Final = r"[^\W\d_]"
+_BETWEEN: Final = r"[\W_]"
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """One element of a source that tells the patient.
+
+    `kind` is "name", "id", "date", "place" or "uid".
+    """
+
+    element: str
+    text: str = field(repr=False)
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """How an identifier shows in a folded text: all `words` in it, and the `pattern`.
+
+    `raw` are bytes that tell it among voxels, empty where it is too short for that.
+    """
+
+    element: str
+    words: tuple[str, ...] = field(repr=False)
+    pattern: re.Pattern[str] = field(repr=False)
+    raw: bytes = field(default=b"", repr=False)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a folded text holds the identifier."""
+        return all(word in text for word in self.words) and self.pattern.search(text) is not None
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case, without accents, JSON, HTML and URL escapes undone.
+
+    Examples
+    --------
+    >>> folded("Müller &amp; Ko%20")
+    'muller & ko '
+    """
+    if "\\u" in text:
+        text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
+    if "&" in text:
+        text = html.unescape(text)
+    if "%" in text:
+        text = unquote(text)
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in apart if not unicodedata.combining(c))
+
+
+def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign, ...]:
+    """Return the signs of identifiers, each once."""
+    found: dict[tuple[str, str], Sign] = {}
+    for one in dict.fromkeys(identifiers):
+        for sign in _SIGNS[one.kind](one):
+            found.setdefault((sign.element, sign.pattern.pattern), sign)
+    return tuple(found.values())
+
+
+def without_signs(text: str, signs: Iterable[Sign]) -> str:
+    """Return a text for the user in which each word that tells the patient is ``***``."""
+    told = tuple(signs)
+    if not any(sign.is_in(folded(text)) for sign in told):
+        return text
+    parts = re.split(r"([^\w.^=-]+)", text)
+    shown = "".join("***" if any(s.is_in(folded(part)) for s in told) else part for part in parts)
+    return shown if not any(sign.is_in(folded(shown)) for sign in told) else "***"
+
+
+def _names(one: Identifier) -> Iterator[Sign]:
+    for text in _spellings(one.text):
+        words = [w for w in re.findall(f"{_LETTER}+", text) if _is_word(w)]
+        for word in dict.fromkeys(words):
+            if word not in _OWN_WORDS and (len(word) >= _LEAST_LETTERS or not word.isascii()):
+                yield _word(one.element, word)
+        for first, second in permutations(dict.fromkeys(words[:_MOST_NAMES]), 2):
+            least = 0 if len(first + second) >= _LEAST_RAW else 1
+            yield Sign(
+                one.element,
+                (first, second),
+                re.compile(f"(?<!{_LETTER}){first}{_BETWEEN}{{{least},3}}{second}(?!{_LETTER})"),
+            )
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """Return a name as it is folded, and with German umlauts as two letters."""
+    umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "æ": "ae"})
+    composed = unicodedata.normalize("NFC", text.casefold())
+    return tuple(dict.fromkeys((folded(text), folded(composed.translate(umlauts)))))
+
+
+def _is_word(word: str) -> bool:
+    return len(word) > 1 or not word.isascii()
+
+
+def _word(element: str, word: str) -> Sign:
+    if len(word) >= _LEAST_RAW:
+        return Sign(element, (word,), re.compile(re.escape(word)), _raw(word))
+    return Sign(element, (word,), re.compile(f"(?<!{_LETTER}){re.escape(word)}(?!{_LETTER})"))
+
+
+def _ids(one: Identifier) -> Iterator[Sign]:
+    parts = re.findall(r"[^\W_]+", folded(one.text))
+    whole = "".join(parts)
+    too_short = len(whole) < (_LEAST_NUMBER if whole.isdigit() else _LEAST_ID)
+    if too_short or _OWN_WORDS.issuperset(parts):
+        return
+    yield _id(one.element, parts)
+    for part in parts if len(parts) > 1 else ():
+        if len(part) >= _LEAST_NUMBER and part not in _OWN_WORDS:
+            yield _id(one.element, [part])
+
+
+def _id(element: str, parts: list[str]) -> Sign:
+    whole = "".join(parts)
+    body = f"{_BETWEEN}{{0,2}}".join(map(re.escape, parts))
+    edge = r"\d" if whole.isdigit() and len(whole) >= _LEAST_IN_HEX else r"[^\W_]"
+    fraction = r"(?<!\d\.)" if whole.isdigit() else ""
+    return Sign(
+        element,
+        tuple(parts),
+        re.compile(f"(?<!{edge}){fraction}{body}(?!{edge})"),
+        _raw(whole) if len(parts) == 1 and not whole.isdigit() else b"",
+    )
+
+
+def _dates(one: Identifier) -> Iterator[Sign]:
+    digits = re.sub(r"\D", "", one.text)
+    if len(digits) != 8:
+        return
+    year, month, day = digits[:4], digits[4:6], digits[6:]
+    gap = r"[-./_ ]?"
+    orders = ((year, month, day), (day, month, year), (month, day, year))
+    body = "|".join(gap.join(order) for order in orders)
+    yield Sign(one.element, (year,), re.compile(rf"(?<!\d)(?<!\d\.)(?:{body})(?!\d)"))
+
+
+def _places(one: Identifier) -> Iterator[Sign]:
+    for text in _spellings(one.text):
+        words = re.findall(r"[^\W_]+", text)
+        if len("".join(words)) < _LEAST_PLACE:
+            continue
+        if not _PLACE_WORDS.union(_OWN_WORDS).issuperset(words):
+            body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
+            yield Sign(one.element, tuple(words), re.compile(body))
+        for word in words:
+            told = word.isalpha() and len(word) >= _LEAST_PLACE
+            if told and word not in _PLACE_WORDS and word not in _OWN_WORDS:
+                yield _word(one.element, word)
+
+
+def _uids(one: Identifier) -> Iterator[Sign]:
+    uid = one.text.strip()
+    if len(uid) >= _LEAST_UID:
+        yield Sign(one.element, (uid,), re.compile(rf"(?<![\d.]){re.escape(uid)}(?!\d)"))
+
+
+def _raw(word: str) -> bytes:
+    return word.encode() if word.isascii() and len(word) >= _LEAST_RAW else b""
+
+
+_SIGNS: Final = {"name": _names, "id": _ids, "date": _dates, "place": _places, "uid": _uids}

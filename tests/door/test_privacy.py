@@ -1,0 +1,150 @@
+"""A study full of names, from import to a verified bundle: the commands as they are typed."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pydicom
+import pytest
+
+pytestmark = pytest.mark.door
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
+
+PERSON = {
+    "PatientName": "Xavierson^Zoe",
+    "PatientID": "QX-778812",
+    "OtherPatientIDs": "998877665",
+    "PatientBirthDate": "19700131",
+    "PatientSex": "F",
+    "PatientAge": "049Y",
+    "PatientAddress": "Larkspurweg 7",
+    "PatientComments": "seen with Quimby",
+    "EthnicGroup": "Vulcan",
+    "AccessionNumber": "ACC55443",
+    "StudyID": "ST9081",
+    "ReferringPhysicianName": "Plimpton^Ada",
+    "OperatorsName": "Grotz",
+    "InstitutionName": "Falkenstein University Hospital",
+    "StationName": "MRFALK01",
+    "DeviceSerialNumber": "SN44551",
+    "StudyDescription": "Breast of Xavierson",
+    "ProtocolName": "Xavierson protocol",
+    "StudyInstanceUID": "1.2.826.0.1.777.1",
+    "SeriesInstanceUID": "1.2.826.0.1.777.2",
+    "FrameOfReferenceUID": "1.2.826.0.1.777.3",
+    "StudyDate": "20190304",
+    "StudyTime": "101112",
+    "SliceThickness": 2,
+}
+WORDS = (
+    "xavierson", "zoe", "778812", "998877665", "19700131", "1970-01-31", "larkspur", "quimby",
+    "vulcan", "acc55443", "st9081", "plimpton", "grotz", "falkenstein", "mrfalk01", "sn44551",
+    "1.2.826.0.1.777", "20190304",
+)  # fmt: skip
+
+
+def private(image):
+    block = image.private_block(0x0029, "XAVIERSON", create=True)
+    block.add_new(1, "LO", "Xavierson Zoe")
+
+
+def write_study(folder, **elements):
+    elements.setdefault("SOPInstanceUID", lambda k, z: f"1.2.826.0.1.777.4.{k}.{z}")
+    phantoms.write_exam(folder, 3, then=lambda *_: private, **{**PERSON, **elements})
+    return folder
+
+
+@pytest.fixture
+def mamamia(tmp_path):
+    environment = {
+        **os.environ, "HOME": str(tmp_path / "home"), "COLUMNS": "300",
+        "MAMAMIA_CONFIG_DIR": str(tmp_path / "config"),
+    }  # fmt: skip
+
+    def run(*words):
+        done = subprocess.run(
+            [Path(sys.executable).with_name("mamamia"), *map(str, words)],
+            capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def everything(bundle):
+    """Return all bytes of a bundle with their names in lower case, .gz unpacked."""
+    import gzip
+
+    text = b""
+    for path in sorted(bundle.rglob("*")):
+        text += path.relative_to(bundle).as_posix().encode() + b"\n"
+        if path.is_file():
+            data = path.read_bytes()
+            text += gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return text.decode("latin-1").lower()
+
+
+def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, tmp_path):
+    study = write_study(tmp_path / "Xavierson_Zoe")
+    code, said = mamamia("import", study, "--out", tmp_path / "set")
+    assert (code, "--case" in said) == (1, True), said
+    code, said = mamamia("import", study, "--out", tmp_path / "set", "--case", "CASE_1")
+    assert code == 0, said
+    assert not [word for word in WORDS if word in everything(tmp_path / "set")]
+    code, said = mamamia("predict", tmp_path / "set", "--out", tmp_path / "masks")
+    assert code == 0, said
+    seg = ("--format", "nifti", "--format", "dicom-seg", "--study", study)
+    export = ("export", tmp_path / "set", "--masks", tmp_path / "masks", "--with-images", *seg)
+
+    code, said = mamamia(*export, "--out", tmp_path / "bundle")
+    assert code == 0, said
+    assert "of the source: none" in said
+    held = everything(tmp_path / "bundle")
+    assert [word for word in WORDS if word in held] == []
+    made = pydicom.dcmread(tmp_path / "bundle/dicom_seg/CASE_1.dcm")
+    assert (made.PatientID, str(made.PatientName), made.PatientBirthDate) == ("CASE_1",) * 2 + ("",)
+    info = json.loads((tmp_path / "set/patient_info_files/CASE_1.json").read_text())
+    assert made.StudyInstanceUID == info["import"]["study_uid_remapped"]
+
+    code, said = mamamia(*export, "--out", tmp_path / "named", "--identified-seg")
+    assert code == 0, said
+    assert not (tmp_path / "named/dicom_seg").exists()
+    named = pydicom.dcmread(tmp_path / "named/dicom_seg_identified/CASE_1.dcm")
+    assert str(named.PatientName) == "Xavierson^Zoe"
+    assert named.StudyInstanceUID == PERSON["StudyInstanceUID"]
+
+    # somebody puts the name into a file of the bundle
+    notes = tmp_path / "bundle/CASE_1.json"
+    notes.write_text(notes.read_text().replace("CASE_1", "zOE  XAVIERSON"))
+    code, said = mamamia("verify", tmp_path / "bundle", "--study", study)
+    assert code == 3
+    assert "CASE_1.json: it holds the source's PatientName" in said
+    assert "xavierson" not in said.lower().replace(str(study).lower(), "")
+
+
+def test_a_first_import_of_files_without_identity_is_taken_under_their_own_id(mamamia, tmp_path):
+    """As every collection of TCIA: the folder's name is the patient's pseudonym."""
+    folder = write_study(tmp_path / "ISPY1_1002", PatientID="ISPY1_1002", PatientName="ISPY1_1002",
+                         PatientIdentityRemoved="YES")  # fmt: skip
+    code, said = mamamia("import", folder, "--out", tmp_path / "set")
+    assert code == 0, said
+    assert (tmp_path / "set/images/ISPY1_1002").is_dir()
+    # one series of the folder does not say so: nobody knows whose name that is
+    for path in sorted(folder.glob("*_0_*")):
+        image = pydicom.dcmread(path)
+        image.SeriesInstanceUID, image.SeriesNumber = "2.25.9999999999", 99
+        image.PatientIdentityRemoved = "NO"
+        image.save_as(path)
+    code, said = mamamia("import", folder, "--out", tmp_path / "other")
+    assert code == 1, said
+    assert "--case" in said
+    assert np.all([not path.name.startswith("ISPY") for path in (tmp_path / "other").rglob("*")])

@@ -1,0 +1,178 @@
+"""What tells a patient is found wherever it hides, and is not seen where it is not."""
+
+import base64
+import gzip
+import io
+import json
+import zipfile
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.identifier_search import search_file
+from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
+
+NAME = Identifier("PatientName", "MÜLLER-Doe^Zoë", "name")
+SIGNS = signs_of(
+    (
+        NAME,
+        Identifier("PatientID", "QX-778812", "id"),
+        Identifier("PatientBirthDate", "19700131", "date"),
+        Identifier("InstitutionName", "Falkenstein University Hospital", "place"),
+        Identifier("StudyInstanceUID", "1.2.826.0.1.777", "uid"),
+    )
+)
+
+
+def told(text, signs=SIGNS):
+    return sorted({sign.element for sign in signs if sign.is_in(folded(text))})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zoe.nii.gz", "the DOE case", "Muller", "mueller", "M\\u00fcller", "M&uuml;ller", "DOE_ZOE",
+        "DoeZoe", "M%C3%BCller", "doe2", "MU\u0308LLER",
+    ],
+)  # fmt: skip
+def test_a_name_is_found_in_each_of_its_spellings(text):
+    assert told(text) == ["PatientName"]
+
+
+@pytest.mark.parametrize(
+    ("text", "element"),
+    [
+        ("qx778812", "PatientID"),
+        ("QX_778812_0001", "PatientID"),
+        ("no 778812.", "PatientID"),
+        ("1970-01-31", "PatientBirthDate"),
+        ("31.01.1970", "PatientBirthDate"),
+        ("01/31/1970", "PatientBirthDate"),
+        ("FALKENSTEIN", "InstitutionName"),
+        ("1.2.826.0.1.777.4.12", "StudyInstanceUID"),
+    ],
+)
+def test_numbers_dates_places_and_uids_are_found_in_their_parts(text, element):
+    assert told(text) == [element]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "does", "doenst", "0.778812", "1778812", "1970", "University Hospital", "QX", "2.826.0.1",
+        "MR 1 green", "9af778812bc", "119700131", "11.2.826.0.1.777",
+    ],
+)  # fmt: skip
+def test_what_tells_nobody_is_no_hit(text):
+    assert told(text) == []
+
+
+def test_a_surname_that_is_a_word_of_every_bundle_counts_beside_the_first_name_only():
+    signs = signs_of((Identifier("PatientName", "GREEN^AMY", "name"),))
+    assert told("quality: green", signs) == []
+    assert told("Green, Amy", signs) == told("amygreen", signs) == ["PatientName"]
+
+
+def test_short_numbers_and_words_for_nobody_are_no_signs():
+    short = ("1", "MR", "4711", "ANON", "PATIENT")
+    assert signs_of(Identifier("PatientID", text, "id") for text in short) == ()
+
+
+def test_a_sentence_for_the_user_names_nobody():
+    shown = without_signs("images/Doe_Zoe.nii.gz: missing, not 5 files", SIGNS)
+    assert shown == "images/***: missing, not 5 files"
+    assert without_signs("CASE_1.json: missing", SIGNS) == "CASE_1.json: missing"
+
+
+def zipped(content, name="a.txt", comment=b""):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+        archive.comment = comment
+    return stream.getvalue()
+
+
+def volume(voxels, *, descrip="", extension=b""):
+    image = nib.Nifti1Image(voxels, np.eye(4))
+    image.header["descrip"] = descrip
+    if extension:
+        image.header.extensions.append(nib.nifti1.Nifti1Extension("comment", extension))
+    return image.to_bytes()
+
+
+def parquet(column):
+    import pyarrow
+    import pyarrow.parquet
+
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(column), stream, compression="snappy")
+    return stream.getvalue()
+
+
+def picture(**texts):
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    info, stream = PngInfo(), io.BytesIO()
+    for name, text in texts.items():
+        info.add_text(name, text, zip=True)
+    Image.new("L", (3, 3)).save(stream, "png", pnginfo=info)
+    return stream.getvalue()
+
+
+def spelt(text):
+    """Return voxels that are the bytes of a text, deep in a volume of zeros."""
+    voxels = np.zeros(9_000_000, np.uint8)
+    voxels[8_388_600 : 8_388_600 + len(text)] = np.frombuffer(text, np.uint8)
+    return voxels.reshape((300, 300, 100), order="F")
+
+
+HIDDEN = {
+    "plain.txt": b"of Doe",
+    "escaped.json": json.dumps({"who": "MÜLLER"}).encode(),
+    "latin.csv": "id;M\u00dcLLER".encode("latin-1"),
+    "wide.txt": "of Doe".encode("utf-16"),
+    "packed.gz": gzip.compress(b"Doe"),
+    "named.gz": b"\x1f\x8b\x08\x08" + bytes(6) + b"doe.nii\0" + gzip.compress(b"x" * 400)[10:],
+    "twice.zip": zipped(gzip.compress(zipped(b"Doe"))),
+    "member.zip": zipped(b"", name="doe/zoe.txt"),
+    "comment.zip": zipped(b"", comment=b"doe"),
+    "book.xlsx": zipped(b"<v>Doe</v>", name="xl/sharedStrings.xml"),
+    "table.parquet": parquet({"id": ["A", "Doe"]}),
+    "header.nii": volume(np.zeros((2, 2, 2), np.uint8), descrip="doe"),
+    "extension.nii.gz": gzip.compress(volume(np.zeros((2, 2, 2), np.uint8), extension=b"doe")),
+    "voxels.nii.gz": gzip.compress(volume(spelt(b"Muellers")), 1),
+    "thumb.png": picture(Comment="by Doe " * 9),
+    "report.html": b"<img src='data:image/png;base64," + base64.b64encode(picture(A="Doe")) + b"'>",
+    "state.bin": bytes(range(32)) + b"\0\x01Doe \0" + bytes(400),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HIDDEN))
+def test_a_name_is_found_wherever_it_hides(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(HIDDEN[name])
+    assert run_job(search_file(path, signs_of((NAME,)))) == ("PatientName",)
+
+
+def test_files_without_the_name_are_clean(tmp_path):
+    clean = {
+        "mask.nii.gz": gzip.compress(volume(np.full((50, 50, 50), 68, np.uint8))),
+        "chance.nii.gz": gzip.compress(volume(spelt(b" doe ")), 1),
+        "hash.json": json.dumps({"sha256": "d0e" * 20, "doer": 1}).encode(),
+        "report.html": b"<img src='data:image/png;base64," + base64.b64encode(picture(A="b")),
+        "empty.txt": b"",
+    }
+    for name, content in clean.items():
+        (tmp_path / name).write_bytes(content)
+        assert run_job(search_file(tmp_path / name, SIGNS)) == (), name
+
+
+def test_a_file_that_cannot_be_unpacked_is_said_and_not_passed(tmp_path):
+    path = tmp_path / "cut.nii.gz"
+    path.write_bytes(gzip.compress(b"x" * 5000)[:-20])
+    with pytest.raises(FormatError, match=r"cut\.nii\.gz"):
+        run_job(search_file(path, SIGNS))
