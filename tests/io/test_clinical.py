@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus, RefusedRow
+from napari_mamamia.core.cohort import (
+    CaseRecord,
+    Cohort,
+    MenopausalStatus,
+    RefusedRow,
+    RejectedCell,
+)
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical_rules import (
@@ -19,6 +25,7 @@ from napari_mamamia.io.clinical_rules import (
     parse_pcr,
     parse_times,
 )
+from napari_mamamia.io.phase_files import case_key
 
 PRE, PERI, POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStatus.POST
 
@@ -135,6 +142,7 @@ def test_another_pcr_is_refused(value):
         ("0;82.15;147.87", (0.0, 82.15, 147.87)),
         ("(10 70 130)", (0.0, 60.0, 120.0)),
         ("[-30, 60]", (0.0, 90.0)),
+        ("[0, 86400]", (0.0, 86400.0)),
         (0, (0.0,)),
         ("[]", None),
         ("", None),
@@ -145,7 +153,9 @@ def test_acquisition_times_are_seconds_from_phase_0(value, times):
     assert parse_times(value) == times
 
 
-@pytest.mark.parametrize("value", ["[0, 100, 100]", "[0, 200, 100]", "[0, x]", "[0, nan]"])
+@pytest.mark.parametrize(
+    "value", ["[0, 100, 100]", "[0, 200, 100]", "[0, x]", "[0, nan]", "[0, 86401]"]
+)
 def test_other_acquisition_times_are_refused(value):
     with pytest.raises(ValueError, match="acquisition time"):
         parse_times(value)
@@ -215,9 +225,12 @@ def test_two_columns_of_one_field_must_agree(tmp_path):
     )
     cohort = read_clinical(write_csv(tmp_path, text))
     assert [record.menopausal_status for record in cohort.records] == [PRE, POST, POST]
-    assert cohort.refused == (
-        RefusedRow(5, "the columns menopause and menopausal_status disagree: peri and pre"),
+    reason = "the columns menopause and menopausal_status disagree: peri and pre"
+    cells = (
+        RejectedCell("B5", "menopause", "peri (6-12 months)", reason),
+        RejectedCell("C5", "menopausal_status", "pre", reason),
     )
+    assert cohort.refused == (RefusedRow(5, reason, cells),)
 
 
 def test_junk_rows_are_refused_by_number_and_the_rest_is_read(tmp_path):
@@ -234,13 +247,13 @@ def test_junk_rows_are_refused_by_number_and_the_rest_is_read(tmp_path):
     ]
     cohort = read_clinical(write_xlsx(tmp_path, data=rows))
     assert [record.case_id for record in cohort.records] == ["A", "E"]
-    assert cohort.refused == (
-        RefusedRow(3, "the case id is empty"),
-        RefusedRow(4, "age 150 is outside 0 to 120 years"),
-        RefusedRow(5, "age 'forty' is no number"),
-        RefusedRow(6, "case A is in row 2 already"),
-        RefusedRow(8, "menopausal status 'sometimes' is none of pre, peri, post"),
-    )
+    assert [(row.row, row.reason) for row in cohort.refused] == [
+        (3, "the case id is empty"),
+        (4, "age 150 is outside 0 to 120 years"),
+        (5, "age 'forty' is no number"),
+        (6, "case A is in row 2 already"),
+        (8, "menopausal status 'sometimes' is none of pre, peri, post"),
+    ]
 
 
 def test_the_first_sheet_with_ids_is_read(tmp_path):
@@ -291,8 +304,10 @@ def test_an_xlsx_cut_in_the_middle_is_refused(tmp_path):
         read_clinical(path)
 
 
-@pytest.mark.parametrize("content", ["patient_id\nMüller\n".encode("cp1252"), b'patient_id\n"A'])
-def test_a_csv_that_is_no_utf8_or_cut_is_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    "content", ["patient_id\nMüller ü\n".encode() + b"\xe4\n", b'patient_id\n"A']
+)
+def test_a_csv_of_damaged_utf8_or_cut_is_refused(tmp_path, content):
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(FormatError, match=r"t\.csv"):
         read_clinical(tmp_path / "t.csv")
@@ -330,7 +345,7 @@ RECORDS = st.builds(
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 @settings(deadline=None, max_examples=25)
-@given(records=st.lists(RECORDS, max_size=4, unique_by=lambda record: record.case_id))
+@given(records=st.lists(RECORDS, max_size=4, unique_by=lambda record: case_key(record.case_id)))
 def test_records_come_back_equal(tmp_path_factory, suffix, records):
     path = tmp_path_factory.mktemp("clinical") / f"t{suffix}"
     write_clinical(Cohort(tuple(records)), path)

@@ -61,7 +61,7 @@ def test_the_worked_example_of_the_methods_page(
 
 def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
     text = (
-        "case_id;DSC;NormHD;note\nA;0.9;0.02;x\n;0.5;0.1\nB;1.2;0.1\nC;high;0.1\nD;0.4;-1\n"
+        "case_id;DSC;NormHD\nA;0.9;0.02\n;0.5;0.1\nB;1.2;0.1\nC;high;0.1\nD;0.4;-1\n"
         "a;0.1;0.1\nE;;\nF;0.5;;\n\nG;0.5;inf\nH\n"
     )
     settings = ScoreSettings(clinical=clinical, n_resamples=0)

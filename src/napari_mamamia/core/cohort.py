@@ -5,7 +5,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-__all__ = ["CaseRecord", "Cohort", "MenopausalStatus", "RefusedRow"]
+__all__ = ["FIELDS", "CaseRecord", "Cohort", "MenopausalStatus", "RefusedRow", "RejectedCell"]
+
+FIELDS = (
+    "age",
+    "menopausal_status",
+    "breast_density",
+    "pcr",
+    "tumour_subtype",
+    "dataset",
+    "acquisition_times_s",
+)
+"""What a clinical table may know of a case besides its id, in the order in which it is told."""
 
 
 class MenopausalStatus(StrEnum):
@@ -39,19 +50,46 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedRow:
-    """A table row that was not read: its number in the spreadsheet (header is 1), and why."""
+class RejectedCell:
+    """A cell that was not understood: its name in the sheet (B7), its column, what it holds."""
 
-    row: int
+    cell: str
+    column: str
+    value: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A table row that was not read: its number in the spreadsheet (from 1), why, at which cells.
+
+    `cells` is empty where the row as a whole is at fault, as one that repeats a case.
+    """
+
+    row: int
+    reason: str
+    cells: tuple[RejectedCell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Cohort:
-    """The cases of one clinical table, in its order, and the rows that were refused."""
+    """The cases of one clinical table, in its order, and the rows that were refused.
+
+    `notes` say in plain words what was taken for granted at reading: an encoding, title rows.
+    """
 
     records: tuple[CaseRecord, ...]
     refused: tuple[RefusedRow, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def coverage(self) -> Mapping[str, int]:
+        """Return how many records have a value, by field of `FIELDS`."""
+        return MappingProxyType(
+            {
+                name: sum(getattr(record, name) is not None for record in self.records)
+                for name in FIELDS
+            }
+        )
 
     def by_id(self) -> Mapping[str, CaseRecord]:
         """Return the records by case id."""

@@ -73,6 +73,9 @@ _DENSITY_PREFIX: Final = re.compile(r"^((acr|bi-?rads|type|category|grade|densit
 _YES: Final = frozenset(["1", "1.0", "yes", "true", "pcr"])
 _NO: Final = frozenset(["0", "0.0", "no", "false", "non-pcr", "no pcr"])
 _OLDEST: Final = 120
+_LONGEST_S: Final = 24 * 3600
+"""From the first phase to the last. An exam takes minutes; the real table's longest has 1,710 s.
+What goes beyond are milliseconds, clock times such as 101530 or dates."""
 _COMMA_NUMBER: Final = re.compile(r"\d+,\d+")
 _BETWEEN_TIMES: Final = re.compile(r"[,;\s]+")
 
@@ -158,7 +161,7 @@ def parse_pcr(value: object) -> bool | None:
 
 
 def parse_times(value: object) -> tuple[float, ...] | None:
-    """Return ascending seconds, shifted so that phase 0 is at 0.
+    """Return ascending seconds over at most 24 hours, shifted so that phase 0 is at 0.
 
     Examples
     --------
@@ -171,6 +174,8 @@ def parse_times(value: object) -> tuple[float, ...] | None:
     times = [_number(part, "acquisition time") for part in parts]
     if not all(a < b for a, b in pairwise(times)):
         raise ValueError(f"acquisition times {value} do not ascend")
+    if times[-1] - times[0] > _LONGEST_S:
+        raise ValueError(f"acquisition times {value} span more than 24 hours: seconds are expected")
     return tuple(time - times[0] for time in times)
 
 

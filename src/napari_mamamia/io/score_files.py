@@ -13,7 +13,8 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical_rules import is_missing, parse_id, parse_pcr
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.spreadsheets import Sheet, paced_sheets
+from napari_mamamia.io.sheet_gaps import cell_name
+from napari_mamamia.io.spreadsheets import Sheet, paced_sheets, wrong_length
 
 __all__ = [
     "ReadRows",
@@ -147,7 +148,7 @@ def _read(
             yield Progress(number, len(sheet.rows), text)
             continue
         number += 1
-        if all(cell is None or cell == "" for cell in line):
+        if all(cell is None or cell == "" for cell in line) and number - 1 not in sheet.gaps:
             continue
         cells = {name: line[at] if at < len(line) else None for name, at in places.items()}
         name = f"row {number}"
@@ -156,6 +157,7 @@ def _read(
             key = case_key(name)
             if key in first_row:
                 raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
+            _check_whole(sheet, number - 1, line, places)
             rows.append(parse(name, {**dict.fromkeys(optional), **cells}))
             first_row[key] = number
         except ValueError as reason:
@@ -168,11 +170,30 @@ def _read(
     return ReadRows(tuple(rows), tuple(failures))
 
 
+def _check_whole(
+    sheet: Sheet, place: int, line: Sequence[object], places: Mapping[str, int]
+) -> None:
+    """Raise ValueError where a cell only looks empty, or cells of a text row moved or are lost."""
+    gaps = sheet.gaps.get(place, {})
+    for at in sorted(places.values()):
+        if at in gaps:
+            raise ValueError(f"{cell_name(place, at)} is {gaps[at]}")
+    wrong = wrong_length(sheet, line, len(sheet.rows[0]))
+    if wrong:
+        raise ValueError(wrong)
+
+
 def _first_sheet(path: Path, text: str) -> Job[Sheet]:
     for sheet in paced_sheets(path):
-        if sheet is not None:
+        if sheet is None:
+            yield Progress(0, 1, text)
+        elif sheet.note:
+            raise FormatError(
+                f"expected a score table in UTF-8 at {path}, but {sheet.note}: save it again as "
+                "CSV UTF-8 or as .xlsx"
+            )
+        else:
             return sheet
-        yield Progress(0, 1, text)
     raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
 
 

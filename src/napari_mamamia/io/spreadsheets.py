@@ -5,7 +5,8 @@ import io
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,9 +16,11 @@ from napari_mamamia.core.progress import paced
 from napari_mamamia.io.csv_text import from_csv_text, write_csv
 from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.io.sheet_gaps import Gaps, gaps_of_sheet
+from napari_mamamia.io.table_text import decoded
 from napari_mamamia.io.workbook_limits import Room, most_cells
 
-__all__ = ["Cell", "Sheet", "as_written", "paced_sheets", "read_sheets", "write_sheet"]
+__all__ = ["Cell", "Sheet", "as_written", "paced_sheets", "write_sheet", "wrong_length"]
 
 Cell: TypeAlias = str | float | bool | None
 
@@ -28,33 +31,32 @@ _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows of one sheet, the header first; all cells are text where `all_text`.
+    """The rows of one sheet; all cells are text where `all_text`.
 
-    Rows may have unequal lengths; an empty cell is None, in a text sheet "".
+    Rows may have unequal lengths; an empty cell is None, in a text sheet "". `gaps` are the cells
+    that only look empty. `note` says what was taken for granted, as an encoding; "" for nothing.
     """
 
     name: str
     rows: Sequence[Sequence[object]]
     all_text: bool
+    gaps: Gaps = field(default_factory=dict)
+    note: str = ""
 
 
-def read_sheets(path: Path) -> Iterator[Sheet]:
-    """Give the sheets of an .xlsx file, or the one of a .csv file, one after the other.
+@reads("a readable table", "save it again as .xlsx or CSV UTF-8")
+def paced_sheets(path: Path) -> Iterator[Sheet | None]:
+    """Give the sheets of a table one after the other, None whenever a sign of life is due.
 
-    A .csv file is UTF-8, separated by whichever of comma, semicolon and tab its first line has
-    most of.
+    An .xlsx file has its sheets. A .csv file has one, separated by whichever of comma, semicolon
+    and tab its first line has most of; where a title stands above its table that may be the wrong
+    one, so the same rows follow as the other separators part them.
 
     Raises
     ------
     FormatError
         If the file cannot be read or has another suffix.
     """
-    return (sheet for sheet in paced_sheets(path) if sheet is not None)
-
-
-@reads("a readable table", "save it again as .xlsx or CSV UTF-8")
-def paced_sheets(path: Path) -> Iterator[Sheet | None]:
-    """Do what `read_sheets` does, with a None whenever it is time for a sign of life."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
         yield from _read_csv(path)
@@ -110,6 +112,17 @@ def as_written(text: str) -> Cell:
     return text
 
 
+def wrong_length(sheet: Sheet, cells: Sequence[object], width: int) -> str:
+    """Return why the cells of a text row cannot be told apart, "" where they can.
+
+    A separator that was lost, or one within a value, moves all values after it by a column. Rows of
+    a workbook know their columns.
+    """
+    if not sheet.all_text or len(cells) == width or (len(cells) > width and not any(cells[width:])):
+        return ""
+    return f"it has {len(cells)} cells where the header has {width}"
+
+
 def _known(cell: Cell) -> Cell:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
@@ -128,7 +141,8 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
                         yield None
                     else:
                         rows.append(row)
-                yield Sheet(sheet.title, rows, all_text=False)
+                gaps = gaps_of_sheet(sheet._get_source, rows)
+                yield Sheet(sheet.title, rows, all_text=False, gaps=gaps)
     except _DAMAGED as error:
         raise FormatError(
             f"expected a readable .xlsx table at {path}, but {error}: "
@@ -139,23 +153,31 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
 def _read_csv(path: Path) -> Iterator[Sheet | None]:
     try:
         with open_plain(path) as stream:
-            text = stream.read().decode("utf-8-sig")
+            text, note = decoded(stream.read())
         yield None
-        separator = max(_SEPARATORS, key=text.split("\n", 1)[0].count)
-        rows: list[Sequence[object]] = []
-        for row in paced(
-            csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-        ):
-            if row is None:
-                yield None
-            else:
-                rows.append([from_csv_text(cell) for cell in row])
-        yield Sheet(path.name, rows, all_text=True)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        first_line = text.split("\n", 1)[0]
+        first, *others = sorted(_SEPARATORS, key=first_line.count, reverse=True)
+        yield from _parted(text, first, Sheet(path.name, (), all_text=True, note=note))
+        for separator in others:
+            if separator in text:
+                with suppress(csv.Error):
+                    yield from _parted(text, separator, Sheet(path.name, (), True, note=note))
+    except (OSError, ValueError, csv.Error) as error:
         raise FormatError(
             f"expected a readable .csv table in UTF-8 at {path}, but {error}: "
             "save it again as CSV UTF-8 or as .xlsx"
         ) from error
+
+
+def _parted(text: str, separator: str, empty: Sheet) -> Iterator[Sheet | None]:
+    """Give a sheet with the rows of a text, None whenever a sign of life is due."""
+    rows: list[Sequence[object]] = []
+    for row in paced(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)):
+        if row is None:
+            yield None
+        else:
+            rows.append([from_csv_text(cell) for cell in row])
+    yield replace(empty, rows=rows)
 
 
 def _write_xlsx(rows: Sequence[Sequence[Cell]], path: Path, name: str, overwrite: bool) -> None:

@@ -1,0 +1,156 @@
+"""Cells of a workbook that look empty and are not: formulas without result, merged-away cells.
+
+A formula that no spreadsheet program has computed yet has no value in the file, and of merged
+cells only the first has one. Read as empty, both would be values lost without a word.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Final, TypeAlias
+from xml.etree.ElementTree import Element, iterparse
+
+__all__ = ["Gaps", "MergedRange", "cell_name", "gaps_of_sheet", "merged_gaps"]
+
+Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
+"""By row, by column (both from 0): why a cell has no value."""
+
+_SUSPICIOUS: Final = re.compile(rb"<(\w+:)?(f[\s/>]|mergeCell\b)")
+_CHUNK: Final = 1 << 20
+_OVERLAP: Final = 64
+_MOST: Final = 1 << 20
+"""Our own limit of such cells: one merged range can name 17 thousand million."""
+_REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
+
+
+MergedRange: TypeAlias = tuple[int, int, int, int]
+"""Merged cells: first row, first column, last row, last column, counted from 0."""
+
+
+def cell_name(row: int, column: int) -> str:
+    """Return the name of a cell, counted from 0, as spreadsheet programs show it.
+
+    Examples
+    --------
+    >>> cell_name(0, 0), cell_name(6, 27)
+    ('A1', 'AB7')
+    """
+    letters = ""
+    place = column + 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return f"{letters}{row + 1}"
+
+
+def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]]) -> Gaps:
+    """Return the gaps in the rows of a sheet; `part` opens its XML.
+
+    Raises
+    ------
+    ValueError
+        If there are more than a table can mean.
+    """
+    with part() as stream:
+        if not _is_suspicious(stream):
+            return {}
+    with part() as stream:
+        formulas, merged = _scanned(stream)
+    gaps: dict[int, dict[int, str]] = {}
+    for row, column in formulas:
+        gaps.setdefault(row, {})[column] = "a formula without a stored result"
+    for row, found in merged_gaps(merged, rows).items():
+        gaps[row] = {**found, **gaps.get(row, {})}
+    return gaps
+
+
+def merged_gaps(
+    ranges: Sequence[MergedRange], rows: Sequence[Sequence[object]]
+) -> dict[int, dict[int, str]]:
+    """Return the cells that merged ranges took the value of.
+
+    A range without a value in its first cell took none.
+    """
+    width = max(map(len, rows), default=0)
+    gaps: dict[int, dict[int, str]] = {}
+    room = _MOST
+    for top, left, bottom, right in ranges:
+        if top >= len(rows) or left >= len(rows[top]) or rows[top][left] in (None, ""):
+            continue
+        last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
+        room -= (last_row - top + 1) * max(last_column - left + 1, 1)
+        if room < 0:
+            raise ValueError("its merged cells cover more than a table can mean")
+        text = f"merged with {cell_name(top, left)}"
+        for row in range(top, last_row + 1):
+            for column in range(left, last_column + 1):
+                if (row, column) != (top, left):
+                    gaps.setdefault(row, {})[column] = text
+    return gaps
+
+
+def _is_suspicious(stream: IO[bytes]) -> bool:
+    before = b""
+    while data := stream.read(_CHUNK):
+        if _SUSPICIOUS.search(before + data):
+            return True
+        before = data[-_OVERLAP:]
+    return False
+
+
+def _scanned(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange]]:
+    """Return the places of formulas without result, and the merged ranges."""
+    formulas: list[tuple[int, int]] = []
+    merged: list[MergedRange] = []
+    for name, row, column, element in _placed(stream):
+        if name == "mergeCell":
+            merged.append(_range(element.get("ref", "")))
+        elif _is_uncomputed(element):
+            formulas.append((row, column))
+        if len(formulas) + len(merged) > _MOST:
+            raise ValueError("it has more formulas without result than a table can mean")
+    return formulas, merged
+
+
+def _placed(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
+    """Give the cells and merged ranges of a sheet's XML: name, row, column, element."""
+    row = column = -1
+    for event, element in iterparse(stream, ("start", "end")):  # noqa: S314 - expat has limits
+        name = element.tag.rpartition("}")[2]
+        if name == "row" and event == "start":
+            row, column = int(element.get("r", row + 2)) - 1, -1
+        elif name == "row":
+            element.clear()
+        elif name in {"c", "mergeCell"} and event == "end":
+            if name == "c":
+                row, column = _place(element.get("r"), row, column + 1)
+            yield name, row, column, element
+
+
+def _is_uncomputed(cell: Element) -> bool:
+    """Whether a cell has a formula and no result; one that gives an empty text has one."""
+    parts = {part.tag.rpartition("}")[2]: part for part in cell}
+    if "f" not in parts or cell.get("t") == "str":
+        return "f" in parts and "v" not in parts
+    return "v" not in parts or not parts["v"].text
+
+
+def _place(reference: str | None, row: int, column: int) -> tuple[int, int]:
+    """Return the place that ``B7`` names, else the one that was counted."""
+    found = _REFERENCE.fullmatch(reference or "")
+    if found is None:
+        return row, column
+    return int(found[2]) - 1, _column(found[1])
+
+
+def _column(letters: str) -> int:
+    place = 0
+    for letter in letters.upper():
+        place = 26 * place + ord(letter) - ord("A") + 1
+    return place - 1
+
+
+def _range(reference: str) -> MergedRange:
+    first, _, last = reference.partition(":")
+    top, left = _place(first, 0, 0)
+    bottom, right = _place(last, top, left)
+    return top, left, bottom, right
