@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.io.dicom_selectors import named_series
+from napari_mamamia.io.dicom_selectors import named_series, read_selectors
 from napari_mamamia.io.provenance import sidecar_path, write_provenance
 from napari_mamamia.services.export_masks import DrawnMask
 from napari_mamamia.services.export_plan import (
@@ -230,6 +230,35 @@ def test_a_case_whose_series_was_named_is_exported_on_that_series(labels, tmp_pa
     assert read_segmentation(tmp_path / "out/dicom_seg/NAMED.dcm").source_series == remapped(
         "2.25.781"
     )
+
+
+def test_a_case_of_fat_images_is_exported_on_them_and_not_on_the_water_beside_them(
+    labels, tmp_path
+):
+    exam = write_study(tmp_path / "exam")
+    fat = set()
+    for path in sorted(exam.glob("*.dcm")):
+        image = pydicom.dcmread(path)
+        image.ImageType = ["ORIGINAL", "PRIMARY", "W"]
+        image.save_as(path)
+        image.ImageType = ["ORIGINAL", "PRIMARY", "F"]
+        uid = f"{image.SOPInstanceUID}.7"
+        image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = uid
+        fat.add(remapped(uid))
+        pydicom.dcmwrite(exam / f"fat_{path.name}", image)
+    settings = ImportSettings(use=read_selectors(["role=fat"]))
+    run_job(import_dicom(exam, tmp_path / "data", "FAT", settings))
+    (case,) = find_data_set(tmp_path / "data").cases
+    masks = save_mask(
+        tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id="FAT"
+    )
+    summary = export(tmp_path / "data", tmp_path / "out", masks, study=exam)
+    assert (summary.failures, summary.problems) == ((), ())
+    made = pydicom.dcmread(tmp_path / "out/dicom_seg/FAT.dcm")
+    (series,) = made.ReferencedSeriesSequence
+    named = {item.ReferencedSOPInstanceUID for item in series.ReferencedInstanceSequence}
+    assert named
+    assert named <= fat
 
 
 def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):

@@ -48,11 +48,13 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 @reads("a readable DICOM exam", "export the series again")
-def find_phases(folder: Path, selection: Selection | None = None) -> CaseFiles:
+def find_phases(
+    folder: Path, selection: Selection | None = None, *, allow_thin: bool = False
+) -> CaseFiles:
     """Return the phases of the exam in a folder and below it, in order of time.
 
     The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
-    are left out, and those that `selection` leaves out.
+    are left out, and those that `selection` leaves out; `allow_thin` takes one or two slices.
     `time_s` of a phase is None where no element tells it.
 
     Raises
@@ -74,7 +76,10 @@ def find_phases(folder: Path, selection: Selection | None = None) -> CaseFiles:
             f"below {with_images[0].folder} and {with_images[1].folder}: open one exam's folder"
         )
     exam = find_exam(
-        (with_images or studies)[0].images, str(folder), selection=selection or Selection()
+        (with_images or studies)[0].images,
+        str(folder),
+        selection=selection or Selection(),
+        allow_thin=allow_thin,
     )
     for row in exam.rows:
         if row.fate.startswith("left out"):

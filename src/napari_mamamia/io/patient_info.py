@@ -27,9 +27,9 @@ class PatientInfo:
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
     is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
     is the remapped one of a case that this software imported, else ""; `scan` is what its headers
-    said of the time axis; `series` are the numbers of
-    the series that its phases were imported from. `box_doubt` and `times_doubt` are what stands
-    there instead of a usable value, "" if nothing does.
+    said of the time axis; `series` are the numbers of the series that its phases were imported
+    from, `parts` the selectors of their parts. `box_doubt` and `times_doubt` are what stands there
+    instead of a usable value, "" if nothing does.
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -39,6 +39,7 @@ class PatientInfo:
     scan: ScanTiming = field(default_factory=ScanTiming)
     box_doubt: str = ""
     times_doubt: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
@@ -75,6 +76,7 @@ def read_patient_info(path: Path) -> PatientInfo:
         _scan(_below(imported, "timing")),
         _said(said_box) if box is None else "",
         _said(said_times) if times is None else "",
+        _parts(imported.get("series")),
     )
 
 
@@ -152,6 +154,14 @@ def _times(value: object) -> tuple[float, ...] | None:
     times = tuple(float(v) - float(value[0]) for v in value)
     ascending = all(a < b for a, b in pairwise(times))
     return times if ascending else None
+
+
+def _parts(rows: object) -> tuple[str, ...]:
+    """Return the selectors of an import record's parts that became phases."""
+    known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    used = [row for row in known if row.get("use") == "used"]
+    told = [str(row.get("selector") or "") for row in used]
+    return tuple(dict.fromkeys(told)) if all(told) else ()
 
 
 def _series(rows: object) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from napari_mamamia.io.dicom_facts import user_secret
 from napari_mamamia.io.dicom_pseudonym import Pseudonym
 from napari_mamamia.io.dicom_seg_codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
-from napari_mamamia.io.dicom_selectors import Selection, named_series
+from napari_mamamia.io.dicom_selectors import Selection, named_series, read_selectors
 from napari_mamamia.io.dicom_study import imported_study
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.patient_info import PatientInfo, read_patient_info
@@ -145,8 +145,9 @@ def _dicom_phases(files: CaseFiles, study: Path | None, n_cases: int) -> tuple[P
                 "which it was imported from in a subfolder, but there is none: put each case's "
                 "files into a subfolder of its id"
             )
-        if info.series:  # the same series again, also where a reader had named them
-            return find_phases(own or study, Selection(named_series(info.series))).phases
+        if info.series:  # the same parts again, also where a reader had named them
+            use = read_selectors(info.parts) or named_series(info.series)
+            return find_phases(own or study, Selection(use), allow_thin=True).phases
         found = find_data_set(own or study)
         if found.kind is not LayoutKind.DICOM:
             raise CaseError(
