@@ -103,8 +103,11 @@ def write_exam(folder, n_phases=3, *, per_phase=False, **elements):
     return np.stack([write_phase(folder, k, **{**told, **elements}) for k in range(n_phases)])
 
 
-def write_enhanced(path, volumes, times, **elements):
-    """Write an enhanced multi-frame file whose frames run place by place, all times of each."""
+def write_enhanced(path, volumes, times, *, components=None, **elements):
+    """Write an enhanced multi-frame file whose frames run place by place, all times of each.
+
+    `components` names the ComplexImageComponent of each time's frames.
+    """
     import pydicom
     from pydicom.sequence import Sequence
 
@@ -119,12 +122,17 @@ def write_enhanced(path, volumes, times, **elements):
         for time, volume in enumerate(volumes):
             content = item(FrameAcquisitionDateTime=times[time], TemporalPositionIndex=time + 1)
             position = item(ImagePositionPatient=place(index))
-            frames.append(
-                item(
-                    FrameContentSequence=Sequence([content]),
-                    PlanePositionSequence=Sequence([position]),
+            groups = {
+                "FrameContentSequence": Sequence([content]),
+                "PlanePositionSequence": Sequence([position]),
+            }
+            if components is not None:
+                kind = item(
+                    FrameType=["ORIGINAL", "PRIMARY", "DYNAMIC", "NONE"],
+                    ComplexImageComponent=components[time],
                 )
-            )
+                groups["MRImageFrameTypeSequence"] = Sequence([kind])
+            frames.append(item(**groups))
             planes.append(volume[index])
     shared = item(
         PixelMeasuresSequence=Sequence([item(PixelSpacing=list(SPACING), SliceThickness=2)]),

@@ -145,6 +145,18 @@ def enhanced(folder):
     phantoms.write_enhanced(folder / "dyn.dcm", volumes, times, SeriesNumber=5)
 
 
+def enhanced_with_phase_images(folder):
+    """Magnitude and phase images as frames of one file, of one time each."""
+    rng = np.random.default_rng(9)
+    noise = [rng.integers(0, 4096, SHAPE).astype(np.int16) for _ in range(6)]
+    volumes = np.stack([*(volume(k) for k in range(6)), *noise])
+    times = [f"20200101{clock(at)}" for at in TIMES] * 2
+    phantoms.write_enhanced(
+        folder / "dyn.dcm", volumes, times, SeriesNumber=5, ComplexImageComponent="MIXED",
+        components=["MAGNITUDE"] * 6 + ["PHASE"] * 6,
+    )  # fmt: skip
+
+
 def table_moved(folder):
     def moved(phase, z):
         return [-10.0, -20.0 + 0.09 * (phase % 2), 30.0 + 2.0 * z + 0.09 * (phase % 3 == 1)]
@@ -256,6 +268,10 @@ def subtractions_in_french(folder):
 
 def subtractions_in_spanish(folder):
     _subtractions(folder, lambda k: f"resta {k}")
+
+
+def subtractions_of_philips(folder):
+    _subtractions(folder, lambda k: "dSub_eTHRIVE", TemporalPositionIdentifier=lambda k, _: k)
 
 
 def subtractions_of_ge(folder):
@@ -662,6 +678,7 @@ PROTOCOLS = (
     Protocol("series reversed", lambda folder: per_phase(folder, (10, 9, 8, 7, 6, 5)), P),
     Protocol("over midnight", over_midnight, P),
     Protocol("enhanced", enhanced, P),
+    Protocol("enhanced with phase images", enhanced_with_phase_images, P),
     Protocol("table moved", table_moved, P),
     Protocol("table moved between series", table_moved_between_series, P),
     Protocol("moco", moco, P),
@@ -677,6 +694,7 @@ PROTOCOLS = (
     Protocol("subtractions S2-S1", subtractions_by_number, P),
     Protocol("soustraction", subtractions_in_french, P),
     Protocol("resta", subtractions_in_spanish, P),
+    Protocol("subtractions of Philips", subtractions_of_philips, P),
     Protocol("subtractions of GE", subtractions_of_ge, P),
     Protocol("subtractions without a word", subtractions_without_a_word, P),
     Protocol("subtractions later", subtractions_with_times_of_their_own, P),

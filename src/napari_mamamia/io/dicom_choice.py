@@ -214,7 +214,10 @@ def _require_no_doubt(
     n_planes = sum(len(part.slices) for part in chosen.parts)
     for part in broken:
         if len(part.slices) > n_planes or part.sequence.is_same(first.sequence):
-            raise CaseError(part.problem)
+            series = part.header.series_number
+            raise CaseError(
+                f"{part.problem}; if it is no phase, leave it out (--leave-out series={series})"
+            )
     for other in found:
         part = other.parts[0]
         if other is chosen or not part.sequence.is_same(first.sequence):
