@@ -5,9 +5,9 @@
 Phantoms of 40 x 112 x 112 voxels of 2.5 x 2 x 2 mm in which the patient moves by 3 to 6 mm between
 phase 0 and phase 1: the anatomy is drawn at its other place, nothing is resampled, and the noise is
 drawn anew for each voxel, the same as in the phantom without motion. Phase 0 is registered rigidly
-and read between its voxels in each way, whether it fits better or not. Told are FTV (ucsf-extension,
-UCSF-FTV, box of the mask + 10 mm) and the
-Dice of the voxels with PE >= 70 % in that box, against the unmoved case and (FTV) the noiseless
+and read between its voxels in each way, whether it fits better or not. Told are FTV
+(ucsf-extension, UCSF-FTV, box of the mask + 10 mm) and the Dice of the voxels with PE >= 70 % in
+that box, against the unmoved case and (FTV) the noiseless
 one. ``--check`` exits 1 unless the default has the smallest mean error of FTV.
 """
 

@@ -44,7 +44,7 @@ def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
     ) in done.stdout.replace("\u00a0", " ")
     for timing, *words in (
         ("phase0-start", "--timing", "phase0-start"),
-        ("injection", "--injection", "1360"),
+        ("injection", "--timing", "injection", "--injection", "1360"),
         ("manual", "--phases", "1,3", "--ftv-variant", "ucsf-ispy1"),
     ):
         out = typed(*first, *words, "--out", tmp_path / timing)
@@ -68,6 +68,9 @@ def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
         (("--phases", "1.5,2"), "expected two phases"),
         (("--phases", "1,2", "--injection", "20"), "keep one"),
         (("--timing", "injection"), "give --injection SECONDS"),
+        (("--timing", "manual"), "give --injection SECONDS or --phases"),
+        (("--timing", "phase0-start", "--phases", "1,2"), "keep one"),
+        (("--timing", "manual", "--injection", "20"), "keep one"),
         (("--timing", "ucsf"), "expected --timing UCSF-FTV"),
         (("--ftv-variant", "mine"), "expected --ftv-variant ucsf-extension"),
         (("--injection", "nan"), "needs a time in seconds"),

@@ -54,8 +54,9 @@ def kinetics(
         str,
         typer.Option(
             "--timing",
-            metavar="UCSF-FTV|phase0-start",
-            help="Which clock the early and late phase (150 and 450 s) are chosen by.",
+            metavar="UCSF-FTV|phase0-start|injection|manual",
+            help="Which clock the early and late phase (150 and 450 s) are chosen by "
+            "(default: UCSF-FTV); injection needs --injection, manual --phases.",
         ),
     ] = "",
     injection: Annotated[
@@ -211,11 +212,15 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
             f'expected two phases such as "2,4" in --phases, got {phases!r}: name the early and '
             "the late one"
         )
-    if sum((bool(injection), named is not None, bool(timing), is_other)) > 1:
+    has_injection = bool(injection) or is_other
+    implied = {(True, False): Timing.MANUAL, (False, True): Timing.INJECTION}.get(
+        (named is not None, has_injection)
+    )
+    if (named is not None and has_injection) or (implied and timing not in ("", implied)):
         raise typer.BadParameter(
             "expected one of --timing, --injection and --phases, got several: keep one"
         )
-    if timing not in ("", Timing.UCSF_FTV, Timing.PHASE0_START):
+    if implied is None and timing not in ("", Timing.UCSF_FTV, Timing.PHASE0_START):
         raise typer.BadParameter(
             f"expected --timing {Timing.UCSF_FTV} or {Timing.PHASE0_START}, got {timing}: for the "
             "others give --injection SECONDS or --phases"
@@ -225,7 +230,7 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
             return TimingRule(Timing.MANUAL, phases=(int(named[0]), int(named[1])))
         if injection:
             return TimingRule(Timing.INJECTION, _seconds(injection))
-        return TimingRule(Timing(timing or Timing.UCSF_FTV))
+        return TimingRule(Timing(timing or Timing.UCSF_FTV) if implied is None else Timing.UCSF_FTV)
     except CaseError as error:
         raise typer.BadParameter(str(error)) from error
 
