@@ -52,3 +52,28 @@ def test_an_import_takes_the_good_studies_and_names_the_hostile_ones(tmp_path):
         )
     for damage in found.HOSTILE:
         assert damage.__name__ in said
+
+
+def test_signed_values_of_12_bits_are_imported_with_an_overlay_above_them(tmp_path):
+    """-2048 .. 2047, not 0 .. 4095 or more; bit 12 holds an overlay."""
+    phantoms = _module("dicom_phantoms.py")
+    source, out = tmp_path / "study", tmp_path / "set"
+    wanted = []
+    for phase in range(2):
+        volume = phantoms.dce_values(phase) - 2048 + 3300 * (phantoms.dce_values(phase) > 300)
+        wanted.append(volume)
+        words = (volume.astype(np.int16).view(np.uint16) & 0x0FFF) | 0x1000
+        phantoms.write_phase(
+            source, phase, values=words, AcquisitionTime=f"10{phase:02d}00",
+            BitsStored=12, HighBit=11, PixelRepresentation=1,
+        )  # fmt: skip
+    done = subprocess.run(
+        [Path(sys.executable).with_name("mamamia"), "import", source, "--out", out, "--case", "A"],
+        capture_output=True, text=True, timeout=240, env={**os.environ, "COLUMNS": "400"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for phase, volume in enumerate(wanted):
+        image = nib.load(out / "images" / "A" / f"A_000{phase}.nii.gz")
+        seen = np.asarray(image.dataobj)
+        assert np.unique(seen).tolist() == np.unique(volume).tolist()
+        assert seen.min() == -2048

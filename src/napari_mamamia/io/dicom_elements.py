@@ -30,6 +30,7 @@ __all__ = [
     "shape_of",
     "spacing_of",
     "stored_type",
+    "unused_bits",
 ]
 
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
@@ -207,7 +208,22 @@ def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
             f"expected 8, 16 or 32 bits for each value of {path}, got {bits}: export it again"
         )
     sign = "i" if int(needed(path, header, "PixelRepresentation")) else "u"
+    used, high = int(needed(path, header, "BitsStored")), optional_number(header, "HighBit")
+    if not 0 < used <= bits or high not in (None, used - 1):
+        raise FormatError(
+            f"expected values in the lowest bits of {path}, 1 to {bits} of them (BitsStored), the "
+            f"highest of which is HighBit, got {used} and HighBit {high:g}: export the series again"
+        )
     return np.dtype(f"{sign}{bits // 8}")
+
+
+def unused_bits(header: Any) -> int:
+    """Return how many high bits of each stored value do not belong to it, 0 where it is unknown.
+
+    Source: DICOM PS3.5, 8.1.1: BitsAllocated - BitsStored; HighBit is BitsStored - 1.
+    """
+    whole, used = (optional_number(header, name) for name in ("BitsAllocated", "BitsStored"))
+    return 0 if whole is None or used is None else int(whole - used)
 
 
 def scaling_of(header: Any, whole: Any | None = None) -> Scaling:

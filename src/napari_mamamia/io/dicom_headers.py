@@ -19,6 +19,7 @@ from napari_mamamia.io.dicom_elements import (
     shape_of,
     spacing_of,
     stored_type,
+    unused_bits,
 )
 from napari_mamamia.io.dicom_enhanced import frames_of
 from napari_mamamia.io.dicom_kinds import KIND_TAGS, kind_of, sequence_of
@@ -37,7 +38,8 @@ _ENHANCED_MR: Final = frozenset({f"{_MR}.1", f"{_MR}.4"})
 _TAGS: Final[list[Any]] = [
     "SOPClassUID", "SOPInstanceUID", "ImageType", "StudyInstanceUID", "SeriesInstanceUID",
     "SeriesNumber", "SeriesDescription", "Manufacturer", "NumberOfFrames", "SamplesPerPixel",
-    "Rows", "Columns", "BitsAllocated", "PixelRepresentation", "PixelSpacing",
+    "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation",
+    "PixelSpacing",
     "ImageOrientationPatient", "ImagePositionPatient", "RescaleSlope", "RescaleIntercept",
     "ScanningSequence", "ScanOptions",
     "MRAcquisitionType", "EchoTime", "RepetitionTime", "FlipAngle", "DiffusionBValue",
@@ -48,6 +50,7 @@ _TAGS: Final[list[Any]] = [
     "ContrastBolusStartTime", "PatientID", "PatientBirthDate",
     *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
 ]  # fmt: skip
+_BYTE: Final = 8
 _NATIVE: Final = {
     "1.2.840.10008.1.2": ("<", 8),
     "1.2.840.10008.1.2.1": ("<", 12),
@@ -135,6 +138,8 @@ def _bad(header: Header, content: Any, reason: str) -> BadImage:
 def _header(path: Path, content: Any, at: int) -> Header:
     syntax = str(content.file_meta.get("TransferSyntaxUID", ""))
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
+    if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
+        ahead = 0  # two values change places in each word, or not: pydicom knows
     number = content.get("SeriesNumber")
     return Header(
         file=path,
@@ -147,6 +152,7 @@ def _header(path: Path, content: Any, at: int) -> Header:
         transfer_syntax=intern(syntax),
         plain_at=at + ahead if ahead else None,
         byte_order=byte_order,
+        unused_bits=unused_bits(content),
         patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
         contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
     )

@@ -110,7 +110,19 @@ def _plain(piece: Slice, at: int) -> NDArray[Any]:
         n_bytes = stream.readinto(plane.view(np.uint8).data)
     if n_bytes != plane.nbytes:
         raise ValueError(f"it was cut: {n_bytes} of {plane.nbytes} bytes of the plane are there")
+    plane = _used(plane, piece.header.unused_bits)
     return plane if piece.tile is None else _columns(piece, piece.tile, plane)
+
+
+def _used(plane: NDArray[Any], unused_bits: int) -> NDArray[Any]:
+    """Return values without their unused high bits, the sign spread over these where there is one.
+
+    Source: DICOM PS3.5, 8.1.1: those bits may hold overlays or anything else.
+    """
+    if unused_bits:
+        np.left_shift(plane, unused_bits, out=plane)
+        np.right_shift(plane, unused_bits, out=plane)
+    return plane
 
 
 def _columns(piece: Slice, tile: Tile, rows: NDArray[Any]) -> NDArray[Any]:

@@ -101,6 +101,8 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00280011: ("Columns", b"US", _US),
     0x00280030: ("PixelSpacing", b"DS", _texts),
     0x00280100: ("BitsAllocated", b"US", _US),
+    0x00280101: ("BitsStored", b"US", _US),
+    0x00280102: ("HighBit", b"US", _US),
     0x00280103: ("PixelRepresentation", b"US", _US),
     0x00281052: ("RescaleIntercept", b"DS", _texts),
     0x00281053: ("RescaleSlope", b"DS", _texts),

@@ -70,7 +70,8 @@ class Header:
 
     `plain_at` is where the first value lies, None where the values are compressed; `byte_order`
     is theirs in the file. `patient` is number and birth date, "" where they are not told, and in
-    no text of ours. `contrast_start` is ContrastBolusStartTime.
+    no text of ours. `contrast_start` is ContrastBolusStartTime. `unused_bits` are the high bits of
+    each value that are not part of it, where overlays and the like may stand.
     """
 
     file: Path
@@ -85,6 +86,7 @@ class Header:
     byte_order: str
     patient: tuple[str, str] = field(default=("", ""), repr=False)
     contrast_start: str = ""
+    unused_bits: int = 0
 
     @property
     def series_name(self) -> str:
