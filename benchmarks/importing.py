@@ -147,6 +147,7 @@ def many() -> int:
     from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.dicom_exam import find_exam
     from napari_mamamia.io.dicom_files import read_studies
+    from napari_mamamia.io.dicom_selectors import Selection, named_series
 
     with tempfile.TemporaryDirectory(prefix="mamamia-bench-") as place:
         folder = Path(place)
@@ -154,7 +155,7 @@ def many() -> int:
         start = time.perf_counter()
         (study,) = run_job(read_studies(folder))
         read = time.perf_counter() - start
-        exam = find_exam(study.images, "bench", series=(1, 2, 3))
+        exam = find_exam(study.images, "bench", selection=Selection(named_series((1, 2, 3))))
         total = time.perf_counter() - start
     print(f"{N_FILES} files in {N_SERIES} series: headers {read:.1f} s, table {total - read:.2f} s")
     print(f"{len(exam.stacks)} phases; load {os.getloadavg()[0]:.1f}")

@@ -40,7 +40,7 @@ OUT = Path("/data/cases")
 @pytest.fixture(scope="module")
 def real_looks(tmp_path_factory):
     """What real services found, once: a study with a localiser; three, one refused; a doubt."""
-    names = ("one", "many", "doubt", "dixon", "broken")
+    names = ("one", "many", "doubt", "dixon", "broken", "two")
     folders = {name: tmp_path_factory.mktemp("looks") / name for name in names}
     dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
     phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
@@ -57,6 +57,9 @@ def real_looks(tmp_path_factory):
         folders["dixon"], SeriesNumber=5, ImageType=["ORIGINAL", "PRIMARY", "F"], prefix="F"
     )
     phantoms.write_exam(folders["broken"], SeriesNumber=5)
+    for number, angle in ((5, 10), (9, 25)):
+        phantoms.write_exam(folders["two"] / str(number), SeriesNumber=number, FlipAngle=angle,
+                            SeriesInstanceUID=f"2.25.{number}")  # fmt: skip
     (folders["broken"] / "IM_9_001.dcm").write_bytes(b"")
     return {
         name: [(s, run_job(preview_study(s))) for s in run_job(look_at_source(folder)).studies]
@@ -397,6 +400,15 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
     assert cells(page)[1][1].startswith("left out: not chosen")
     assert cells(page)[0][1].startswith("DCE phases 0-2")
     assert "no DCE phase by its header (fat image)" in page.study.warnings.text()
+
+
+def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports, looked):
+    page = looked("two")
+    assert page.study.problem.text().endswith("and take the others away.")
+    tick(page, 1, False)
+    settle(qtbot, dock)
+    assert cells(page)[0][1].startswith("DCE phases 0-2")
+    assert not page.study.problem.isVisible()
 
 
 def test_files_that_cannot_be_read_stop_the_import_until_they_are_left_out(

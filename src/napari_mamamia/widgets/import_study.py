@@ -5,6 +5,7 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
 
+from napari_mamamia.io.dicom_roles import Use
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.services.import_preview import StudyPreview
 from napari_mamamia.widgets.controls import heading, label, named, row, set_level
@@ -16,6 +17,7 @@ from napari_mamamia.widgets.import_text import clock_text, phase_text
 __all__ = ["StudyView"]
 
 _BY_ITSELF: Final = "automatic"
+_TICK: Final = "Here: leave the ticks in the table on what counts, and take the others away"
 
 
 class StudyView(QWidget):
@@ -90,7 +92,9 @@ class StudyView(QWidget):
     def show_problem(self, choice: StudyChoice) -> None:
         """Say why the study cannot be imported as it stands, and what is wrong with its series."""
         wrong = [row.problem for row in choice.found.rows if row.problem]
-        told = dict.fromkeys(text for text in (choice.problem, *wrong) if text)
+        asked = [row for row in choice.found.rows if row.use is Use.ASKED]
+        way = _TICK if choice.found.exam is None and len(asked) > 1 else ""
+        told = dict.fromkeys(text for text in (choice.problem, *wrong, way) if text)
         self.problem.setText("\n".join(_begun(text) for text in told))
         self.problem.setVisible(bool(told))
 
