@@ -87,3 +87,11 @@ def test_a_real_pre_taken_twice_is_found_in_two_real_exams(real_data, tmp_path):
         again = np.roll(signal[0], 2, axis=-2) + rng.integers(-3, 4, signal[0].shape)
         twice = np.stack([signal[0], again, *signal[1:]])
         assert find_arrival(twice).n_before == 2
+
+
+def test_a_little_contrast_at_phase_1_is_not_called_a_second_pre_but_said_to_be_unclear():
+    signal = phases(0, 0, 0.3, 0.4)
+    signal[1, :, :4, :16] = signal[0, :, :4, :16] * 1.6  # 4 of 100 blocks: neither none nor 5 %
+    found = find_arrival(signal)
+    assert found.n_before == 1
+    assert "not clear: 4.0%, 30" in found.evidence
