@@ -163,3 +163,50 @@ def test_a_score_table_with_two_columns_of_one_name_is_refused_and_other_names_m
     assert "columns 2, 4" in done.stderr
     table.write_text("case_id,dsc,norm_hd,note,note\nA,0.5,0.1,x,y\n")
     assert quick("score-table", table, "--out", out, "--bootstrap", 0).returncode == 0
+
+
+FOREIGN = (
+    "Registry of 2024\nSubject,Age (y),menopause,breast_density,Response pCR\n"
+    "A,30,pre,a,1\nB,60,post,b,0\nC,51,post,x,1\n"
+)
+
+
+@pytest.mark.door
+def test_a_foreign_table_is_shown_confirmed_and_scored_with(tmp_path):
+    table, columns = tmp_path / "t.csv", tmp_path / "columns.json"
+    table.write_text(FOREIGN)
+    scores = tmp_path / "scores.csv"
+    scores.write_text("case_id,dsc,norm_hd\nA,0.5,0.5\nB,0.25,0.5\n")
+    command = ("score-table", scores, "--clinical", table, "--bootstrap", 0)
+    done = quick(*command, "--out", tmp_path / "refused")
+    assert done.returncode == 1
+    assert not (tmp_path / "refused").exists()
+    shown = cold("clinical", table, "--write-columns", columns)
+    assert shown.returncode == 1  # no ids are known yet
+    assert "age: proposed 'Age (y)' for its name, its unit y, and 3 values" in shown.stdout
+    shown = quick("clinical", table, "--columns", columns)
+    assert shown.returncode == 3
+    assert shown.stdout.startswith("clinical table: 2 cases; age 2 of 2,")
+    assert "row 5 is not read" in shown.stdout
+    assert "D5 (breast_density): 'x'" in shown.stdout
+    done = quick(*command, "--columns", columns, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "  clinical table: 2 cases; age 2 of 2, menopausal status 2 of 2" in done.stdout
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert found["clinical"]["coverage"]["pcr"] == 2
+    assert found["clinical"]["refused"][0]["cells"][0]["cell"] == "D5"
+    assert "clinical table: 2 cases; age 2 of 2" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_needed_field_that_is_absent_stops_scoring_unless_the_file_says_so(tmp_path):
+    table, columns = tmp_path / "t.csv", tmp_path / "columns.json"
+    table.write_text("patient_id,age,Response\nA,30,1\nB,60,0\n")
+    (tmp_path / "p.csv").write_text("case_id,pcr,score\nA,1,0.9\nB,0,0.1\n")
+    command = ("score-pcr", tmp_path / "p.csv", "--clinical", table, "--bootstrap", 0)
+    done = quick(*command, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "values of pcr for the score of responses" in " ".join(done.stderr.split())
+    columns.write_text('{"pcr": "Response"}')
+    done = quick(*command, "--columns", columns, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "pcr 2 of 2" in done.stdout

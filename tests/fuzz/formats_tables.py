@@ -25,6 +25,12 @@ CLINICAL = (
     ("DUKE_001", "DUKE", 51, "pre", "b", "luminal", 0, "[0, 90, 180]", "x"),
     ("DUKE_002", "DUKE", 63.5, "post", "c", "her2", 1, "[0, 95]", 7),
 )
+FOREIGN = (
+    ("Registry 2024",),
+    ("Subject number", "Age at diagnosis (y)", "Menopausal", "Response pCR"),
+    ("DUKE_001", 51, "pre", 0),
+    ("DUKE_002", 63.5, "post", 1),
+)
 SCORES = (("case_id", "dsc", "norm_hd"), ("A", 0.8, 0.1), ("B", "", 0.25), ("C", 0.5, ""))
 RESPONSES = (("patient_id", "pcr", "score"), ("A", 0, 0.2), ("B", 1, 0.9))
 
@@ -73,9 +79,27 @@ def _case_scores(folder: Path) -> Path:
     return folder / "s.csv"
 
 
+def _read_clinical(*fixed: tuple[str, str]):
+    """Return what reads a table as the commands do: what its columns may be, and its cases."""
+
+    def read(path: Path) -> object:
+        from napari_mamamia.core.errors import MamamiaError
+        from napari_mamamia.core.progress import run_job
+        from napari_mamamia.io.clinical import read_clinical
+        from napari_mamamia.io.clinical_columns import ColumnChoice
+        from napari_mamamia.io.clinical_overview import overview_job
+
+        with suppress(MamamiaError):
+            run_job(overview_job(path))
+        return read_clinical(path, ColumnChoice(fixed))
+
+    return read
+
+
 _CLINICAL = (
     "io.clinical.read_clinical",
     "io.clinical.clinical_job",
+    "io.clinical_overview.overview_job",
     "io.spreadsheets.paced_sheets",
 )
 _SCORES = ("io.score_files.read_score_table", "io.score_files.score_table_job")
@@ -85,12 +109,24 @@ TABLES = (
     Format(
         "clinical-xlsx",
         _sheet(CLINICAL, "c.xlsx"),
-        _calls("io.clinical", "read_clinical"),
+        _read_clinical(),
         _CLINICAL,
         share=2,
     ),
+    Format("clinical-csv", _sheet(CLINICAL, "c.csv"), _read_clinical(), _CLINICAL),
     Format(
-        "clinical-csv", _sheet(CLINICAL, "c.csv"), _calls("io.clinical", "read_clinical"), _CLINICAL
+        "clinical-foreign-csv",
+        _sheet(FOREIGN, "f.csv"),
+        _read_clinical(("case_id", "Subject number")),
+        _CLINICAL,
+        share=0.5,
+    ),
+    Format(
+        "clinical-columns",
+        _texts("columns.json", {"case_id": "Patient", "age": "Age (y)", "breast_density": None}),
+        _calls("io.clinical_columns", "read_columns"),
+        ("io.clinical_columns.read_columns",),
+        share=0.5,
     ),
     Format(
         "scores-xlsx",

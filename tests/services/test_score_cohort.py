@@ -10,6 +10,7 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.clinical_columns import ColumnChoice
 from napari_mamamia.io.tables import read_case_scores
 from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER, PROFILES
 from napari_mamamia.services.output_folder import Existing
@@ -21,6 +22,7 @@ from napari_mamamia.services.score_text import cohort_lines
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
+NONE_BUT_AGE = ColumnChoice((("menopausal_status", None), ("breast_density", None)))
 AFFINE = np.diag([2.0, 1.0, 1.0, 1.0])  # 2 mm along x
 
 
@@ -175,7 +177,7 @@ def test_without_a_clinical_table_fairness_is_null_with_the_reason(folders):
 
 def test_cases_that_the_clinical_table_lacks_are_listed_as_unassigned(folders):
     (folders / "clinical.csv").write_text("case_id,age\nA,30\nB,x\n")
-    _, found = scored(folders, n_resamples=0)
+    _, found = scored(folders, n_resamples=0, columns=NONE_BUT_AGE)
     assert found["clinical"]["n_matched"] == 1
     assert found["clinical"]["refused"][0]["row"] == 3
     unassigned = found["task1"]["variables"][0]["unassigned"]
@@ -189,7 +191,7 @@ def test_cases_that_the_clinical_table_lacks_are_listed_as_unassigned(folders):
 def test_a_case_is_found_by_patient_id_where_the_table_has_both(folders):
     rows = ["patient_id,case_id,age", "A,x1,30", "B,x2,30", "b,x3,90", "z,C,60"]
     (folders / "clinical.csv").write_text("\n".join(rows))
-    _, found = scored(folders, n_resamples=0)
+    _, found = scored(folders, n_resamples=0, columns=NONE_BUT_AGE)
     age = found["task1"]["variables"][0]
     # A by patient id, C by case id; B fits two rows, D none
     assert [item["case_id"] for item in age["unassigned"]] == ["B", "D"]

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from napari_mamamia.cli import (
+    clinical,
     converting,
     exporting,
     importing,
@@ -136,6 +137,7 @@ app.add_typer(models.models, name="models")
 app.command()(scoring.score)
 app.command("score-table")(scoring.score_table)
 app.command("score-pcr")(scoring.score_pcr)
+app.command()(clinical.clinical)
 app.command()(replay.replay)
 app.command("run-submission")(submissions.run_submission)
 app.command("check-computer")(submissions.check_computer)

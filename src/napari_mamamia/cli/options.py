@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from napari_mamamia.io.clinical_columns import ColumnChoice
     from napari_mamamia.services.output_folder import Existing
 
 DataSetArgument = Annotated[
@@ -27,6 +28,14 @@ OverwriteOption = Annotated[
 ]
 ClinicalOption = Annotated[
     Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .csv), for fairness.")
+]
+ColumnsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--columns",
+        metavar="FILE",
+        help="JSON file that names the clinical table's columns; see `mamamia clinical`.",
+    ),
 ]
 BootstrapOption = Annotated[
     int, typer.Option("--bootstrap", min=0, help="Resamples for the intervals (0: none).")
@@ -98,6 +107,13 @@ class ProfileName(StrEnum):
 ProfileOption = Annotated[
     ProfileName, typer.Option("--profile", help="The definitions of every number.")
 ]
+
+
+def column_choice(path: Path | None) -> "ColumnChoice":
+    """Return the columns that a file fixes, none without a file."""
+    from napari_mamamia.io.clinical_columns import BY_NAME, read_columns
+
+    return BY_NAME if path is None else read_columns(path)
 
 
 def existing_policy(resume: bool, overwrite: bool) -> "Existing":

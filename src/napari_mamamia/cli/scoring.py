@@ -12,6 +12,7 @@ from napari_mamamia.cli.options import (
     BaselineOption,
     BootstrapOption,
     ClinicalOption,
+    ColumnsOption,
     CompositeOption,
     CompositeOptionName,
     GateOption,
@@ -27,6 +28,7 @@ from napari_mamamia.cli.options import (
     TimeLimitOption,
     WorkersOption,
     WorkspaceOption,
+    column_choice,
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
@@ -52,6 +54,7 @@ def score(
     ],
     out: OutOption,
     clinical: ClinicalOption = None,
+    columns: ColumnsOption = None,
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
@@ -74,7 +77,7 @@ def score(
 
     existing, place = existing_policy(resume, overwrite), _place(workers, scheduler, time_limit)
     choice = _composites(composite, gate, baseline)
-    plain = _score_settings(profile, clinical, label, bootstrap, seed)
+    plain = _score_settings(profile, clinical, columns, label, bootstrap, seed)
     settings = replace(plain, composites=choice, images=images, workspace=workspace)
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1:
@@ -98,6 +101,7 @@ def score_table(
     ],
     out: OutOption,
     clinical: ClinicalOption = None,
+    columns: ColumnsOption = None,
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
@@ -110,7 +114,7 @@ def score_table(
     from napari_mamamia.services import score_table as service
 
     existing = existing_policy(False, overwrite)
-    plain = _score_settings(profile, clinical, None, bootstrap, seed)
+    plain = _score_settings(profile, clinical, columns, None, bootstrap, seed)
     settings = replace(plain, composites=_composites(composite, gate), workspace=workspace)
     job = service.score_table(table, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
@@ -123,6 +127,7 @@ def score_pcr(
     ],
     clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
     out: OutOption,
+    columns: ColumnsOption = None,
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
@@ -134,7 +139,7 @@ def score_pcr(
     from napari_mamamia.services import score_pcr as service
 
     existing = existing_policy(False, overwrite)
-    plain = _score_settings(profile, None, None, bootstrap, seed)
+    plain = _score_settings(profile, None, columns, None, bootstrap, seed)
     settings = replace(plain, composites=_composites(composite, gate))
     job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
@@ -150,15 +155,21 @@ def _place(workers: int, scheduler: str, time_limit_s: float | None) -> "Place":
 
 
 def _score_settings(
-    profile: ProfileName, clinical: Path | None, label: float | None, bootstrap: int, seed: int
+    profile: ProfileName,
+    clinical: Path | None,
+    columns: Path | None,
+    label: float | None,
+    bootstrap: int,
+    seed: int,
 ) -> "ScoreSettings":
     from napari_mamamia.scoring.profiles import profile_named
     from napari_mamamia.services.score_settings import ScoreSettings
 
     try:
-        return ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
+        plain = ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    return replace(plain, columns=column_choice(columns))
 
 
 def _composites(

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-__all__ = ["FIELDS", "CaseRecord", "Cohort", "MenopausalStatus", "RefusedRow", "RejectedCell"]
+__all__ = [
+    "FIELDS",
+    "CaseRecord",
+    "Cohort",
+    "MenopausalStatus",
+    "RefusedRow",
+    "RejectedCell",
+    "coverage_text",
+]
 
 FIELDS = (
     "age",
@@ -94,3 +102,18 @@ class Cohort:
     def by_id(self) -> Mapping[str, CaseRecord]:
         """Return the records by case id."""
         return MappingProxyType({record.case_id: record for record in self.records})
+
+
+def coverage_text(n_cases: int, coverage: Mapping[str, int]) -> str:
+    """Return how many cases a table has, and of how many each field is known.
+
+    Examples
+    --------
+    >>> coverage_text(1506, {"age": 1503, "pcr": 0})
+    'clinical table: 1,506 cases; age 1,503 of 1,506, pcr 0 of 1,506'
+    """
+    known = ", ".join(
+        f"{name.removesuffix('_s').replace('_', ' ')} {n:,} of {n_cases:,}"
+        for name, n in coverage.items()
+    )
+    return f"clinical table: {n_cases:,} cases; {known}"

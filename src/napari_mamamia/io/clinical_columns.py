@@ -14,6 +14,7 @@ from napari_mamamia.io.tables import write_json
 __all__ = [
     "BY_NAME",
     "COLUMNS",
+    "MOST_TITLES",
     "ColumnChoice",
     "Header",
     "find_header",
@@ -38,7 +39,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 table has both names of the id, ``case_id`` counts and ``patient_id`` is kept as a further column:
 a patient may have several cases."""
 
-_MOST_TITLES: Final = 30
+MOST_TITLES: Final = 30
 """Rows above the header, our own limit: a sheet that starts lower is no table."""
 _MOST_BYTES: Final = 1 << 20
 
@@ -128,7 +129,7 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
     FormatError
         If there is a header, but not every column that was fixed.
     """
-    for place, names in enumerate(rows[: _MOST_TITLES + 1]):
+    for place, names in enumerate(rows[: MOST_TITLES + 1]):
         header = _header(place, names, choice)
         if header is None:
             continue

@@ -182,7 +182,8 @@ def _facts(model: ModelReport) -> str:
     if scores.clinical is None:
         return f"{said}; no clinical table"
     table = scores.clinical
-    return f"{said}; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
+    said += f"; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
+    return "; ".join([said, table.coverage_text, *table.notes])
 
 
 def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> Job[tuple[_Drawing, ...]]:

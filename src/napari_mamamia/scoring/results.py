@@ -1,8 +1,9 @@
 """What a scoring run found: the records that tables, summaries and reports are made from."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from napari_mamamia.core.cohort import Cohort, RefusedRow
+from napari_mamamia.core.cohort import Cohort, RefusedRow, coverage_text
 from napari_mamamia.core.records import CaseFailure, CaseScore
 from napari_mamamia.scoring.auc import AucInterval
 from napari_mamamia.scoring.bootstrap import Interval
@@ -48,12 +49,23 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class ClinicalTable:
-    """Which clinical table was used: file name, readable rows, rows refused, cases found in it."""
+    """Which clinical table was used: file name, readable rows, rows refused, cases found in it.
+
+    `coverage` counts the rows that have a value, by field; `notes` say what was taken for granted
+    at reading it.
+    """
 
     name: str
     n_rows: int
     n_matched: int
     refused: tuple[RefusedRow, ...] = ()
+    coverage: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def coverage_text(self) -> str:
+        """What is known of how many rows, in one line."""
+        return coverage_text(self.n_rows, self.coverage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

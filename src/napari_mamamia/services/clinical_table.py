@@ -1,18 +1,24 @@
 """The clinical table beside a list of cases: ids spelled as the cases', whatever the table says."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
 from napari_mamamia.io.clinical import clinical_job
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.clinical_overview import overview_job
 from napari_mamamia.io.clinical_rules import parse_id
 from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.scoring.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.results import ClinicalTable
 
-__all__ = ["described", "matched", "read_table"]
+__all__ = ["FAIRNESS", "RESPONSE", "described", "lacking", "matched", "needed_table", "read_table"]
 
 _MATCHING: Final = "Matching cases with the clinical table"
 
@@ -23,17 +29,52 @@ _KEYS: Final[tuple[Callable[[CaseRecord], str | None], ...]] = (
 )
 
 
+FAIRNESS: Final = "fairness"
+RESPONSE: Final = "the score of responses"
+_NEEDED: Final = MappingProxyType({FAIRNESS: FAIRNESS_VARIABLES, RESPONSE: ("pcr",)})
+
+
 @spared_collections
-def read_table(path: Path | None) -> Job[Cohort | None]:
+def read_table(
+    path: Path | None, choice: ColumnChoice = BY_NAME, purpose: str = FAIRNESS
+) -> Job[Cohort | None]:
     """Return a job for the clinical table at `path`, None without one.
 
     Raises
     ------
     FormatError
-        If it cannot be read.
+        If it cannot be read, or no case has a value of a field that `purpose` needs, unless the
+        user said that the table does not have it.
     """
     yield Progress(0, 1, "Reading the clinical table")
-    return None if path is None else (yield from clinical_job(path))
+    return None if path is None else (yield from needed_table(path, choice, purpose))
+
+
+@spared_collections
+def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Job[Cohort]:
+    """Return a job for a table that must have what `purpose` needs, as `read_table`."""
+    cohort = yield from clinical_job(path, choice)
+    empty = lacking(cohort, choice, purpose)
+    if not empty:
+        return cohort
+    seen = yield from overview_job(path, choice)
+    found = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
+    absent = json.dumps(dict.fromkeys(empty))
+    raise FormatError(
+        f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
+        f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused; columns: "
+        f"{', '.join(seen.columns)}); proposed: {'; '.join(found) or 'no other column'}. Confirm "
+        f"columns in a file and give it with --columns FILE (mamamia clinical {path.name} "
+        f"--write-columns FILE writes what is proposed); where the table has none, say {absent}"
+    )
+
+
+def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tuple[str, ...]:
+    """Return the fields that `purpose` needs and no case has, but those known to be absent."""
+    coverage = cohort.coverage()
+    return tuple(
+        field for field in _NEEDED[purpose] if not coverage[field] and field not in choice.absent
+    )
 
 
 @spared_collections
@@ -57,14 +98,15 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Job[Cohort]:
         record = next((row for row in fits if row is not None), None)
         if record is not None:
             records.append(replace(record, case_id=case_id))
-    return Cohort(tuple(records), cohort.refused)
+    return Cohort(tuple(records), cohort.refused, cohort.notes)
 
 
 def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> ClinicalTable | None:
     """Return what a summary says of a table, of which `own` are the rows of the cases."""
     if path is None or cohort is None or own is None:
         return None
-    return ClinicalTable(path.name, len(cohort.records), len(own.records), cohort.refused)
+    n, coverage = len(cohort.records), dict(cohort.coverage())
+    return ClinicalTable(path.name, n, len(own.records), cohort.refused, coverage, cohort.notes)
 
 
 def _single(cohort: Cohort, key: Callable[[CaseRecord], str | None]) -> Job[dict[str, CaseRecord]]:

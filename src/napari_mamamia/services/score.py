@@ -120,7 +120,7 @@ def score_folders(
     """
     settings = settings or ScoreSettings()
     pairs = find_pairs(reference, prediction)
-    cohort = yield from read_table(settings.clinical)
+    cohort = yield from read_table(settings.clinical, settings.columns)
     folders = (("reference", reference.name), ("prediction", prediction.name))
     claim_folder(out, "score", (*folders, *settings.parameters), existing, (reference, prediction))
     own_name, store = name or prediction.resolve().name, out / STORE_NAME

@@ -89,7 +89,7 @@ def score_models(
     _check_names(predictions)
     _check_baseline(predictions, settings.composites.baseline)
     pairs = [find_pairs(reference, model.folder) for model in predictions]
-    cohort = yield from read_table(settings.clinical)
+    cohort = yield from read_table(settings.clinical, settings.columns)
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
     folders = (("reference", reference.name), ("predictions", models))
     read = (reference, *(model.folder for model in predictions))

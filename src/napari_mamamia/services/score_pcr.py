@@ -6,13 +6,12 @@ from pathlib import Path
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.clinical import clinical_job
 from napari_mamamia.io.score_files import ReadRows, ResponseRow, response_table_job
 from napari_mamamia.scoring.group_rules import GroupRules, MissingLabel, rules_of
 from napari_mamamia.scoring.model_results import response_result, with_composites
 from napari_mamamia.scoring.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.results import ModelScores
-from napari_mamamia.services.clinical_table import described, matched
+from napari_mamamia.services.clinical_table import RESPONSE, described, matched, needed_table
 from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.score import ScoreSummary
 from napari_mamamia.services.score_output import write_scores
@@ -34,7 +33,7 @@ def score_pcr(
 
     A bad row becomes a failure with its row number, and so does a case that the clinical table
     does not have or has no pcr for. See `io.score_files.read_response_table` for the columns. The
-    clinical table of `settings` is not used.
+    clinical table of `settings` is not used, its columns are.
 
     Raises
     ------
@@ -45,7 +44,7 @@ def score_pcr(
     """
     settings = settings or ScoreSettings()
     read = yield from response_table_job(predictions)
-    cohort = yield from clinical_job(clinical)
+    cohort = yield from needed_table(clinical, settings.columns, RESPONSE)
     names = (("predictions", predictions.name), ("clinical", clinical.name))
     own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")
     claim_folder(out, "score-pcr", (*names, *own_settings), existing)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
 from napari_mamamia.scoring.composites import NO_COMPOSITES, CompositeChoice
 from napari_mamamia.scoring.profiles import CLINICAL, Foreground, Profile
 from napari_mamamia.scoring.resampling import N_RESAMPLES, SEED
@@ -36,6 +37,8 @@ class ScoreSettings:
         for tags unless another is given.
     workspace
         The folder of a person's own tags of the cases.
+    columns
+        Which columns of the clinical table the user fixed, and which fields it does not have.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class ScoreSettings:
     composites: CompositeChoice = NO_COMPOSITES
     images: Path | None = None
     workspace: Path | None = None
+    columns: ColumnChoice = BY_NAME
 
     def __post_init__(self) -> None:
         Resampling(self.n_resamples, self.seed)
@@ -76,6 +80,7 @@ class ScoreSettings:
             ("gate", self.composites.gate),
             ("baseline", self.composites.baseline or None),
             ("images", self.images.name if self.images else None),
+            ("columns", str(self.columns) or None),
         )
         return (
             ("profile", self.profile.name),

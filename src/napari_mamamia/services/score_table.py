@@ -38,7 +38,7 @@ def score_table(
     """
     settings = settings or ScoreSettings()
     read = yield from score_table_job(table)
-    cohort = yield from read_table(settings.clinical)
+    cohort = yield from read_table(settings.clinical, settings.columns)
     claim_folder(out, "score-table", (("table", table.name), *settings.parameters), existing)
     profile = settings.profile.name
     rows = tuple(

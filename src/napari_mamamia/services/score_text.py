@@ -34,7 +34,7 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
         f"{model.name}: profile {model.profile}, {model.n_cases} case(s), "
         f"{model.n_scored} scored, {excluded} excluded"
     )
-    lines = [head, *_missing(model)]
+    lines = [head, *_clinical(model), *_missing(model)]
     if model.segmentation:
         lines += _task1(model.segmentation)
     if model.response:
@@ -43,11 +43,6 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
     if model.segmentation:
         lines += _costs(model)
     lines += [f"  note: {note}" for note in model.notes]
-    if model.clinical and model.clinical.refused:
-        rows = ", ".join(f"row {r.row} ({r.reason})" for r in model.clinical.refused[:_SHOWN])
-        lines.append(
-            f"  {len(model.clinical.refused)} row(s) of {model.clinical.name} not read: {rows}"
-        )
     return tuple(lines)
 
 
@@ -75,6 +70,18 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
             "Wilcoxon, both after Holm"
         )
     return (*lines, *(f"  note: {note}" for note in comparison.notes))
+
+
+def _clinical(model: ModelScores) -> list[str]:
+    """Return what the clinical table knows, what was taken for granted, and rows not read."""
+    table = model.clinical
+    if table is None:
+        return []
+    lines = [f"  {text}" for text in (table.coverage_text, *table.notes)]
+    if table.refused:
+        rows = ", ".join(f"row {r.row} ({r.reason})" for r in table.refused[:_SHOWN])
+        lines.append(f"  {len(table.refused)} row(s) of {table.name} not read: {rows}")
+    return lines
 
 
 def _missing(model: ModelScores) -> list[str]:

@@ -1,0 +1,71 @@
+"""`mamamia clinical`: what a clinical table holds, and which of its columns may be which field."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.options import ColumnsOption, OverwriteOption, column_choice
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+
+if TYPE_CHECKING:
+    from napari_mamamia.core.cohort import Cohort
+    from napari_mamamia.io.clinical_overview import TableOverview
+
+__all__ = ["clinical"]
+
+
+def clinical(
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Clinical table (.xlsx, .csv).")],
+    columns: ColumnsOption = None,
+    write_columns: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-columns", metavar="FILE", help="Confirm what is shown: write it as JSON."
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Show what is read of a clinical table, what is not, and which columns may be meant."""
+    from napari_mamamia.io.clinical_columns import write_columns as write
+    from napari_mamamia.io.clinical_overview import overview_job
+
+    choice = column_choice(columns)
+    seen = run(overview_job(table, choice))
+    _print_columns(seen)
+    if write_columns is not None:
+        write(seen.confirmed(choice), write_columns, overwrite=overwrite)
+        print(f"Columns written to {write_columns}: look at it, then give it with --columns")
+    if seen.cohort is None:
+        print("error: no column of case ids is known, so no case was read", file=sys.stderr)
+        raise typer.Exit(1)
+    _print_refused(seen.cohort)
+    if seen.cohort.refused:
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+def _print_columns(seen: "TableOverview") -> None:
+    from napari_mamamia.core.cohort import FIELDS, coverage_text
+
+    if seen.cohort is not None:
+        print(coverage_text(len(seen.cohort.records), seen.cohort.coverage()))
+        for note in seen.cohort.notes:
+            print(f"  {note}")
+    proposed = {one.field: one for one in seen.proposals}
+    for field in ("case_id", *FIELDS):
+        if field in seen.fields:
+            print(f"  {field}: read from {' and '.join(map(repr, seen.fields[field]))}")
+        if field in proposed:
+            print(f"  {field}: proposed {proposed[field].column!r} for {proposed[field].reason}")
+        elif field not in seen.fields:
+            print(f"  {field}: no column; if the table has none, null in the columns file says so")
+    read = {name for names in seen.fields.values() for name in names}
+    print(f"  further columns: {', '.join(c for c in seen.columns if c not in read) or 'none'}")
+
+
+def _print_refused(cohort: "Cohort") -> None:
+    for row in cohort.refused:
+        print(f"row {row.row} is not read: {row.reason}")
+        for cell in row.cells:
+            print(f"  {cell.cell} ({cell.column}): {cell.value!r}")
