@@ -131,6 +131,21 @@ def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, t
     assert "xavierson" not in said.lower().replace(str(study).lower(), "")
 
 
+def test_a_dicom_folder_that_is_called_by_the_patient_leaves_no_name(mamamia, tmp_path):
+    """Opened as it is, without an import: the folder is the case id and the data set's name."""
+    study = write_study(tmp_path / "Xavierson_Zoe")
+    code, said = mamamia("predict", study, "--out", tmp_path / "masks")
+    assert code == 0, said
+    export = ("export", study, "--masks", tmp_path / "masks", "--format", "dicom-seg")
+    code, said = mamamia(*export, "--format", "bids", "--out", tmp_path / "bundle")
+    assert code == 3, said
+    assert "mamamia import DICOM --case ID" in said
+    assert [word for word in WORDS if word in everything(tmp_path / "bundle")] == []
+    code, said = mamamia(*export, "--out", tmp_path / "back", "--identified-seg")
+    assert code == 0, said
+    assert len(list((tmp_path / "back/dicom_seg_identified").iterdir())) == 1
+
+
 def test_a_first_import_of_files_without_identity_is_taken_under_their_own_id(mamamia, tmp_path):
     """As every collection of TCIA: the folder's name is the patient's pseudonym."""
     folder = write_study(tmp_path / "ISPY1_1002", PatientID="ISPY1_1002", PatientName="ISPY1_1002",

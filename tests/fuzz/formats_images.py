@@ -181,9 +181,10 @@ def _study_below(folder: Path) -> object:
 
 def _told(folder: Path) -> object:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.dicom_persons import find_identifiers
+    from napari_mamamia.io.dicom_persons import find_identifiers, names_nobody
 
-    return run_job(find_identifiers(sorted(folder.rglob("*"))))
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return run_job(find_identifiers(files)), [names_nobody(path) for path in files]
 
 
 def _searched(path: Path) -> object:
@@ -388,7 +389,12 @@ DICOM = (
     Format(
         "dicom-import", _two_studies, _import, (*_IMPORT, "io.dicom_facts.names_a_person"), share=2
     ),
-    Format("dicom-persons", _two_studies, _told, ("io.dicom_persons._new_identifiers",)),
+    Format(
+        "dicom-persons",
+        _two_studies,
+        _told,
+        ("io.dicom_persons._new_identifiers", "io.dicom_persons.names_nobody"),
+    ),
     Format("searched-zip", _zipped, _searched, ("io.identifier_search.search_file",), share=0.5),
     Format("dicom-zip", _zipped, _import, ("io.dicom_zip.unpack",)),
     Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),

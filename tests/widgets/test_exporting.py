@@ -206,6 +206,22 @@ def test_dicom_seg_of_nifti_cases_asks_for_the_study(qtbot, page, asked, tmp_pat
     assert asked[0][0].study == tmp_path
 
 
+def test_a_dicom_seg_names_the_patient_only_if_that_is_ticked(qtbot, page, asked, tmp_path):
+    options = page.options
+    assert not options.identified.isVisible()
+    options.formats[ExportFormat.DICOM_SEG].setChecked(True)
+    options.study.setText(str(tmp_path))
+    assert options.identified.isVisible()
+    assert not options.identified.isChecked()
+    assert "the case id stands for the patient" in page.what.text()
+    options.identified.setChecked(True)
+    assert "WITH the patient's name" in page.what.text()
+    assert options.wish().identified_seg
+    options.formats[ExportFormat.DICOM_SEG].setChecked(False)
+    options.formats[ExportFormat.NIFTI].setChecked(True)
+    assert not options.wish().identified_seg
+
+
 def test_dicom_cases_need_no_study(qtbot):
     options = ExportOptions()
     qtbot.addWidget(options)

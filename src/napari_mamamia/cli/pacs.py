@@ -55,6 +55,12 @@ def send(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="DICOM files.")],
 ) -> None:
     """Store DICOM files, such as a DICOM SEG, in the PACS."""
+    from napari_mamamia.io.dicom_persons import names_nobody
     from napari_mamamia.io.dicom_web import store_files
 
+    if n_nameless := sum(map(names_nobody, files)):
+        print(
+            f"note: {n_nameless} file(s) carry a case id in place of the patient, whom the PACS "
+            "will not know: mamamia export --identified-seg writes the patient's own"
+        )
     print(f"{run(store_files(url, files))} file(s) stored")

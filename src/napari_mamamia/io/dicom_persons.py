@@ -1,6 +1,7 @@
 """The elements of a DICOM study that tell whose it is."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.identifiers import Identifier
 
-__all__ = ["find_identifiers", "is_identity_removed"]
+__all__ = ["Persons", "find_identifiers", "is_identity_removed", "names_nobody"]
 
 _GROUP: Final = 0x0010
 _IDS: Final = frozenset(
@@ -41,12 +42,34 @@ _UIDS: Final = frozenset(
 _WHO: Final[list[Any]] = ["SeriesInstanceUID", "PatientID", "PatientName", "PatientBirthDate"]
 
 
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """What tells the patients of some files, each once; `n_unread` files could not be asked."""
+
+    identifiers: tuple[Identifier, ...] = ()
+    n_unread: int = 0
+
+
 def is_identity_removed(header: Any) -> bool:
     """Whether the file itself says that it no longer tells the patient, as those of TCIA do."""
     return str(header.get("PatientIdentityRemoved") or "").strip().upper() == "YES"
 
 
-def find_identifiers(files: Iterable[Path]) -> Job[tuple[Identifier, ...]]:
+@reads("a readable DICOM file", "export it again")
+def names_nobody(path: Path) -> bool:
+    """Whether a DICOM file says of itself that it no longer tells the patient.
+
+    Raises
+    ------
+    FormatError
+        If it is no DICOM file, or damaged.
+    """
+    tags: list[Any] = ["PatientIdentityRemoved"]
+    header = open_dicom(path, path, stop_before_pixels=True, specific_tags=tags)
+    return is_identity_removed(header)
+
+
+def find_identifiers(files: Iterable[Path]) -> Job[Persons]:
     """Return a job for the identifiers of all DICOM files among `files`, each once.
 
     Of the files of one series and one patient the first is read to its depth. Files that say that
@@ -54,11 +77,15 @@ def find_identifiers(files: Iterable[Path]) -> Job[tuple[Identifier, ...]]:
     """
     found: dict[Identifier, None] = {}
     known: set[tuple[str, ...]] = set()
+    n_unread = 0
     for number, path in enumerate(files):
         yield Progress(number, number + 1, "Reading who the patient is")
         if is_dicom_file(path):
-            found.update(dict.fromkeys(_new_identifiers(path, known)))
-    return tuple(found)
+            try:
+                found.update(dict.fromkeys(_new_identifiers(path, known)))
+            except FormatError:
+                n_unread += 1
+    return Persons(tuple(found), n_unread)
 
 
 @reads("a readable DICOM file", "export the series again")

@@ -164,7 +164,7 @@ def _export(
         tuple(_summarised(done.entry) for done in batch.results),
         batch.failures,
         verified.problems,
-        notes,
+        (*notes, *verified.notes),
         verified.n_identifiers,
     )
 

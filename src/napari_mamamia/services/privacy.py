@@ -6,22 +6,16 @@ from pathlib import Path
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.bundle import MANIFEST_NAME, bundle_names
-from napari_mamamia.io.dicom_persons import find_identifiers
+from napari_mamamia.io.dicom_persons import Persons, find_identifiers
 from napari_mamamia.io.identifier_search import search_file
 from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
 from napari_mamamia.services.export_seg import IDENTIFIED_FOLDER
 
-__all__ = ["identifiers_of", "impersonal", "search_bundle"]
+__all__ = ["impersonal", "persons_in", "search_bundle"]
 
 
-def identifiers_of(studies: Sequence[Path]) -> Job[tuple[Identifier, ...]]:
-    """Return a job for what tells the patients of the DICOM files that are, or lie in, `studies`.
-
-    Raises
-    ------
-    FormatError
-        If a DICOM file cannot be read: whether it tells the patient cannot be known.
-    """
+def persons_in(studies: Sequence[Path]) -> Job[Persons]:
+    """Return a job for what tells the patients of `studies`, DICOM files or folders."""
     return (yield from find_identifiers(_files(studies)))
 
 

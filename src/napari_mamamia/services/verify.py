@@ -15,7 +15,7 @@ from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.sources import DataSet
 from napari_mamamia.io.volumes import read_header, read_labels, read_phase_header
-from napari_mamamia.services.privacy import identifiers_of, impersonal, search_bundle
+from napari_mamamia.services.privacy import impersonal, persons_in, search_bundle
 
 __all__ = ["Verification", "verify_bundle"]
 
@@ -92,16 +92,18 @@ def verify_bundle(
             found = list(_content(root, file))
         problems += found
         n_masks += file.kind in ("mask", "segmentation")
-    identifiers = yield from identifiers_of(studies)
-    problems += yield from search_bundle(root, identifiers)
+    persons = yield from persons_in(studies)
+    problems += yield from search_bundle(root, persons.identifiers)
+    if persons.n_unread:
+        notes[f"{persons.n_unread} damaged file(s) of the source were not asked for names"] = None
     yield Progress(len(files), len(files), "Verified")
     return Verification(
         root,
         len(files),
         n_masks,
-        tuple(dict.fromkeys(impersonal(problems, identifiers))),
+        tuple(dict.fromkeys(impersonal(problems, persons.identifiers))),
         tuple(notes),
-        len(identifiers),
+        len(persons.identifiers),
     )
 
 
