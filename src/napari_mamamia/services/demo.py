@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.io.clinical_columns import ColumnChoice
 from napari_mamamia.phantom import write_data_set
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_masks
@@ -15,6 +17,9 @@ from napari_mamamia.services.score import score_folders
 from napari_mamamia.services.score_settings import ScoreSettings
 
 __all__ = ["DemoSummary", "make_demo"]
+
+_NO_PATIENTS: Final = ColumnChoice((("age", None), ("menopausal_status", None)))
+"""Phantoms have a breast density, and neither age nor menopausal status."""
 
 _CASES = 12
 _SEED = 2026
@@ -62,7 +67,7 @@ def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummar
         reference,
         predictions,
         scores,
-        ScoreSettings(clinical=opened.data_set.clinical),
+        ScoreSettings(clinical=opened.data_set.clinical, columns=_NO_PATIENTS),
         name=_MODEL,
         existing=_again(scores, Existing.OVERWRITE),
     )
