@@ -2,9 +2,11 @@
 
 import base64
 import gzip
+import importlib.util
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import nibabel as nib
 import numpy as np
@@ -12,8 +14,15 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.dicom_persons import find_identifiers
 from napari_mamamia.io.identifier_search import search_file
 from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
 
 NAME = Identifier("PatientName", "MÜLLER-Doe^Zoë", "name")
 SIGNS = signs_of(
@@ -85,6 +94,19 @@ def test_a_sentence_for_the_user_names_nobody():
     shown = without_signs("images/Doe_Zoe.nii.gz: missing, not 5 files", SIGNS)
     assert shown == "images/***: missing, not 5 files"
     assert without_signs("CASE_1.json: missing", SIGNS) == "CASE_1.json: missing"
+
+
+@pytest.mark.parametrize(("said", "n_found"), [(None, 0), ("NO", 1)])
+def test_the_pseudonym_of_a_collection_is_no_name_in_what_was_made_of_it(tmp_path, said, n_found):
+    """ISPY1_1002: images say that the identity was removed, UCSF's segmentations say nothing."""
+    for number, removed in (("1", "YES"), ("2", said)):
+        phantoms.write_image(
+            tmp_path / f"{number}.dcm", np.zeros((4, 4), np.int16), SOPInstanceUID="2.25.1",
+            SeriesInstanceUID=f"2.25.{number}", PatientName="ISPY1_1002",
+            PatientIdentityRemoved=removed,
+        )  # fmt: skip
+    found = run_job(find_identifiers(sorted(tmp_path.iterdir())))
+    assert sum(one.element == "PatientName" for one in found.identifiers) == n_found
 
 
 def zipped(content, name="a.txt", comment=b""):

@@ -1,7 +1,7 @@
 """The elements of a DICOM study that tell whose it is."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,30 +73,40 @@ def find_identifiers(files: Iterable[Path]) -> Job[Persons]:
     """Return a job for the identifiers of all DICOM files among `files`, each once.
 
     Of the files of one series and one patient the first is read to its depth. Files that say that
-    the identity was removed give none.
+    the identity was removed give none, and files that say neither, such as a segmentation made of
+    them later, do not make their pseudonym a name.
     """
     found: dict[Identifier, None] = {}
+    pseudonyms: set[str] = set()
     known: set[tuple[str, ...]] = set()
     n_unread = 0
     for number, path in enumerate(files):
         yield Progress(number, number + 1, "Reading who the patient is")
         if is_dicom_file(path):
             try:
-                found.update(dict.fromkeys(_new_identifiers(path, known)))
+                found.update(dict.fromkeys(_new_identifiers(path, known, pseudonyms)))
             except FormatError:
                 n_unread += 1
-    return Persons(tuple(found), n_unread)
+    told = tuple(one for one in found if one.certain or one.text.casefold() not in pseudonyms)
+    return Persons(told, n_unread)
 
 
 @reads("a readable DICOM file", "export the series again")
-def _new_identifiers(path: Path, known: set[tuple[str, ...]]) -> tuple[Identifier, ...]:
+def _new_identifiers(
+    path: Path, known: set[tuple[str, ...]], pseudonyms: set[str]
+) -> tuple[Identifier, ...]:
     brief = open_dicom(path, path, stop_before_pixels=True, specific_tags=_WHO)
     key = tuple(str(brief.get(name)) for name in _WHO)
     if key in known:
         return ()
     known.add(key)
     header = open_dicom(path, path, stop_before_pixels=True)
-    return () if is_identity_removed(header) else tuple(_identifiers(path, header))
+    found = tuple(_identifiers(path, header))
+    if is_identity_removed(header):
+        pseudonyms.update(one.text.casefold() for one in found)
+        return ()
+    is_kept = bool(header.get("PatientIdentityRemoved"))
+    return tuple(replace(one, certain=is_kept) for one in found)
 
 
 def _identifiers(path: Path, header: Any) -> Iterator[Identifier]:

@@ -55,12 +55,14 @@ _BETWEEN: Final = r"[\W_]"
 class Identifier:
     """One element of a source that tells the patient.
 
-    `kind` is "name", "id", "date", "place" or "uid".
+    `kind` is "name", "id", "date", "place" or "uid"; it is `certain` where the file says that the
+    identity was not removed.
     """
 
     element: str
     text: str = field(repr=False)
     kind: str
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
