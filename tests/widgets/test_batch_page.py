@@ -580,3 +580,30 @@ def test_the_log_says_what_was_done_without_names_of_cases_and_folders(qtbot, pa
 def test_the_log_can_be_shown_before_any_run(panel):
     click(panel, "batch_log")
     assert panel.results.tabs.currentWidget() is panel.results.log
+
+
+def test_a_clinical_table_shows_coverage_and_its_columns_are_used_once_confirmed(
+    qtbot, panel, scoring, tmp_path
+):
+    table = tmp_path / "foreign.csv"
+    table.write_text("patient_id,Age (y),menopause\nA_1,41,pre\nA_2,62,post\n")
+    page = panel.batch_page
+    look = page.clinical_look
+    page.clinical.setText(str(table))
+    qtbot.waitUntil(lambda: bool(look.question.text()))
+    assert look.confirm.isVisible()
+    assert look.coverage.text().startswith("clinical table: 2 cases; age 0 of 2, menopausal")
+    assert "age: “Age (y)” for its name, its unit y, and 2 values" in look.question.text()
+    assert "breast density: no column" in look.question.text()
+    run(qtbot, panel)
+    assert scoring.asked[-1][3].columns.names == ()
+    page.out.setText(str(tmp_path / "second"))
+    click(panel, "batch_confirm_columns")
+    qtbot.waitUntil(lambda: "age 2 of 2" in look.coverage.text())
+    assert not look.confirm.isVisible()
+    run(qtbot, panel)
+    columns = dict(scoring.asked[-1][3].columns.names)
+    assert (columns["age"], columns["breast_density"]) == ("Age (y)", None)
+    table.with_name("other.csv").write_text("patient_id,age\n")
+    page.clinical.setText(str(table.with_name("other.csv")))
+    assert look.columns.names == ()

@@ -18,7 +18,16 @@ from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.scoring.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.results import ClinicalTable
 
-__all__ = ["FAIRNESS", "RESPONSE", "described", "lacking", "matched", "needed_table", "read_table"]
+__all__ = [
+    "FAIRNESS",
+    "RESPONSE",
+    "described",
+    "lacking",
+    "matched",
+    "needed_fields",
+    "needed_table",
+    "read_table",
+]
 
 _MATCHING: Final = "Matching cases with the clinical table"
 
@@ -67,6 +76,11 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Job[Cohort]:
         f"columns in a file and give it with --columns FILE (mamamia clinical {path.name} "
         f"--write-columns FILE writes what is proposed); where the table has none, say {absent}"
     )
+
+
+def needed_fields(purpose: str) -> tuple[str, ...]:
+    """Return the fields that a purpose needs."""
+    return _NEEDED[purpose]
 
 
 def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tuple[str, ...]:

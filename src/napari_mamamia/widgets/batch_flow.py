@@ -9,6 +9,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.services.clinical_look import ClinicalLook
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.widgets.batch_page import BatchDefaults, BatchPage, BatchRequest
@@ -22,6 +23,7 @@ from napari_mamamia.widgets.session import Session
 __all__ = ["BatchFlow"]
 
 _LANE: Final = "batch"
+_TABLE_LANE: Final = "batch table"
 _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
 """The lines that answer "how good"; the others are in the panel's tab Cohort."""
 
@@ -50,6 +52,7 @@ class BatchFlow(QObject):
         self._stopped: BatchRequest | None = None
         self._rows: dict[str, CaseRow] = {}
         page.start_wanted.connect(self.start)
+        page.table_changed.connect(self.look_at_table)
         page.cancel_wanted.connect(lambda: jobs.cancel(_LANE))
         page.options.show_cluster(services.has_cluster())
         opening.listed.connect(self._take_rows)
@@ -75,6 +78,28 @@ class BatchFlow(QObject):
         self._page.show_end("", None, None)
         self._page.set_running(True)
         self._jobs.start(_LANE, "Batch scoring", run.work, done, on_progress=self._show_progress)
+
+    def look_at_table(self) -> None:
+        """Show what the clinical table of the form knows; nothing while it names no file."""
+        page, table = self._page, self._page.table
+        if table is None or not table.is_file():
+            self._jobs.cancel(_TABLE_LANE)
+            return
+
+        def done(outcome: Outcome[ClinicalLook]) -> None:
+            if isinstance(outcome, Finished):
+                page.clinical_look.show_look(outcome.result)
+            elif isinstance(outcome, Failed):
+                page.clinical_look.show_look(ClinicalLook("", plain_text(outcome.error)))
+
+        columns = page.clinical_look.columns
+        self._jobs.start(
+            _TABLE_LANE,
+            "Reading the clinical table",
+            lambda: self._services.look_at_clinical(table, columns),
+            done,
+            shown=False,
+        )
 
     # -------------------------------------------------------------------- inner
 

@@ -23,6 +23,7 @@ from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.score_models import PredictionFolder
 from napari_mamamia.services.score_settings import ScoreSettings
+from napari_mamamia.widgets.batch_clinical import BatchClinical
 from napari_mamamia.widgets.batch_models import ModelsField
 from napari_mamamia.widgets.batch_options import BatchOptions, name_of
 from napari_mamamia.widgets.controls import (
@@ -74,6 +75,7 @@ class BatchPage(QScrollArea):
     """`start_wanted` carries a `BatchRequest`; the other signals say what was clicked."""
 
     start_wanted = Signal(object)
+    table_changed = Signal()
     cancel_wanted = Signal()
     table_wanted = Signal()
     log_wanted = Signal()
@@ -114,6 +116,12 @@ class BatchPage(QScrollArea):
     ) -> None:
         """Offer folders of masks; with `keep`, what is in the fields stays."""
         self.models.offer(predictions, keep=keep)
+
+    @property
+    def table(self) -> Path | None:
+        """The clinical table that the form names."""
+        text = self.clinical.text().strip()
+        return Path(text).expanduser() if text else None
 
     def set_running(self, running: bool) -> None:
         """Show Cancel and the progress in place of Start."""
@@ -160,6 +168,9 @@ class BatchPage(QScrollArea):
             "batch_clinical", "Table with age, menopause and density, for fairness; may be empty"
         )
         self.clinical.setPlaceholderText("none: fairness stays unknown")
+        self.clinical_look = BatchClinical()
+        self.clinical.textChanged.connect(self._take_table)
+        self.clinical_look.confirmed.connect(self.table_changed)
         self.profile: QComboBox = named(
             QComboBox(), "batch_profile", "Which definitions the numbers follow"
         )
@@ -177,6 +188,7 @@ class BatchPage(QScrollArea):
             row(name_of("Model"), name_of("Its masks"), 1),
             self.models,
             row(name_of("Clinical"), self.clinical, self._choose_table()),
+            self.clinical_look,
             row(name_of("Profile"), self.profile, 1),
             self.profile_text,
             row(name_of("Results to"), self.out, choose("out", self.out.setText)),
@@ -308,11 +320,15 @@ class BatchPage(QScrollArea):
             )
         )
 
+    def _take_table(self) -> None:
+        self.clinical_look.forget()
+        self.table_changed.emit()
+
     def _settings(self) -> ScoreSettings:
-        table = self.clinical.text().strip()
         return ScoreSettings(
             profile=self.profile.currentData(),
-            clinical=Path(table).expanduser() if table else None,
+            clinical=self.table,
+            columns=self.clinical_look.columns,
             n_resamples=self.options.resamples.value(),
             seed=self.options.seed.value(),
         )

@@ -35,6 +35,7 @@ from napari_mamamia.services.case_facets import (
 from napari_mamamia.services.case_findings import with_failures, with_tags
 from napari_mamamia.services.case_table import CaseTable
 from napari_mamamia.services.case_tags import CaseTag, read_tags, tag_case
+from napari_mamamia.services.clinical_look import ClinicalLook, look_at_clinical
 from napari_mamamia.services.cohort_page import saved_figures
 from napari_mamamia.services.data_set import (
     CaseRow,
@@ -143,6 +144,7 @@ class Services:
     tag_case: Callable[..., CaseTag] = tag_case
     review_masks: Callable[..., Job[CaseMasks]] = review_masks
     export_bundle: Callable[..., Job[ExportSummary]] = export_bundle
+    look_at_clinical: Callable[..., Job[ClinicalLook]] = look_at_clinical
     look_at_target: Callable[[Path], ExportTarget] = look_at_target
     look_at_labels: Callable[[Path], LabelFile] = look_at_labels
     check_name: Callable[[str, str], str] = file_name
