@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,22 @@ def test_a_first_import_of_files_without_identity_is_taken_under_their_own_id(ma
     assert code == 1, said
     assert "--case" in said
     assert np.all([not path.name.startswith("ISPY") for path in (tmp_path / "other").rglob("*")])
+
+
+@pytest.mark.real
+@pytest.mark.night
+def test_a_real_exam_of_tcia_goes_from_its_first_import_to_a_bundle(mamamia, real_data, tmp_path):
+    """Its images say that the identity was removed; four segmentations among them say nothing."""
+    study = tmp_path / "ISPY1_1002"
+    with zipfile.ZipFile(real_data("ispy1_1002.zip")) as archive:
+        archive.extractall(study)
+    code, said = mamamia("import", study, "--out", tmp_path / "set")
+    assert code == 0, said
+    code, said = mamamia("predict", tmp_path / "set", "--out", tmp_path / "masks")
+    assert code == 0, said
+    code, said = mamamia(
+        "export", tmp_path / "set", "--masks", tmp_path / "masks", "--out", tmp_path / "bundle",
+        "--format", "dicom-seg", "--format", "nifti", "--with-images", "--study", study,
+    )  # fmt: skip
+    assert code == 0, said
+    assert "of the source: none" in said
