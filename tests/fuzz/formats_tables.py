@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -79,6 +80,30 @@ def _case_scores(folder: Path) -> Path:
     return folder / "s.csv"
 
 
+def _ods(folder: Path) -> Path:
+    names = "".join(
+        f' xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"'
+        for n in ("office", "table", "text")
+    )
+    rows = "".join(
+        "<table:table-row>"
+        + "".join(
+            '<table:table-cell office:value-type="string"><text:p>'
+            f"{cell}</text:p></table:table-cell>"
+            for cell in row
+        )
+        + '<table:table-cell table:number-columns-repeated="99"/></table:table-row>'
+        for row in CLINICAL
+    )
+    with zipfile.ZipFile(folder / "c.ods", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(
+            "content.xml",
+            f'<office:document-content{names}><table:table table:name="s">{rows}</table:table>'
+            "</office:document-content>",
+        )
+    return folder / "c.ods"
+
+
 def _read_clinical(*fixed: tuple[str, str]):
     """Return what reads a table as the commands do: what its columns may be, and its cases."""
 
@@ -121,6 +146,7 @@ TABLES = (
         _CLINICAL,
         share=0.5,
     ),
+    Format("clinical-ods", _ods, _read_clinical(), _CLINICAL),
     Format(
         "clinical-columns",
         _texts("columns.json", {"case_id": "Patient", "age": "Age (y)", "breast_density": None}),

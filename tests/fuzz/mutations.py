@@ -543,6 +543,7 @@ _SUFFIXES = (
     (".json", "json"),
     (".csv", "csv"),
     (".xlsx", "zip"),
+    (".ods", "zip"),
     (".zip", "zip"),
     (".pt2", "zip"),
     (".pt", "zip"),

@@ -17,7 +17,7 @@ __all__ = ["clinical"]
 
 
 def clinical(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Clinical table (.xlsx, .csv).")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Table (.xlsx, .ods, .csv).")],
     columns: ColumnsOption = None,
     write_columns: Annotated[
         Path | None,

@@ -27,7 +27,8 @@ OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace files of the same name in the output folder.")
 ]
 ClinicalOption = Annotated[
-    Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .csv), for fairness.")
+    Path | None,
+    typer.Option("--clinical", help="Clinical table (.xlsx, .ods, .csv)."),
 ]
 ColumnsOption = Annotated[
     Path | None,

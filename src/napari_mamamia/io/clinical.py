@@ -35,7 +35,7 @@ def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
 def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Cohort]:
     """Return a job for the cases of a clinical table.
 
-    An .xlsx file is read from the first sheet that has a column ``patient_id`` or ``case_id``; a
+    Of an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` counts; a
     .csv file may be separated by comma, semicolon or tab. The header may stand below up to 30 title
     rows (`io.clinical_columns.find_header`). Cells follow the rules of
     `napari_mamamia.io.clinical_rules`. A row that breaks one, has no id, repeats one in any letter

@@ -1,4 +1,4 @@
-"""Sheets of .xlsx and .csv files as rows of cells, and back."""
+"""Sheets of .xlsx, .ods and .csv files as rows of cells, and the first and last back."""
 
 import csv
 import io
@@ -15,6 +15,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.csv_text import from_csv_text, write_csv
 from napari_mamamia.io.foreign import open_plain, reads
+from napari_mamamia.io.ods_sheets import ods_sheets
 from napari_mamamia.io.save import saving, write_text_atomically
 from napari_mamamia.io.sheet_gaps import Gaps, gaps_of_sheet
 from napari_mamamia.io.table_text import decoded
@@ -48,9 +49,9 @@ class Sheet:
 def paced_sheets(path: Path) -> Iterator[Sheet | None]:
     """Give the sheets of a table one after the other, None whenever a sign of life is due.
 
-    An .xlsx file has its sheets. A .csv file has one, separated by whichever of comma, semicolon
-    and tab its first line has most of; where a title stands above its table that may be the wrong
-    one, so the same rows follow as the other separators part them.
+    An .xlsx or .ods file has its sheets. A .csv file has one, separated by whichever of comma,
+    semicolon and tab its first line has most of; where a title stands above its table that may be
+    the wrong one, so the same rows follow as the other separators part them.
 
     Raises
     ------
@@ -62,6 +63,8 @@ def paced_sheets(path: Path) -> Iterator[Sheet | None]:
         yield from _read_csv(path)
     elif suffix == ".xlsx":
         yield from _read_xlsx(path)
+    elif suffix == ".ods":
+        yield from _read_ods(path)
     else:
         raise _other_kind(path)
 
@@ -147,6 +150,21 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
         raise FormatError(
             f"expected a readable .xlsx table at {path}, but {error}: "
             "open it in a spreadsheet program and save it again as .xlsx"
+        ) from error
+
+
+def _read_ods(path: Path) -> Iterator[Sheet | None]:
+    try:
+        with open_plain(path) as stream:
+            for sheet in ods_sheets(stream):
+                if sheet is None:
+                    yield None
+                else:
+                    yield Sheet(sheet.name, sheet.rows, all_text=False, gaps=sheet.gaps)
+    except (*_DAMAGED, OverflowError) as error:
+        raise FormatError(
+            f"expected a readable .ods table at {path}, but {error}: "
+            "open it in a spreadsheet program and save it again as .ods or .xlsx"
         ) from error
 
 

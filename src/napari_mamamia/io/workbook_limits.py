@@ -1,4 +1,4 @@
-"""How much an .xlsx file may unpack to, looked at before and while it is read.
+"""How much an .xlsx or .ods file may unpack to, looked at before and while it is read.
 
 A workbook is a zip of XML: 330 kB can hold 300 MB of text, and one cell in the last column stands
 for 16,384. Without limits such a file takes gigabytes (3.7 GB measured).
@@ -16,7 +16,7 @@ _MOST_RATIO: Final = 100
 _MOST_SMALL_BYTES: Final = 8 << 20
 _MOST_BYTES: Final = 4 << 30
 """Our own limits: real tables shrink 5 to 30 times; styles and names have some kB."""
-_LARGE: Final = ("xl/worksheets/", "xl/sharedStrings")
+_LARGE: Final = ("xl/worksheets/", "xl/sharedStrings", "content.xml")
 _MOST_ROWS: Final = 1 << 20
 """Source: Excel specifications and limits, 1,048,576 rows by 16,384 columns."""
 _FREE_CELLS: Final = 1 << 20
@@ -59,10 +59,14 @@ class Room:
     def taken(self, rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
         """Pass on the rows of a sheet; ValueError where there are too many, or too many cells."""
         for number, row in enumerate(rows, start=1):
-            self._left -= len(row)
-            if number > _MOST_ROWS or self._left < 0:
-                raise ValueError(
-                    f"row {number} of a sheet has more rows or empty cells before it than a file "
-                    "of this size can mean"
-                )
+            self.take(len(row), number)
             yield row
+
+    def take(self, cells: int, row: int) -> None:
+        """Count cells of a row; ValueError where they, or the rows, are too many."""
+        self._left -= cells
+        if row > _MOST_ROWS or self._left < 0:
+            raise ValueError(
+                f"row {row} of a sheet has more rows or empty cells before it than a file "
+                "of this size can mean"
+            )

@@ -270,12 +270,12 @@ class BatchPage(QScrollArea):
     def _choose_table(self) -> QWidget:
         def browse() -> None:
             chosen, _ = QFileDialog.getOpenFileName(
-                self, "Choose the clinical table", self._start_at(), "Tables (*.xlsx *.csv)"
+                self, "Choose the clinical table", self._start_at(), "Tables (*.xlsx *.ods *.csv)"
             )
             if chosen:
                 self.clinical.setText(chosen)
 
-        return _small("batch_choose_clinical", "Choose a table (.xlsx, .csv)", browse)
+        return _small("batch_choose_clinical", "Choose a table (.xlsx, .ods, .csv)", browse)
 
     def _start_at(self) -> str:
         return self.reference.text() or str(Path.home())

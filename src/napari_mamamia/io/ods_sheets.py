@@ -1,0 +1,147 @@
+"""Sheets of an OpenDocument spreadsheet (.ods): values, merged cells, formulas without result.
+
+Source: OASIS OpenDocument 1.3, part 3, tables. A cell or row may say that it stands for a million
+of its kind: empty ones at the end mean nothing, others are counted before they are made.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+from xml.etree.ElementTree import Element, iterparse
+
+from napari_mamamia.core.progress import paced
+from napari_mamamia.io.sheet_gaps import Gaps, MergedRange, merged_gaps
+from napari_mamamia.io.workbook_limits import Room, most_cells
+from napari_mamamia.io.zip_files import open_zip
+
+__all__ = ["OdsSheet", "ods_sheets"]
+
+_TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_CELLS: Final = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
+_NUMBERS: Final = ("float", "percentage", "currency")
+_FORMULA: Final = "a formula without a stored result"
+
+
+@dataclass(slots=True)
+class OdsSheet:
+    """A sheet's name and rows; an empty cell is None."""
+
+    name: str
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    merged: list[MergedRange] = field(default_factory=list)
+    formulas: dict[int, dict[int, str]] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> Gaps:
+        """The cells that only look empty."""
+        found = merged_gaps(self.merged, self.rows)
+        for row, cells in self.formulas.items():
+            found[row] = {**found.get(row, {}), **cells}
+        return found
+
+
+def ods_sheets(stream: BinaryIO) -> Iterator[OdsSheet | None]:
+    """Give the sheets of a file one after the other, None whenever a sign of life is due.
+
+    Raises
+    ------
+    ValueError
+        If it would unpack to far more than it is, or is no table.
+    zipfile.BadZipFile
+        If it is no whole zip.
+    """
+    room = Room(most_cells(stream))
+    with open_zip(stream) as archive, archive.open("content.xml") as content:
+        found = _Found()
+        for step in paced(iterparse(content, ("start", "end"))):  # noqa: S314 - expat has limits
+            if step is None:
+                yield None
+            elif (sheet := found.take(*step, room)) is not None:
+                yield sheet
+
+
+@dataclass(slots=True)
+class _Found:
+    """The sheet in hand, and how many empty rows wait for one with a value."""
+
+    sheet: OdsSheet | None = None
+    empty_rows: int = 0
+
+    def take(self, event: str, element: Element, room: Room) -> OdsSheet | None:
+        """Take the start or end of an element; return a sheet at its end."""
+        if element.tag == f"{_TABLE}table" and event == "start":
+            self.sheet, self.empty_rows = OdsSheet(element.get(f"{_TABLE}name", "")), 0
+        elif self.sheet is not None and event == "end":
+            if element.tag == f"{_TABLE}table-row":
+                self.empty_rows = _take_row(self.sheet, element, self.empty_rows, room)
+                element.clear()
+            elif element.tag == f"{_TABLE}table":
+                done, self.sheet = self.sheet, None
+                return done
+        return None
+
+
+def _take_row(sheet: OdsSheet, element: Element, empty_rows: int, room: Room) -> int:
+    """Add a row as often as it says; return how many empty ones wait for one with a value."""
+    times = _times(element, "number-rows-repeated")
+    start = len(sheet.rows) + empty_rows
+    row, formulas, merged = _read_row(element, start, room)
+    if not row and not formulas:
+        return empty_rows + times
+    room.take(empty_rows + (times - 1) * (len(row) + 1), start + times)
+    sheet.rows += [()] * empty_rows + [tuple(row)] * times
+    sheet.merged += merged
+    if formulas:
+        sheet.formulas |= dict.fromkeys(range(start, start + times), formulas)
+    return 0
+
+
+def _read_row(
+    element: Element, place: int, room: Room
+) -> tuple[list[object], dict[int, str], list[MergedRange]]:
+    row: list[object] = []
+    formulas: dict[int, str] = {}
+    merged: list[MergedRange] = []
+    column = 0
+    for cell in element:
+        if cell.tag not in _CELLS:
+            continue
+        times = _times(cell, "number-columns-repeated")
+        value = _value(cell)
+        is_formula = value is None and cell.get(f"{_TABLE}formula") is not None
+        if value is not None or is_formula:
+            room.take(column + times - len(row), place + 1)
+            row += [None] * (column - len(row)) + [value] * times
+        if is_formula:
+            formulas |= dict.fromkeys(range(column, column + times), _FORMULA)
+        down, right = (_times(cell, f"number-{way}-spanned") for way in ("rows", "columns"))
+        if (down, right) != (1, 1):
+            merged.append((place, column, place + down - 1, column + right - 1))
+        column += times
+    return row, formulas, merged
+
+
+def _times(element: Element, name: str) -> int:
+    times = int(element.get(_TABLE + name, 1))
+    if times < 1:
+        raise ValueError(f"{name} is {times}")
+    return times
+
+
+def _value(cell: Element) -> object:
+    """Return what a cell holds, None where it is empty."""
+    kind = cell.get(f"{_OFFICE}value-type")
+    if kind is None or cell.tag == _CELLS[1]:
+        return None
+    if kind in _NUMBERS:
+        number = float(cell.get(f"{_OFFICE}value", ""))
+        return int(number) if number.is_integer() else number
+    if kind == "boolean":
+        return cell.get(f"{_OFFICE}boolean-value") == "true"
+    if kind in {"date", "time"}:
+        return cell.get(f"{_OFFICE}{kind}-value")
+    text = cell.get(f"{_OFFICE}string-value")
+    lines = ["".join(part.itertext()) for part in cell if part.tag == f"{_TEXT}p"]
+    return text if text is not None else "\n".join(lines)
