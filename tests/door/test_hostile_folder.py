@@ -122,6 +122,7 @@ SWEEP = (
     ("models show", "m --registry reg", 0),
     ("models verify", "m --registry reg", 0),
     ("models wrap", "results --phase 0 --label 1 --out wrapped", 1),
+    ("clinical", "truth.csv --write-columns columns.json", 0),
     ("pacs list", NOBODY, 1),
     ("pacs fetch", f"{NOBODY} 1.2.3 --out fetched", 1),
     ("pacs send", f"{NOBODY} images/A_1/A_1_0000.nii.gz", 1),

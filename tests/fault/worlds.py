@@ -178,6 +178,13 @@ def score_pcr(world: Path) -> list[str]:
     return [*words, "--bootstrap", "20", *out(world)]
 
 
+def clinical_columns(world: Path) -> list[str]:
+    data_set(world)
+    table = clinical(world)
+    (world / "out").mkdir()
+    return ["clinical", table, "--write-columns", str(world / "out" / "columns.json")]
+
+
 def replay(world: Path) -> list[str]:
     from napari_mamamia.core.edits import Brush
     from napari_mamamia.core.progress import run_job
@@ -362,6 +369,7 @@ COMMANDS = (
     Way("score", score_with_workers, RESUME, title="workers", is_slow=True),
     Way("score-table", score_table, OVER),
     Way("score-pcr", score_pcr, OVER),
+    Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),
     Way("run-submission", submission, RESUME, title="closed room", is_slow=True),
