@@ -45,7 +45,7 @@ ELSEWHERE = {
     "services.batch_child._answer_all": "an end of its own pipe",
     "services.convert_stage._copied": "in a folder of its own, which gets its name when whole",
     "services.wrap_bundle.wrap_bundle": "in a folder of its own, which gets its name when whole",
-    "widgets.planes.Planes._steps_for.view": "a view of the window, no file",
+    "widgets.planes.Planes._finish": "views are linked, no file",
 }
 
 WRITERS = {

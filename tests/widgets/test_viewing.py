@@ -115,13 +115,21 @@ def test_a_deleted_mip_gives_the_phases_back(qtbot, opened, viewer):
     assert opened.scene.layer(Role.PHASE).visible
 
 
+def is_seen(view, role):
+    layer = find_layer(view.layers, role)
+    return layer is not None and layer.visible
+
+
 def test_another_case_starts_without_the_mip_of_the_one_before(qtbot, three, viewer):
     press(viewer, "I")
     qtbot.waitUntil(lambda: three.scene.layer(Role.PROJECTION) is not None)
     press(viewer, "N")
     qtbot.waitUntil(lambda: three.session.case_id == "A_2" and three.session.case.is_loaded)
     views = [viewer, *(pane.model for pane in three.planes.panes)]
-    assert all(find_layer(view.layers, Role.PROJECTION) is None for view in views)
+    assert not any(is_seen(view, Role.PROJECTION) for view in views)
+    qtbot.waitUntil(  # it is taken out a turn later
+        lambda: all(find_layer(view.layers, Role.PROJECTION) is None for view in views)
+    )
     assert all(find_layer(view.layers, Role.PHASE).visible for view in views)
 
 

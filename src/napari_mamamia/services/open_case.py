@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import Case, LabelMap, Phase, ScanTiming
+from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import require_same_grid
@@ -52,15 +52,16 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     phases = tuple(
         Phase(k, times[k], source.files, loaded=False) for k, source in enumerate(files.phases)
     )
-    breast, doubt = _breast_box(files, headers[0].grid.shape)
+    info, damage = _patient_info(files)
+    breast, doubt = _breast_box(files.case_id, info, headers[0].grid.shape)
     case = Case(
         files.case_id,
         headers[0].grid,
         signal,
         phases,
-        (*warnings, *warning, *doubt),
+        (*warnings, *warning, *damage, *doubt),
         breast,
-        scan=ScanTiming() if files.info is None else read_patient_info(files.info).scan,
+        scan=info.scan,
     )
     yield from _read_phase(files, headers[index], signal, index)
     return _with_loaded(case, {index})
@@ -175,21 +176,28 @@ def _times(
     return table, ()
 
 
+def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
+    """Return what the patient file says, and a warning where it is damaged: images open anyway."""
+    if files.info is None:
+        return PatientInfo(), ()
+    try:
+        return read_patient_info(files.info), ()
+    except FormatError as error:
+        lost = "where its breast lies and how it was timed are not known"
+        return PatientInfo(), (f"{files.case_id}: {lost}: {error}",)
+
+
 def _breast_box(
-    files: CaseFiles, shape: tuple[int, int, int]
+    case_id: str, info: PatientInfo, shape: tuple[int, int, int]
 ) -> tuple[Box | None, tuple[str, ...]]:
     """Return the patient file's breast box, cut to the volume, and a warning where it is no use.
 
     The published pipelines cut arrays with it, which ends at the array's edge too.
     """
-    try:
-        info = PatientInfo() if files.info is None else read_patient_info(files.info)
-    except FormatError as error:
-        return None, (f"{files.case_id}: where its breast lies is not known: {error}",)
     given = info.breast_box
     if info.box_doubt:
         return None, (
-            f"{files.case_id}: the breast_coordinates of its patient file are no block of voxels, "
+            f"{case_id}: the breast_coordinates of its patient file are no block of voxels, "
             f"x_min to z_max from 0 on ({info.box_doubt}): they are not used; correct the file",
         )
     if given is None:
@@ -197,7 +205,7 @@ def _breast_box(
     ends = list(zip(given.start, given.stop, shape, strict=True))
     if any(a >= min(b, n) for a, b, n in ends):
         return None, (
-            f"{files.case_id}: the breast_coordinates {given.start} to {given.stop} (z, y, x) of "
+            f"{case_id}: the breast_coordinates {given.start} to {given.stop} (z, y, x) of "
             f"its patient file hold no voxel of the volume {shape}: they are not used; correct "
             "the file",
         )
