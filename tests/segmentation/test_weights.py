@@ -217,3 +217,13 @@ def test_the_real_folder_is_recognised(real_data):
     card = recognise_model(real_data("nnunet"))
     assert card.channels == ("DCE_pre", "DCE_post1", "DCE_post2")
     assert dict(card.facts)["patch"] == "64 x 64 x 64"
+
+
+def test_a_zip_whose_member_is_smaller_than_its_directory_says_is_named(tmp_path):
+    path = zip_of(tmp_path / "model.zip", [("a/plans.json", b"{}" * 40)], zipfile.ZIP_STORED)
+    data = bytearray(path.read_bytes())
+    entry = data.rindex(b"PK\x01\x02")  # the central directory: the full size stands at byte 24
+    data[entry + 24 : entry + 28] = (81).to_bytes(4, "little")
+    path.write_bytes(bytes(data))
+    with pytest.raises(ModelError, match=r"model\.zip should hold .*but it is smaller"):
+        run_job(unpack(path, tmp_path / "cache"))

@@ -182,10 +182,17 @@ def _extracted(
             yield Progress(done, total, f"Unpacking {name}")
             left -= len(block)
             if left < 0:
-                raise ModelError(f"{name} is larger than its zip says: the zip was not unpacked")
+                raise _other_size(archive, name, "larger")
             sink.write(block)
     if left:
-        raise ModelError(f"{name} is smaller than its zip says: the zip was not unpacked")
+        raise _other_size(archive, name, "smaller")
+
+
+def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
+    return ModelError(
+        f"{archive.filename} should hold {name} of the size that its directory says, but it is "
+        f"{which}: the zip was not unpacked; copy it again from where it came from"
+    )
 
 
 def require_own(file: Path) -> None:
