@@ -83,6 +83,11 @@ def _bundle(folder: Path) -> Path:
     return folder
 
 
+def _bundle_of_weights(folder: Path) -> Path:
+    """A bundle whose network is MONAI's own class, with weights by name."""
+    return from_tests("segmentation/bundle_maker").write_bundle(folder)
+
+
 def _yaml_bundle(folder: Path) -> Path:
     import yaml
 
@@ -286,7 +291,7 @@ MODELS = (
     Format("monai-bundle", _bundle, _recognise, _CARD, (".json",)),
     Format(
         "monai-bundle-run",
-        _bundle,
+        _bundle_of_weights,
         _load,
         (*_ENGINE, "segmentation.bundle_network._loaded"),
         (".json",),
