@@ -37,6 +37,8 @@ def clinical(
     if write_columns is not None:
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)
         print(f"Columns written to {write_columns}: look at it, then give it with --columns")
+        if seen.cohort is None:
+            return
     if seen.cohort is None:
         print("error: no column of case ids is known, so no case was read", file=sys.stderr)
         raise typer.Exit(1)

@@ -128,7 +128,7 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> None:
     for study in found:
-        print(f"{study.case_id}: {study.n_images} image(s) in {study.folder}")
+        print(f"{study.case_id}: {study.n_images} image(s) in {study.place}")
         if study.n_foreign:
             print(f"    {study.n_foreign} file(s) below the source are no DICOM and left out")
         _print_table(study)

@@ -116,4 +116,5 @@ def coverage_text(n_cases: int, coverage: Mapping[str, int]) -> str:
         f"{name.removesuffix('_s').replace('_', ' ')} {n:,} of {n_cases:,}"
         for name, n in coverage.items()
     )
-    return f"clinical table: {n_cases:,} cases; {known}"
+    cases = "case" if n_cases == 1 else "cases"
+    return f"clinical table: {n_cases:,} {cases}; {known}"

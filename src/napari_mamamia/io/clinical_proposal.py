@@ -36,7 +36,7 @@ _NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "menopausal_status": re.compile(r".*\bmeno.*"),
         "breast_density": re.compile(r".*\b(densit|dichte|acr\b|fibrogland).*"),
         "tumour_subtype": re.compile(r".*\b(sub ?type|molecular)\b.*"),
-        "pcr": re.compile(r".*(\bpcr\b|complete response|pathologic(al)? response).*"),
+        "pcr": re.compile(r".*(\b(path|yp)?pcr\b|complete response|path(ologic(al)?)? response).*"),
         "acquisition_times_s": re.compile(r".*\b(acquisition|phase|scan)s? times?\b.*"),
     }
 )

@@ -86,14 +86,18 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
     """
     require_pydicom()
     from pydicom import dcmread
+    from pydicom.errors import InvalidDicomError
 
     with explained(name, "a readable DICOM file", "export the series again"):
-        if not isinstance(path, Path):
-            _require_modest(path)
-            return dcmread(path, **options)
-        with open_bounded(path) as stream:
-            _require_modest(stream)
-            return dcmread(stream, **options)
+        try:
+            if not isinstance(path, Path):
+                _require_modest(path)
+                return dcmread(path, **options)
+            with open_bounded(path) as stream:
+                _require_modest(stream)
+                return dcmread(stream, **options)
+        except InvalidDicomError as error:  # its own words advise an argument of pydicom's
+            raise ValueError("it does not begin as a DICOM file does") from error
 
 
 def _require_modest(stream: IO[bytes]) -> None:

@@ -58,6 +58,8 @@ def paced_sheets(path: Path) -> Iterator[Sheet | None]:
     FormatError
         If the file cannot be read or has another suffix.
     """
+    if not path.exists():
+        raise FormatError(f"expected a table at {path}, but nothing is there: correct its name")
     suffix = path.suffix.lower()
     if suffix == ".csv":
         yield from _read_csv(path)
@@ -66,7 +68,7 @@ def paced_sheets(path: Path) -> Iterator[Sheet | None]:
     elif suffix == ".ods":
         yield from _read_ods(path)
     else:
-        raise _other_kind(path)
+        raise _other_kind(path, ".xlsx, .ods or .csv")
 
 
 def write_sheet(
@@ -85,7 +87,7 @@ def write_sheet(
     """
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".xlsx"}:
-        raise _other_kind(path)
+        raise _other_kind(path, ".xlsx or .csv")
     known = [[_known(cell) for cell in row] for row in rows]
     if suffix == ".xlsx":
         _write_xlsx(known, path, name, overwrite)
@@ -220,5 +222,5 @@ def _write_xlsx(rows: Sequence[Sequence[Cell]], path: Path, name: str, overwrite
         book.save(temporary)
 
 
-def _other_kind(path: Path) -> FormatError:
-    return FormatError(f"expected a table as .xlsx or .csv, got {path}: save it as one of these")
+def _other_kind(path: Path, kinds: str) -> FormatError:
+    return FormatError(f"expected a table as {kinds}, got {path}: save it as one of these")

@@ -16,13 +16,14 @@ __all__ = ["ClinicalLook", "look_at_clinical"]
 class ClinicalLook:
     """What a table knows, in a line or more; a question where something that is needed is lacking.
 
-    `answer` is the choice that confirms what the question proposes; None where nothing is to be
-    confirmed, or no column of case ids is known.
+    `answer` is the choice that confirms what the question proposes, and `action` the words for it;
+    None where nothing is to be confirmed, or no column of case ids is known.
     """
 
     text: str
     question: str = ""
     answer: ColumnChoice | None = None
+    action: str = "Use these columns"
 
 
 @spared_collections
@@ -44,6 +45,12 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Clinical
     proposed = {one.field: one for one in seen.proposals}
     if seen.cohort is None and "case_id" not in proposed:
         return ClinicalLook(text, "Name the column of case ids case_id or patient_id.")
+    if not seen.proposals:
+        fields = ", ".join(map(_plain, absent))
+        said = f"The table has no {fields}: nothing can be said of fairness over it."
+        return ClinicalLook(
+            text, said, choice.with_names(dict.fromkeys(absent)), "Score without it"
+        )
     lines = [f"{_plain(one.field)}: “{one.column}” for {one.reason}" for one in seen.proposals]
     none = [field for field in absent if field not in proposed]
     lines += [f"{_plain(field)}: no column, so no fairness over it" for field in none]

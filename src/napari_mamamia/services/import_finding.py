@@ -69,12 +69,14 @@ class ImportSettings:
 class FoundStudy:
     """One study of the source: its exam, or the `problem` that forbids the import.
 
-    `rows` are its series and what becomes of each, also where it is refused; `study` is what the
-    headers said, from which it can be judged again without reading them again.
+    `place` is its folder as the user knows it: in the zip, where `folder` is that of what was
+    unpacked. `rows` are its series and what becomes of each, also where it is refused; `study` is
+    what the headers said, from which it can be judged again without reading them again.
     """
 
     case_id: str
     folder: Path
+    place: Path
     n_images: int
     n_foreign: int
     exam: Exam | None
@@ -133,7 +135,8 @@ def find_studies(
     found = []
     for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
         yield Progress(index, len(usable), f"Sorting {name}")
-        found.append(_found(name, study, settings, is_named=bool(case_id)))
+        place = place_of(study, folder, source)
+        found.append(_found(name, study, place, settings, is_named=bool(case_id)))
     return tuple(found)
 
 
@@ -143,20 +146,30 @@ def usable_studies(folder: Path) -> Job[list[Study]]:
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
 
-def judged(name: str, study: Study, settings: ImportSettings) -> FoundStudy:
+def place_of(study: Study, folder: Path, source: Path) -> Path:
+    """Return where a study lies for the user, whose `source` was unpacked to `folder`."""
+    below = study.folder.is_relative_to(folder)
+    return source / study.folder.relative_to(folder) if below else study.folder
+
+
+def judged(name: str, study: Study, place: Path, settings: ImportSettings) -> FoundStudy:
     """Return what becomes of a study under `settings`, from its headers as they were read."""
+
+    def told(text: str) -> str:
+        return text.replace(str(study.folder), str(place))
+
     exam, problem = None, ""
     try:
         with explained(study.folder, "one DCE exam", "export the study again"):
             exam = _exam_of(study, settings)
     except MamamiaError as error:
-        problem = str(error)
+        problem = told(str(error))
     rows = _undecided(study, settings) if exam is None else exam.rows
-    rows = (*rows, *unreadable_rows([one.reason for one in study.damaged]))
+    rows = (*rows, *unreadable_rows([told(one.reason) for one in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
-        name, study.folder, n_images, study.n_foreign, exam, problem, rows, study=study
+        name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study
     )
 
 
@@ -190,12 +203,14 @@ def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
         return ()
 
 
-def _found(name: str, study: Study, settings: ImportSettings, *, is_named: bool) -> FoundStudy:
-    found = judged(name, study, settings)
+def _found(
+    name: str, study: Study, place: Path, settings: ImportSettings, *, is_named: bool
+) -> FoundStudy:
+    found = judged(name, study, place, settings)
     if found.problem:
         return found
     try:
-        _require_impersonal(name, study, is_named)
+        _require_impersonal(name, study, place, is_named)
     except MamamiaError as error:
         return replace(found, exam=None, problem=str(error))
     return found
@@ -236,13 +251,13 @@ def tells_the_patient(study: Study, case_id: str) -> bool:
     return any(names_a_person(file, case_id) for file in firsts.values())
 
 
-def _require_impersonal(name: str, study: Study, is_named: bool) -> None:
+def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:
     """Refuse an id made of a folder's name that holds the patient's; the user's own is theirs."""
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
         "expected a folder name that does not tell the patient, but it holds a word of the "
-        f"patient's elements ({study.folder}): give an id with --case"
+        f"patient's elements ({place}): give an id with --case"
     )
 
 

@@ -18,6 +18,7 @@ from napari_mamamia.services.import_finding import (
     FoundStudy,
     ImportSettings,
     judged,
+    place_of,
     study_ids,
     tells_the_patient,
     unpacked,
@@ -109,7 +110,7 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
     if found.study is None:
         raise CaseError(f"expected the headers of {found.case_id}, got none: look at it again")
     yield Progress(0, 1, f"Sorting {found.case_id}")
-    return judged(found.case_id, found.study, settings)
+    return judged(found.case_id, found.study, found.place, settings)
 
 
 def read_dicom_case(source: Path) -> Job[Case]:
@@ -138,7 +139,7 @@ def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> Job[Lo
         if _may_tell_the_patient(study, name):
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)
-        found.append(judged(name, study, ImportSettings()))
+        found.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
     kept = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
     return LookedInto(source, folder, found, frozenset(renamed), kept)
 

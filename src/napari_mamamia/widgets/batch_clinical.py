@@ -46,6 +46,7 @@ class BatchClinical(QWidget):
         self.coverage.setVisible(bool(look.text))
         self.question.setText(look.question)
         self.question.setVisible(bool(look.question))
+        self.confirm.setText(look.action)
         self.confirm.setVisible(look.answer is not None)
 
     # -------------------------------------------------------------------- inner

@@ -207,6 +207,12 @@ def style_sheet(theme: ThemeColours) -> str:
         QToolButton[framed="true"]:checked {{
             background-color: {theme.accent}; color: {theme.on_accent};
         }}
+        QTableView::indicator, QTreeView::indicator {{
+            width: 12px; height: 12px; border: 1px solid {QUIET_TEXT_COLOURS[kind]};
+        }}
+        QTableView::indicator:checked, QTreeView::indicator:checked {{
+            background-color: {theme.accent}; image: url("theme_{kind}:/check.svg");
+        }}
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}

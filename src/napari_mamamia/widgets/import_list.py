@@ -48,7 +48,7 @@ class StudiesModel(TitledRows):
             is_first = index.column() == 0
             return choice.found.case_id or "(no id)" if is_first else study_text(choice.found)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return choice.problem or str(choice.found.folder)
+            return choice.problem or str(choice.found.place)
         if role == Qt.ItemDataRole.BackgroundRole and choice.problem:
             return QColor(TINTS["problem"])
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
