@@ -20,7 +20,7 @@ from napari_mamamia.io.sources import DataSet, LayoutKind
 from napari_mamamia.services.import_check import check_import, default_target
 from napari_mamamia.services.import_dicom import Clock, ImportSettings
 from napari_mamamia.services.import_look import judge_again, look_at_source, read_dicom_case
-from napari_mamamia.services.import_preview import preview_study
+from napari_mamamia.services.import_preview import part_picture, preview_study
 from napari_mamamia.services.import_studies import WantedStudy, import_studies
 
 pytest.importorskip("pydicom")
@@ -434,3 +434,48 @@ def test_neither_folder_nor_zip_is_refused(tmp_path):
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(FormatError, match="expected a folder or zip"):
         look(tmp_path / "x.txt")
+
+
+def middle_of(folder, number):
+    (found,) = look(folder).studies
+    return next(row.middle for row in found.rows if row.number == number)
+
+
+def test_the_picture_of_a_part_is_its_middle_slice_in_a_grey_range_of_its_own(tmp_path):
+    phantoms.write_exam(tmp_path / "dyn", SeriesNumber=5, SeriesInstanceUID="2.25.5")
+    values = phantoms.write_phase(
+        tmp_path / "sub", 1, values=phantoms.dce_values(1) - phantoms.dce_values(0), SeriesNumber=9,
+        SeriesInstanceUID="2.25.9", ImageType=["DERIVED", "PRIMARY", "SUB"],
+    )  # fmt: skip
+    picture = run_job(part_picture(middle_of(tmp_path, 9)))
+    plane = values[2].astype(float)
+    low, high = plane.min(), np.percentile(plane, 99.5)
+    expected = np.clip((plane - low) / (high - low), 0, 1) * 255
+    assert np.abs(picture.pixels - expected).max() <= 1
+    assert (picture.height_mm, picture.width_mm) == (16 * 0.5, 20 * 0.75)
+
+
+def test_a_part_without_whole_stacks_has_a_picture_too(tmp_path):
+    write_study(tmp_path)
+    next((tmp_path / "t2").glob("IM_0_002.dcm")).unlink()
+    assert run_job(part_picture(middle_of(tmp_path, 3))).pixels.shape == (16, 20)
+
+
+def test_a_plane_far_too_large_for_a_picture_is_not_read(tmp_path):
+    phantoms.write_exam(tmp_path, SeriesNumber=5)
+    huge = replace(middle_of(tmp_path, 5), shape=(65535, 65535))
+    with pytest.raises(FormatError, match="at most 16,777,216 values"):
+        run_job(part_picture(huge))
+
+
+def test_a_plane_of_one_row_has_a_picture(tmp_path):
+    phantoms.write_exam(tmp_path, SeriesNumber=5, shape=(4, 1, 400))
+    piece = middle_of(tmp_path, 5)
+    assert run_job(part_picture(piece)).pixels.shape == (1, 100)
+
+
+def test_a_scaling_that_is_no_number_gives_a_picture_all_the_same(tmp_path):
+    phantoms.write_exam(tmp_path, SeriesNumber=5)
+    piece = middle_of(tmp_path, 5)
+    broken = replace(piece, scaling=replace(piece.scaling, slope=float("nan")))
+    assert run_job(part_picture(broken)).pixels.shape == (16, 20)

@@ -20,7 +20,7 @@ from napari_mamamia.io.sources import LayoutKind
 from napari_mamamia.services.import_check import IdState, ImportCheck
 from napari_mamamia.services.import_dicom import ImportedCase, ImportSummary
 from napari_mamamia.services.import_look import LookedInto, judge_again, look_at_source
-from napari_mamamia.services.import_preview import StudyPreview, preview_study
+from napari_mamamia.services.import_preview import StudyPreview, part_picture, preview_study
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.widgets.dock import MamamiaDock
 from napari_mamamia.widgets.import_page import ImportState
@@ -80,6 +80,8 @@ class FakeImports:
         self.runs = []
         self.judged = []
         self.closed = 0
+        self.read = []
+        self.broken = ""
 
     def source_of(self, paths):
         return paths[0] if paths[0].name in self.looks else None
@@ -105,6 +107,13 @@ class FakeImports:
         pairs = [pair for pairs in self.looks.values() for pair in pairs]
         return next((p for study, p in pairs if study.exam is found.exam), StudyPreview((), ()))
 
+    def part_picture(self, piece):
+        self.read.append(piece.header.series_number)
+        if piece.header.description == self.broken:
+            yield Progress(0, 1)
+            raise FormatError("expected a readable DICOM file, but it was cut: export it again")
+        return (yield from part_picture(piece))
+
     def check(self, studies, source, out):
         yield Progress(0, 1)
         states = tuple(
@@ -127,6 +136,7 @@ class FakeImports:
             self.look,
             self.judge,
             self.preview,
+            self.part_picture,
             self.check,
             self.run,
             lambda opened, recent: OUT,
@@ -171,7 +181,7 @@ def looked(qtbot, dock, page):
 
 
 def settle(qtbot, dock):
-    lanes = [f"import {name}" for name in ("look", "judge", "preview", "check", "run")]
+    lanes = [f"import {name}" for name in ("look", "judge", "preview", "picture", "check", "run")]
     qtbot.waitUntil(lambda: not any(dock.jobs.is_running(lane) for lane in lanes))
 
 
@@ -240,6 +250,66 @@ def test_a_known_data_set_is_opened_and_a_volume_is_left_to_napari(qtbot, dock, 
     dock.dropping._services = replace(dock.services, recognise=lambda path: LayoutKind.SINGLE_FILE)
     assert not dock.dropping.take([Path("/data/one")])
     assert not dock.dropping.take([])
+
+
+# ---- pictures of the parts
+
+
+def seen(page, row):
+    """Return the grey values of the picture in a row, None where the square is empty."""
+    index = page.study.model.index(row, 0)
+    drawn = index.data(Qt.ItemDataRole.DecorationRole).toImage()
+    greys = [
+        drawn.pixelColor(x, y).value()
+        for y in range(drawn.height())
+        for x in range(drawn.width())
+        if drawn.pixelColor(x, y).alpha()
+    ]
+    return greys or None
+
+
+def tip(page, row):
+    return page.study.model.index(row, 0).data(Qt.ItemDataRole.ToolTipRole)
+
+
+def test_every_part_has_a_picture_that_is_large_on_hover(looked):
+    page = looked("one")
+    for row in range(3):
+        assert max(seen(page, row)) > 200
+        assert tip(page, row).startswith('<img src="data:image/png;base64,')
+    assert tip(page, 2).endswith("<br>unnamed")
+    page.study.model.rows = (replace(page.study.model.rows[0], sequence="<b>GR & 3D"),)
+    assert tip(page, 0).endswith("<br>&lt;b&gt;GR &amp; 3D")
+
+
+def test_parts_of_a_refused_study_have_pictures_where_one_must_choose(looked):
+    page = looked("two")
+    assert page.study.problem.isVisible()
+    assert all(seen(page, row) for row in range(2))
+
+
+def test_a_picture_that_cannot_be_read_says_so_and_the_others_come(imports, looked):
+    imports.broken = "localizer"
+    page = looked("one")
+    assert imports.read == [1, 3, 5]
+    assert max(seen(page, 0)) < 200  # the stroke of the empty square
+    assert "No picture: expected a readable DICOM file, but it was cut" in tip(page, 0)
+    assert max(seen(page, 1)) > 200
+
+
+def test_a_part_is_read_once_however_often_the_study_is_judged(qtbot, dock, imports, looked):
+    page = looked("one")
+    tick(page, 2, False)
+    tick(page, 1, True)
+    settle(qtbot, dock)
+    assert imports.read == [1, 3, 5]
+    assert all(seen(page, row) for row in range(3))
+
+
+def test_files_that_are_no_images_have_no_picture(looked):
+    page = looked("broken")
+    rows = [row for row in range(page.study.model.rowCount()) if "No picture" in tip(page, row)]
+    assert rows
 
 
 # ---- looking
@@ -326,7 +396,8 @@ def test_every_text_of_the_table_has_room_at_the_narrowest_and_a_usual_width(qtb
         for row in range(3):
             for column in range(2):
                 index = page.study.model.index(row, column)
-                box = table.columnWidth(column) - (24 if column == 0 else 6)
+                beside = 30 + page.study.model._side if column == 0 else 6
+                box = table.columnWidth(column) - beside
                 needed = table.fontMetrics().boundingRect(
                     0, 0, box, 10_000, int(Qt.TextFlag.TextWordWrap), index.data()
                 )

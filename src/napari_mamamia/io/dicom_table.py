@@ -1,7 +1,7 @@
 """The table of a DICOM study: what each part of each series is, and what becomes of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
@@ -43,7 +43,8 @@ class SeriesRow:
     `part` tells the parts of one series from each other ("water", "echo 2", "left"). `n_slices` is
     0 where the images were not looked at further. `kind` says in a word or two what it is,
     `problem` what is wrong with it, "" where nothing is. `phases` are the phases it gives, counted
-    in order of time. `selectors` name the part for `--use`, empty where nothing can.
+    in order of time. `selectors` name the part for `--use`, empty where nothing can. `middle` is a
+    plane of the middle of the part, None where the files are no MR images.
     """
 
     number: int | None
@@ -64,6 +65,7 @@ class SeriesRow:
     role: Role = Role.PHASE
     evidence: str = ""
     use: Use = Use.LEFT_OUT
+    middle: Slice | None = field(default=None, repr=False, compare=False)
 
 
 def table_of(
@@ -191,7 +193,13 @@ def _row_of(part: Part) -> SeriesRow:
         part=_name_of(part),
         role=part.role,
         evidence=part.kind.evidence,
+        middle=_middle_of(part),
     )
+
+
+def _middle_of(part: Part) -> Slice:
+    pieces = part.slices if part.places is None else part.places.rows[len(part.places.rows) // 2]
+    return pieces[len(pieces) // 2]
 
 
 def _name_of(part: Part) -> str:

@@ -15,6 +15,7 @@ from napari_mamamia.services.import_studies import WantedStudy
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.widgets.import_choice import StudyChoice, first_choice
 from napari_mamamia.widgets.import_page import ImportPage, ImportState
+from napari_mamamia.widgets.import_pictures import PartPictures
 from napari_mamamia.widgets.import_text import found_text, kept_text
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome, plain_text
@@ -50,6 +51,8 @@ class Choosing(QObject):
         self.choices: list[StudyChoice] = []
         self._at = 0
         self._previews: dict[int, StudyPreview] = {}
+        self._pictures = PartPictures(page.study.model, jobs, services)
+        self._pictures.setParent(self)
         self._check: ImportCheck | None = None
         page.study_shown.connect(self._show_study)
         page.study_toggled.connect(self._toggle_study)
@@ -100,6 +103,7 @@ class Choosing(QObject):
             self.looked.close()
         self.looked, self.choices, self._at, self._check = None, [], 0, None
         self._previews.clear()
+        self._pictures.forget()
 
     # ------------------------------------------------------------ the study shown
 
@@ -108,6 +112,7 @@ class Choosing(QObject):
         self._at = at
         choice = self.choices[at]
         self._page.study.show_choice(choice)
+        self._pictures.show(choice.found.rows)
         self._page.study.show_place(self._place(at))
         self._page.form.show_id(choice.found.case_id)
         self._show_check()

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtGui import QImage, QPixmap
 from qtpy.QtWidgets import QCheckBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from napari_mamamia.services.import_preview import PhasePicture
+from napari_mamamia.services.import_preview import SlicePicture
 from napari_mamamia.widgets.controls import named
+from napari_mamamia.widgets.grey_pixmap import slice_pixmap
 
 __all__ = ["PhaseStrip"]
 
@@ -42,10 +42,10 @@ class PhaseStrip(QWidget):
             self._cells.append(self._make_cell(index, text, index in kept))
         self._lay_out(again=True)
 
-    def show_pictures(self, pictures: Sequence[PhasePicture]) -> None:
+    def show_pictures(self, pictures: Sequence[SlicePicture]) -> None:
         """Show the picture of each phase."""
         for place, picture in zip(self._pictures, pictures, strict=False):
-            place.setPixmap(_pixmap(picture))
+            place.setPixmap(slice_pixmap(picture, _SIDE))
 
     def _make_cell(self, index: int, text: str, is_kept: bool) -> QWidget:
         picture: QLabel = named(
@@ -86,21 +86,3 @@ class PhaseStrip(QWidget):
         super().resizeEvent(event)
         if self._cells:
             self._lay_out()
-
-
-def _pixmap(picture: PhasePicture) -> QPixmap:
-    rows, columns = picture.pixels.shape
-    image = QImage(
-        picture.pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8
-    ).copy()
-    longest = max(picture.height_mm, picture.width_mm)
-    width = max(1, round(_SIDE * picture.width_mm / longest))
-    height = max(1, round(_SIDE * picture.height_mm / longest))
-    return QPixmap.fromImage(
-        image.scaled(
-            width,
-            height,
-            Qt.AspectRatioMode.IgnoreAspectRatio,
-            Qt.TransformationMode.SmoothTransformation,
-        )
-    )

@@ -1,15 +1,17 @@
-"""The series of a DICOM study as a table: what each is, its phases and times, what is wrong."""
+"""The series of a DICOM study as a table: a picture, what each is, its phases, what is wrong."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from qtpy.QtCore import QModelIndex, Qt, Signal
-from qtpy.QtGui import QColor
+from qtpy.QtGui import QColor, QPixmap
 from qtpy.QtWidgets import QHeaderView, QTableView
 
 from napari_mamamia.io.dicom_selectors import Group
 from napari_mamamia.io.dicom_table import SeriesRow
+from napari_mamamia.services.import_preview import SlicePicture
 from napari_mamamia.widgets.colours import TINTS
+from napari_mamamia.widgets.grey_pixmap import no_picture, picture_tip, square_pixmap
 from napari_mamamia.widgets.import_text import kind_text, matrix_text, series_text
 from napari_mamamia.widgets.titled_rows import TitledRows
 
@@ -18,8 +20,8 @@ __all__ = ["SeriesModel", "SeriesTable"]
 _TITLES: Final = (
     (
         "series",
-        "Number and description; slices x rows x columns, spacing in mm; the tick says whether the "
-        "series counts",
+        "Number and description; slices x rows x columns, spacing in mm; the middle slice, larger "
+        "while the mouse rests on it; the tick says whether the series counts",
     ),
     ("what it is", "Which phases it gives and their times, or why it is left out; its images"),
 )
@@ -27,6 +29,8 @@ _WIDTHS: Final = (0.6, 0.4)
 _SERIES, _KIND = range(2)
 _MOST_HEIGHT: Final = 320
 _LEAST_HEIGHT: Final = 60
+_PICTURE_LINES: Final = 3
+"""A picture is as high as the text beside it: so many lines."""
 
 
 class SeriesModel(TitledRows):
@@ -39,6 +43,9 @@ class SeriesModel(TitledRows):
         super().__init__()
         self._times_s: tuple[float, ...] | None = None
         self._ticked: frozenset[Group] = frozenset()
+        self._side = 42
+        self._found: dict[int, SlicePicture | str] = {}
+        self._drawn: dict[int, QPixmap] = {}
 
     def show_rows(
         self,
@@ -49,7 +56,22 @@ class SeriesModel(TitledRows):
         """Show the series of a study; `ticked` are the selectors of those that count."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
+        self._found.clear()
+        self._drawn.clear()
         self.endResetModel()
+
+    def show_picture(self, at: int, found: SlicePicture | str) -> None:
+        """Show the middle slice of a row, or that there is none, and on hover why."""
+        self._found[at] = found
+        self._drawn.pop(at, None)
+        index = self.index(at, _SERIES)
+        self.dataChanged.emit(index, index, [Qt.ItemDataRole.DecorationRole])
+
+    def set_side(self, side: int) -> None:
+        """Draw the pictures with another side, in pixels."""
+        if side != self._side:
+            self._side = side
+            self._drawn.clear()
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text, hover text, colour, or whether it is ticked."""
@@ -57,7 +79,9 @@ class SeriesModel(TitledRows):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(series, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return series.fate if index.column() == _KIND else series.sequence or series.kind
+            return series.fate if index.column() == _KIND else self._tip(index.row())
+        if role == Qt.ItemDataRole.DecorationRole and index.column() == _SERIES:
+            return self._picture(index.row())
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
         if role == Qt.ItemDataRole.BackgroundRole and series.problem:
@@ -85,6 +109,24 @@ class SeriesModel(TitledRows):
         if column == _KIND:
             return kind_text(series, self._times_s)
         return "\n".join(part for part in (series_text(series), matrix_text(series)) if part)
+
+    def _picture(self, at: int) -> QPixmap:
+        """Return a square with the middle slice; an empty one until it is read."""
+        if at not in self._drawn:
+            found = self._found.get(at)
+            self._drawn[at] = (
+                no_picture(self._side)
+                if isinstance(found, str)
+                else square_pixmap(found, self._side)
+            )
+        return self._drawn[at]
+
+    def _tip(self, at: int) -> str:
+        series: SeriesRow = self.rows[at]
+        text, found = series.sequence or series.kind, self._found.get(at)
+        if isinstance(found, str):
+            return f"{text}\nNo picture: {found}"
+        return text if found is None else picture_tip(found, text)
 
     def _check(self, series: SeriesRow) -> Qt.CheckState | None:
         if not _may_be_chosen(series):
@@ -115,6 +157,7 @@ class SeriesTable(QTableView):
         """Give the columns their shares of the width, and each row the height of its text."""
         if self.model() is None or self.model().rowCount() == 0:
             return
+        self.model().set_side(_PICTURE_LINES * self.fontMetrics().height())
         width = self.viewport().width()
         for column, share in enumerate(_WIDTHS):
             self.setColumnWidth(column, int(width * share))

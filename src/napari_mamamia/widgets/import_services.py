@@ -10,7 +10,12 @@ from napari_mamamia.services.import_check import ImportCheck, check_import, defa
 from napari_mamamia.services.import_dicom import ImportSummary
 from napari_mamamia.services.import_finding import FoundStudy
 from napari_mamamia.services.import_look import LookedInto, judge_again, look_at_source
-from napari_mamamia.services.import_preview import StudyPreview, preview_study
+from napari_mamamia.services.import_preview import (
+    SlicePicture,
+    StudyPreview,
+    part_picture,
+    preview_study,
+)
 from napari_mamamia.services.import_studies import import_studies
 
 __all__ = ["ImportServices"]
@@ -24,6 +29,7 @@ class ImportServices:
     look: Callable[[Path], Job[LookedInto]] = look_at_source
     judge: Callable[..., Job[FoundStudy]] = judge_again
     preview: Callable[[FoundStudy], Job[StudyPreview]] = preview_study
+    part_picture: Callable[..., Job[SlicePicture]] = part_picture
     check: Callable[..., Job[ImportCheck]] = check_import
     run: Callable[..., Job[ImportSummary]] = import_studies
     default_target: Callable[..., Path] = default_target

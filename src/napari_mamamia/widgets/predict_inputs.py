@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from qtpy.QtCore import Qt
-from qtpy.QtGui import QImage, QPixmap
 from qtpy.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.services.input_pictures import (
@@ -14,6 +13,7 @@ from napari_mamamia.services.input_pictures import (
     InputPictures,
 )
 from napari_mamamia.widgets.controls import breakable, label, named, set_level
+from napari_mamamia.widgets.grey_pixmap import grey_pixmap
 
 __all__ = ["InputStrip"]
 
@@ -116,14 +116,8 @@ def _fill(place: QLabel, one: InputPicture, slice_index: int) -> None:
         place.setText("–")
         return
     rows, columns = one.pixels.shape
-    image = QImage(one.pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
-    room = place.size()
-    pixmap = QPixmap.fromImage(image).scaled(
-        room,
-        Qt.AspectRatioMode.KeepAspectRatio,
-        Qt.TransformationMode.SmoothTransformation,
-    )
-    place.setPixmap(pixmap)
+    share = min(place.width() / columns, place.height() / rows)
+    place.setPixmap(grey_pixmap(one.pixels, int(columns * share), int(rows * share)))
     place.setToolTip(
         f"{one.channel.text}, slice {slice_index}: black {one.low:.4g}, white {one.high:.4g} "
         "(1 and 99 % of its values)"
