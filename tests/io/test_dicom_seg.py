@@ -224,6 +224,78 @@ def test_an_image_is_no_segmentation(tmp_path):
         read_segmentation(image)
 
 
+# ---------------------------------------------------------------------------- label maps
+
+
+def write_by_highdicom(folder: Path, kind: str, *, background=False) -> tuple[Path, np.ndarray]:
+    """Let highdicom write labels 1 and 2; of several masks, with one more for what lies around."""
+    import highdicom as hd
+    from pydicom.sr.codedict import codes
+
+    slices = [pydicom.dcmread(f) for f in sorted(write_series(folder / "study").iterdir())]
+    labels = np.zeros(SHAPE, np.uint8)
+    labels[1:4, 3:8, 2:6] = 1
+    labels[3:5, 9:11, 7:9] = 2
+
+    def segment(number, label, category, kind):
+        by_hand = hd.seg.SegmentAlgorithmTypeValues.MANUAL
+        return hd.seg.SegmentDescription(number, label, category, kind, by_hand)
+
+    lesion = codes.SCT.MorphologicallyAbnormalStructure, codes.SCT.Neoplasm
+    segments = [segment(1, "tumour", *lesion), segment(2, "core", *lesion)]
+    voxels = labels
+    if background:
+        around = codes.DCM.Background
+        segments.append(segment(3, "all the rest", around, around))
+        voxels = np.stack([labels == 1, labels == 2, labels == 0], axis=-1).astype(np.uint8)
+    made = hd.seg.Segmentation(
+        slices, voxels, kind, segments, "2.25.70", 1, "2.25.71", 1, "a", "b", "1", "c"
+    )
+    made.save_as(folder / "seg.dcm")
+    return folder / "seg.dcm", labels
+
+
+def number_background_three(image):
+    image.PixelData = np.where(image.pixel_array == 0, 3, image.pixel_array).tobytes()
+    image.SegmentSequence[0].SegmentNumber = image.PixelPaddingValue = 3
+
+
+def drop_padding(image):
+    del image.PixelPaddingValue
+
+
+def name_it_only(image):
+    del image.PixelPaddingValue
+    first, second = image.SegmentSequence[:2]
+    first.SegmentLabel = "background"
+    first.SegmentedPropertyTypeCodeSequence = second.SegmentedPropertyTypeCodeSequence
+    first.SegmentedPropertyCategoryCodeSequence = second.SegmentedPropertyCategoryCodeSequence
+
+
+@pytest.mark.parametrize(
+    "change",
+    [None, drop_padding, name_it_only, number_background_three],
+    ids=["as written", "unpadded", "named", "third"],
+)
+def test_the_background_of_a_label_map_is_no_segment(tmp_path, change):
+    path, labels = write_by_highdicom(tmp_path, "LABELMAP")
+    if change is not None:
+        image = pydicom.dcmread(path)
+        change(image)
+        image.save_as(path)
+    found = read_segmentation(path)
+    assert [(s.number, s.label) for s in found.segments] == [(1, "tumour"), (2, "core")]
+    assert [int(s.mask.sum()) for s in found.segments] == [(labels == k).sum() for k in (1, 2)]
+    assert not found.is_overlapping
+
+
+def test_a_background_among_binary_segments_is_left_out_and_said(tmp_path):
+    path, labels = write_by_highdicom(tmp_path, "BINARY", background=True)
+    found = read_segmentation(path)
+    assert [int(s.mask.sum()) for s in found.segments] == [(labels == k).sum() for k in (1, 2)]
+    assert found.warnings == ("seg.dcm lists the background as 1 segment(s): left out",)
+
+
 # ------------------------------------------------------- one file that holds several phases
 
 PHASES = 3

@@ -14,6 +14,7 @@ import pytest
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveError
+from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io import voxel_writer
@@ -333,6 +334,20 @@ def test_nnunets_own_check_accepts_the_layout(opened, expert, tmp_path):
     nnunet.verify_dataset_integrity(str(folder), num_processes=1)
 
 
+def test_two_labels_of_one_name_or_called_background_are_no_nnunet_labels(opened, tmp_path):
+    save_mask(tmp_path / "ana" / "A_1.nii.gz", blob() + blob(2, (0, 0, 0)))
+    for names in (("tumour", "tumour"), ("tumour", "background")):
+        rules = tuple(LabelRule(k + 1.0, k + 1, name) for k, name in enumerate(names))
+        with pytest.raises(CaseError, match="give each target a name of its own"):
+            export(
+                opened,
+                tmp_path / "out",
+                tmp_path / "ana",
+                rules=rules,
+                formats=(ExportFormat.NNUNET,),
+            )
+
+
 def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp_path):
     (opened.data_set.root / "images/B_1/B_1_0003.nii.gz").unlink()
     again = run_job(open_data_set(opened.data_set.root, tmp_path / "workspace"))
@@ -472,10 +487,10 @@ def test_a_case_that_fails_while_it_is_replaced_keeps_its_older_files_whole(
     before = {path: path.read_bytes() for path in out.glob("A_2.*")}
     write = export_writer.write_provenance
 
-    def full(provenance, path):
+    def full(provenance, path, **named):
         if path.name == "A_2.json":  # its mask is written by then
             raise SaveError("no space left")
-        write(provenance, path)
+        write(provenance, path, **named)
 
     monkeypatch.setattr(export_writer, "write_provenance", full)
     summary = export(opened, out, expert, existing=Existing.OVERWRITE)

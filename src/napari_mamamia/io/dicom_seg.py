@@ -18,6 +18,7 @@ __all__ = ["FRACTION_THRESHOLD", "Segment", "Segmentation", "dicom_grid", "read_
 FRACTION_THRESHOLD: Final = 0.5
 """Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
 
+_BACKGROUND: Final = ("125040", "DCM")
 _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 
 
@@ -108,19 +109,33 @@ def read_segmentation(path: Path) -> Segmentation:
     values: NDArray[Any] = volume.array
     grid = dicom_grid(volume.affine, values.shape[:3])
     threshold = FRACTION_THRESHOLD if fractional else None
-    segments = tuple(
-        _segment(found.get_segment_description(number), values[..., k], threshold)
-        for k, number in enumerate(found.segment_numbers)
-    )
+    described = [found.get_segment_description(number) for number in found.segment_numbers]
+    kept = [k for k, description in enumerate(described) if not _is_background(description)]
+    segments = tuple(_segment(described[k], values[..., k], threshold) for k in kept)
     series = found.get("ReferencedSeriesSequence") or ()
     source = str(series[0].SeriesInstanceUID) if series else ""
-    warnings: tuple[str, ...] = ()
+    warnings = []
     if fractional:
-        warnings = (
+        warnings.append(
             f"{path.name} holds {str(found.SegmentationFractionalType).lower()} from 0 to 1: "
-            f"voxels of at least {FRACTION_THRESHOLD:g} are taken as inside",
+            f"voxels of at least {FRACTION_THRESHOLD:g} are taken as inside"
         )
-    return Segmentation(grid, segments, source, warnings)
+    if n_left := len(described) - len(kept):
+        warnings.append(f"{path.name} lists the background as {n_left} segment(s): left out")
+    return Segmentation(grid, segments, source, tuple(warnings))
+
+
+def _is_background(description: Any) -> bool:
+    """Whether a segment is what lies around: of a label map, or of a program that lists it.
+
+    Source: DICOM PS3.3, C.8.20.2 (only a label map may number a segment 0, its background) and
+    PS3.16, code (125040, DCM, "Background"). highdicom leaves it out itself where the object says
+    Pixel Padding Value.
+    """
+    kind = description.segmented_property_type
+    is_coded = (kind.value, kind.scheme_designator) == _BACKGROUND
+    named = str(description.segment_label).strip().casefold() == "background"
+    return int(description.segment_number) == 0 or is_coded or named
 
 
 def dicom_grid(affine_lps: NDArray[Any], shape: tuple[int, ...]) -> Grid:

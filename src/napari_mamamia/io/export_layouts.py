@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.provenance import Maker
 from napari_mamamia.io.save import saving, write_text_atomically
 from napari_mamamia.io.tables import write_json
 
 __all__ = [
+    "bids_facts",
     "bids_stem",
     "bids_subject",
     "nnunet_folder",
@@ -25,6 +27,14 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o644 << 16
 _UNIX: Final = 3
 _BIDS_VERSION: Final = "1.10.0"
+_OWN_GRID: Final = "orig"
+_BIDS_README: Final = """\
+Masks of {data_set}, as a BIDS derivative, written by {software}.
+
+Each sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz is a label image on the voxels of the
+case's own phases (space "orig"); SET is the reader or model. dseg.tsv names the values. The .json
+beside an image says who or what made it, and from which files (SHA-256). The images themselves are
+not part of it. Not a medical device."""
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]")
 
 
@@ -113,6 +123,24 @@ def bids_stem(case_id: str, masks: str) -> str:
     return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
 
 
+def bids_facts(masks: str, maker: Maker) -> tuple[tuple[str, str | bool], ...]:
+    """Return the keys that BIDS wants in the file beside a label image.
+
+    `SpatialReference` is "orig": the voxels of the case's own phases. `Manual` is left out where a
+    person and a program both had a hand in it, or nobody knows.
+
+    Source: BIDS schema 1.10, ``rules.sidecars.derivatives.common_derivatives``:
+    SpatialReferenceNonStandard (required), CommonDerivativeFields and SegmentationCommon.
+    """
+    facts: list[tuple[str, str | bool]] = [
+        ("Description", f"Tumour labels of {masks}, voxel for voxel on the case's own phases"),
+        ("SpatialReference", _OWN_GRID),
+    ]
+    if maker in (Maker.MODEL, Maker.PHANTOM):
+        facts.append(("Manual", False))
+    return tuple(facts)
+
+
 def write_bids_description(
     root: Path,
     data_set: str,
@@ -120,20 +148,28 @@ def write_bids_description(
     labels: Sequence[tuple[int, str]],
     *,
     overwrite: bool = False,
-) -> tuple[Path, Path]:
-    """Write ``dataset_description.json`` and the look-up table ``dseg.tsv``; return their paths."""
+) -> tuple[Path, ...]:
+    """Write what describes a BIDS derivative as a whole; return the paths.
+
+    They are ``dataset_description.json``, ``README`` and the look-up table ``dseg.tsv``. There is
+    no ``dseg.json``: beside the root it would speak for every label image below.
+    """
     name, _, version = software.partition(" ")
-    content = {
+    description = {
         "Name": f"Masks of {data_set}",
         "BIDSVersion": _BIDS_VERSION,
         "DatasetType": "derivative",
         "GeneratedBy": [{"Name": name, "Version": version}],
     }
-    description, table = root / "dataset_description.json", root / "dseg.tsv"
-    write_text_atomically(description, json.dumps(content, indent=2) + "\n", overwrite=overwrite)
-    rows = ["index\tname", *(f"{value}\t{text}" for value, text in labels)]
-    write_text_atomically(table, "\n".join(rows) + "\n", overwrite=overwrite)
-    return description, table
+    table = ["index\tname", *(f"{value}\t{_one_line(text)}" for value, text in labels)]
+    texts = {
+        "dataset_description.json": json.dumps(description, indent=2),
+        "README": _BIDS_README.format(data_set=data_set, software=software),
+        "dseg.tsv": "\n".join(table),
+    }
+    for file, text in texts.items():
+        write_text_atomically(root / file, text + "\n", overwrite=overwrite)
+    return tuple(root / file for file in texts)
 
 
 def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: bool = False) -> None:
@@ -156,6 +192,11 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
             entry.create_system = _UNIX
             entry.compress_type = zipfile.ZIP_STORED
             out.writestr(entry, path.read_bytes())
+
+
+def _one_line(text: str) -> str:
+    """Return a text that is one cell of a table whose cells end with a tab."""
+    return " ".join(text.split())
 
 
 def _alphanumeric(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -32,8 +32,17 @@ def sidecar_path(mask_path: Path) -> Path:
     return mask_path.with_name(f"{stem}.json")
 
 
-def write_provenance(provenance: Provenance, path: Path, *, overwrite: bool = False) -> None:
+def write_provenance(
+    provenance: Provenance,
+    path: Path,
+    *,
+    standard: Sequence[tuple[str, str | bool]] = (),
+    overwrite: bool = False,
+) -> None:
     """Write every field of `provenance` to a JSON file, in the order of the record.
+
+    `standard` are (key, value) pairs that a standard wants in the file beside a mask; they stand
+    first, and reading passes over them.
 
     Raises
     ------
@@ -50,7 +59,8 @@ def write_provenance(provenance: Provenance, path: Path, *, overwrite: bool = Fa
         raise FormatError(
             f"expected each parameter of {provenance.name} once, got {names}: rename the double"
         )
-    content = {field.name: getattr(provenance, field.name) for field in fields(provenance)}
+    content: dict[str, Any] = dict(standard)
+    content |= {field.name: getattr(provenance, field.name) for field in fields(provenance)}
     content["inputs"] = [{"name": i.name, "sha256": i.sha256} for i in provenance.inputs]
     content["parameters"] = parameters
     content["seconds"] = _to_json(provenance.seconds)

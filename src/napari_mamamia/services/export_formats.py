@@ -13,6 +13,7 @@ from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.reorientation import Reorientation
 from napari_mamamia.io.bundle import BundleFile, describe_file
 from napari_mamamia.io.export_layouts import (
+    bids_facts,
     bids_stem,
     nnunet_folder,
     write_bids_description,
@@ -122,11 +123,12 @@ def write_nnunet(
 def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> Job[None]:
     """Return a job that writes ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
-    Provenance stands beside each.
+    What BIDS asks of a mask, and its provenance, stand beside each.
     """
     for mask in drawn:
         path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
-        yield from writer.mask(mask, mask.labels, mask.grid, path)
+        facts = bids_facts(mask.name, mask.provenance.maker)
+        yield from writer.mask(mask, mask.labels, mask.grid, path, facts)
 
 
 def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> Job[None]:
@@ -213,6 +215,12 @@ def _require_nnunet(settings: ExportSettings, names: Sequence[str]) -> None:
         raise CaseError(
             f"nnU-Net numbers its labels 1, 2, 3 ..., but the label map leads to "
             f"{', '.join(map(str, values))}: change the targets"
+        )
+    titles = [name for _, name in label_names(settings)]
+    if len({"background", *titles}) <= len(titles):
+        raise CaseError(
+            f"nnU-Net knows its labels by name, and calls 0 background, but the label map has "
+            f"{', '.join(map(repr, titles))}: give each target a name of its own"
         )
 
 

@@ -35,14 +35,23 @@ class CaseWriter:
         yield from write_volume_job(array, grid, path)
         yield from self._recorded(path, kind, masks, grid)
 
-    def mask(self, drawn: DrawnMask, array: NDArray[Any], grid: Grid, path: Path) -> Job[None]:
-        """Return a job that writes a mask and, beside it, who made it."""
+    def mask(
+        self,
+        drawn: DrawnMask,
+        array: NDArray[Any],
+        grid: Grid,
+        path: Path,
+        standard: Sequence[tuple[str, str | bool]] = (),
+    ) -> Job[None]:
+        """Return a job that writes a mask and, beside it, who made it and what a standard wants."""
         yield from self.volume(array, grid, path, "mask", drawn.name)
-        self.history(drawn, sidecar_path(path))
+        self.history(drawn, sidecar_path(path), standard)
 
-    def history(self, drawn: DrawnMask, path: Path) -> None:
-        """Write a mask's provenance."""
-        write_provenance(drawn.provenance, path)
+    def history(
+        self, drawn: DrawnMask, path: Path, standard: Sequence[tuple[str, str | bool]] = ()
+    ) -> None:
+        """Write a mask's provenance, after the keys that a standard wants."""
+        write_provenance(drawn.provenance, path, standard=standard)
         self.record(path, "provenance", masks=drawn.name)
 
     def record(self, path: Path, kind: str, *, masks: str = "", grid: Grid | None = None) -> None:
