@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from napari.components import ViewerModel
 from napari.layers import Image, Labels
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.garbage import is_set_aside
@@ -138,7 +140,7 @@ def test_another_layer_of_the_user_is_left_alone_by_a_swap():
 
 
 def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_the_end(
-    qtbot, window, docked
+    qtbot, window, docked, monkeypatch
 ):
     box = main_view(window).controls
     show(docked.scene, FIRST, (0.0, 90.0))
@@ -160,6 +162,18 @@ def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_
     docked.scene.warm_up()
     assert is_set_aside()
     assert gc.get_freeze_count() > 10_000
+
+    # what comes later is collected between two actions, never while a button is held
+    second_is_over = docked.idle_collection.findChild(QTimer).timeout
+    for _ in range(20):
+        gc.collect(1)
+    with monkeypatch.context() as held:
+        held.setattr(QApplication, "mouseButtons", lambda: Qt.MouseButton.LeftButton)
+        second_is_over.emit()
+        assert gc.get_count()[2] >= 20
+    second_is_over.emit()
+    assert gc.get_count()[2] < 5
+
     docked.close_down()
     assert not is_set_aside()
     assert gc.get_freeze_count() == 0

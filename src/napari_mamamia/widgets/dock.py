@@ -72,6 +72,7 @@ from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session
 from napari_mamamia.widgets.subtracting import Subtracting
 from napari_mamamia.widgets.tagging import Tagging
+from napari_mamamia.widgets.turns import IdleCollection
 from napari_mamamia.widgets.undo_memory import UndoMemory
 from napari_mamamia.widgets.view_flow import ViewFlow
 from napari_mamamia.widgets.view_panel import ViewPanel
@@ -127,6 +128,7 @@ class MamamiaDock(QWidget):
         self.notifier = Notifier(self)
         self.keys = KeyChoice(self.viewer, self, self.services, self.notifier, self)
         self.scene = Scene(self.viewer)
+        self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
         self.window_level = WindowLevelDrag(self.scene)
         self._make_controllers()

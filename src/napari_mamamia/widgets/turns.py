@@ -1,10 +1,15 @@
-"""Steps that each take a turn of the event loop, so that the window answers in between."""
+"""What takes a turn of the event loop to itself, so that the window answers in between."""
 
 from collections.abc import Callable, Iterable
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QObject, Qt, QTimer
+from qtpy.QtWidgets import QApplication
 
-__all__ = ["Turns"]
+from napari_mamamia.core.garbage import collect_if_due
+
+__all__ = ["IdleCollection", "Turns"]
+
+_IDLE_MS = 1000
 
 
 class Turns(QObject):
@@ -30,3 +35,19 @@ class Turns(QObject):
             self._steps.pop(0)()
         if not self._steps:
             self._timer.stop()
+
+
+class IdleCollection(QObject):
+    """Lets Python collect garbage between two actions, not within a stroke."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._timer = QTimer(self)
+        self._timer.setInterval(_IDLE_MS)
+        self._timer.timeout.connect(self._collect)
+        self._timer.start()
+
+    @staticmethod
+    def _collect() -> None:
+        if QApplication.mouseButtons() == Qt.MouseButton.NoButton:
+            collect_if_due()

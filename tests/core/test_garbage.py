@@ -1,0 +1,63 @@
+"""Full collections while a window is open: none by themselves, one when it is due and asked for."""
+
+import gc
+import weakref
+
+import pytest
+
+from napari_mamamia.core.garbage import collect_if_due, is_set_aside, set_aside, take_back
+
+
+class Ring:
+    """Something that only a collection frees, since it refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def thresholds():
+    """Own thresholds, which must come back; nothing set aside before or after."""
+    assert not is_set_aside()
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 7)
+    yield
+    take_back()
+    gc.set_threshold(*before)
+
+
+def age_all_that_exists(n_middle):
+    for _ in range(n_middle):
+        gc.collect(1)
+
+
+def test_old_garbage_waits_until_it_is_due_and_asked_for(thresholds):
+    set_aside()
+    gc.collect()
+    kept = Ring()
+    seen = weakref.ref(kept)
+    age_all_that_exists(2)  # now it is among the old, which only a full collection looks at
+    del kept
+    assert not collect_if_due()
+    age_all_that_exists(200)  # Python itself would have made a full one by now
+    records = [{"n": [n]} for n in range(100_000)]
+    assert len(records) == 100_000
+    assert seen() is not None
+    assert collect_if_due()
+    assert seen() is None
+    assert not collect_if_due()
+
+
+def test_the_thresholds_of_the_process_come_back_even_if_two_windows_set_them_aside(thresholds):
+    set_aside()
+    set_aside()
+    assert gc.get_threshold()[2] > 10**9
+    take_back()
+    assert gc.get_threshold() == (700, 10, 7)
+    take_back()
+    assert gc.get_threshold() == (700, 10, 7)
+
+
+def test_nothing_is_collected_where_nothing_is_set_aside(thresholds):
+    age_all_that_exists(50)
+    assert not collect_if_due()
