@@ -1,0 +1,148 @@
+"""The contrast agent in an artery after a bolus: named curves of populations."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from napari_mamamia.core.errors import CaseError
+
+__all__ = ["ArterialInput", "InputName", "PlasmaCurve", "blood_mm", "plasma_curve"]
+
+Curve = NDArray[np.float64]
+
+_STEP_MIN: Final = 0.1 / 60
+"""Step of the fine grid. A peak is 4 s wide: sampled like images, Ktrans is off by half."""
+
+
+class InputName(StrEnum):
+    """Whose curve. PARKER and GEORGIOU are of whole blood, WEINMANN of plasma.
+
+    Sources: Parker 2006 (MRM 56:993, OSIPI M.IC2.001); Georgiou 2018 (doi 10.1002/mrm.27524,
+    M.IC2.002); Weinmann 1984 with the constants of Tofts and Kermode 1991 (M.IC2.003).
+    """
+
+    PARKER = "parker"
+    GEORGIOU = "georgiou"
+    WEINMANN = "weinmann"
+
+
+@dataclass(frozen=True, slots=True)
+class ArterialInput:
+    """A named curve with what it needs.
+
+    Parameters
+    ----------
+    haematocrit
+        Share of cells in blood; a curve of whole blood is divided by 1 less it. Parker used 0.42.
+    dose_mmol_per_kg
+        Dose, for WEINMANN; the others hold for the dose of their patients.
+
+    Raises
+    ------
+    CaseError
+        If a number makes no sense.
+    """
+
+    name: InputName = InputName.PARKER
+    haematocrit: float = 0.42
+    dose_mmol_per_kg: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.haematocrit <= 0.7:
+            raise CaseError(
+                f"expected a haematocrit of 0 to 0.7, got {self.haematocrit:g}: give a share, such "
+                "as 0.42"
+            )
+        if not 0.005 <= self.dose_mmol_per_kg <= 1:
+            raise CaseError(
+                f"expected a dose of 0.005 to 1 mmol/kg, got {self.dose_mmol_per_kg:g}: give it in "
+                "mmol per kg, such as 0.1"
+            )
+
+    @property
+    def text(self) -> str:
+        """The curve in a few words, as it stands in tables."""
+        if self.name is InputName.WEINMANN:
+            return f"{self.name}, {self.dose_mmol_per_kg:g} mmol/kg"
+        return f"{self.name}, haematocrit {self.haematocrit:g}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlasmaCurve:
+    """Plasma concentration in mM at 0, `step_min`, 2 `step_min`, ... minutes after arrival."""
+
+    values: Curve
+    step_min: float
+
+    def at(self, minutes: Curve) -> Curve:
+        """Return it at any time within the curve, 0 before arrival."""
+        grid = np.arange(len(self.values)) * self.step_min
+        return np.where(minutes < 0, 0.0, np.interp(minutes, grid, self.values))
+
+
+def plasma_curve(
+    source: ArterialInput, last_min: float, step_min: float = _STEP_MIN
+) -> PlasmaCurve:
+    """Return the plasma's curve from arrival to `last_min` or just after, on a fine grid."""
+    n_steps = int(np.ceil(max(last_min, 0.0) / step_min)) + 2
+    minutes = np.arange(n_steps, dtype=np.float64) * np.float64(step_min)
+    if source.name is InputName.WEINMANN:
+        return PlasmaCurve(source.dose_mmol_per_kg * _weinmann(minutes), step_min)
+    return PlasmaCurve(blood_mm(source.name, minutes) / (1 - source.haematocrit), step_min)
+
+
+def blood_mm(name: InputName, minutes: Curve) -> Curve:
+    """Return whole blood's concentration in mM, `minutes` after arrival, 0 before.
+
+    WEINMANN: of plasma, at 1 mmol/kg.
+
+    Examples
+    --------
+    >>> blood_mm(InputName.PARKER, np.array([-1.0, 10.0, 60.0]) / 60).round(4)
+    array([0.    , 6.0422, 0.8872])
+    """
+    curve = {
+        InputName.PARKER: _parker,
+        InputName.GEORGIOU: _georgiou,
+        InputName.WEINMANN: _weinmann,
+    }[name]
+    return np.where(minutes < 0, 0.0, curve(np.maximum(minutes, 0.0)))
+
+
+def _parker(minutes: Curve) -> Curve:
+    """Two Gaussians and an exponential with a sigmoid: equation 1 and table 1 of Parker 2006."""
+    tail = 1.050 * np.exp(-0.1685 * minutes) / (1 + np.exp(-38.078 * (minutes - 0.483)))
+    for area, centre, width in ((0.809, 0.17046, 0.0563), (0.330, 0.365, 0.132)):
+        height = area / (width * np.sqrt(2 * np.pi))
+        tail = tail + height * np.exp(-((minutes - centre) ** 2) / (2 * width**2))
+    curve: Curve = tail
+    return curve
+
+
+def _georgiou(minutes: Curve) -> Curve:
+    """Three exponentials times a train of gamma variates, each a passage of the bolus.
+
+    The variates' factors overflow after some minutes; their logarithms do not.
+    """
+    alpha, beta, tau = 5.26, 0.032, 0.129
+    decay = sum(
+        height * np.exp(-rate * minutes)
+        for height, rate in ((0.37, 0.11), (0.33, 1.17), (10.06, 16.02))
+    )
+    passages = np.zeros_like(minutes)
+    for number in range(int(minutes.max(initial=0.0) / tau) + 1):
+        since = minutes - number * tau
+        came = since > 0
+        power = (number + 1) * alpha + number
+        logarithm = power * np.log(since[came] / beta) - since[came] / beta - gammaln(power + 1)
+        passages[came] += np.exp(logarithm) / beta
+    return np.asarray(decay * passages)
+
+
+def _weinmann(minutes: Curve) -> Curve:
+    """Plasma at 1 mmol/kg: two exponentials, kg/l times the dose."""
+    return np.asarray(3.99 * np.exp(-0.144 * minutes) + 4.78 * np.exp(-0.0111 * minutes))
