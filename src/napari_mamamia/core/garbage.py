@@ -29,7 +29,7 @@ def set_aside() -> None:
     gc.freeze()
     if not _IS_SET_ASIDE.is_set():
         _ORDINARY[:] = gc.get_threshold()
-        gc.set_threshold(*_ORDINARY[:2], _NEVER)
+        gc.set_threshold(_ORDINARY[0], _ORDINARY[1], _NEVER)
     _IS_SET_ASIDE.set()
 
 
