@@ -82,8 +82,8 @@ def spoiled_signal(
 
     Examples
     --------
-    >>> spoiled_signal(1.0, SpoiledEcho(0.005, 30.0), 10000.0).round(1)
-    np.float64(182.3)
+    >>> round(float(spoiled_signal(1.0, SpoiledEcho(0.005, 30.0), 10000.0)), 1)
+    180.3
     """
     angle = math.radians(echo.flip_degrees)
     relaxed = np.exp(-echo.repetition_s / np.asarray(t1_s, np.float64))
