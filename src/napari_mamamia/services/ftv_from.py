@@ -9,10 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.dicom_facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom_files import dicom_files
 from napari_mamamia.io.flat_tables import flat_table_job
@@ -35,7 +37,7 @@ from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.phase_text import phases_text
 from napari_mamamia.services.ucsf_place import PlacedSeg, place_seg
 
-__all__ = ["TABLE", "FtvFromRow", "FtvFromSummary", "ftv_from_segs"]
+__all__ = ["TABLE", "FtvFromRow", "FtvFromSummary", "FtvUnderSeg", "ftv_from_segs", "ftv_under_seg"]
 
 TABLE: Final = "ftv_from.csv"
 _ROUNDED: Final = 1.0
@@ -73,6 +75,35 @@ class FtvFromSummary:
     rows: tuple[FtvFromRow, ...]
     failures: tuple[CaseFailure, ...]
     table: Path
+
+
+@dataclass(frozen=True, slots=True)
+class FtvUnderSeg:
+    """FTV of one case under one SEG: the rows, and the SEG's regions and thresholds on the case.
+
+    `boxes` (VOI) and `omitted` are in voxels of the case as it is.
+    """
+
+    rows: tuple[FtvFromRow, ...]
+    boxes: tuple[Box, ...]
+    omitted: tuple[Box, ...]
+    limits: FtvSettings
+
+
+def ftv_under_seg(case: Case, path: Path) -> Job[FtvUnderSeg]:
+    """Return a job that counts the FTV of a case, all phases read, under a SEG of UCSF.
+
+    Raises
+    ------
+    FormatError
+        If the file is no SEG of UCSF's program, or is damaged.
+    GridMismatchError, CaseError
+        If the SEG is of another exam, or of phases that the case does not have.
+    """
+    yield Progress(0, 2, f"Reading {path.name}")
+    found = read_ucsf_seg(path)
+    yield Progress(1, 2, f"FTV under {path.name}")
+    return _under(case, found, path.name)
 
 
 def ftv_from_segs(
@@ -116,7 +147,7 @@ def ftv_from_segs(
         try:
             found = read_ucsf_seg(path)
             case = yield from reader.case_of(found)
-            rows.extend(_rows(case, found, name))
+            rows.extend(_under(case, found, name).rows)
         except MamamiaError as error:
             failures.append(CaseFailure(name, str(error)))
     columns = [column.name for column in fields(FtvFromRow)]
@@ -210,7 +241,7 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _rows(case: Case, found: UcsfAnalysis, seg: str) -> list[FtvFromRow]:
+def _under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     placed = place_seg(found, case.grid)
     choice = _choice(case, found)
     images = prepare_ftv(placed.turn.array(case.signal), choice, placed.boxes, placed.omitted)
@@ -244,7 +275,9 @@ def _rows(case: Case, found: UcsfAnalysis, seg: str) -> list[FtvFromRow]:
                 remark=remark,
             )
         )
-    return rows
+    back = reorientation_to(placed.turn.target, case.grid.orientation)
+    boxes, omitted = (tuple(map(back.box, some)) for some in (placed.boxes, placed.omitted))
+    return FtvUnderSeg(tuple(rows), boxes, omitted, limits)
 
 
 def _choice(case: Case, found: UcsfAnalysis) -> PhaseChoice:

@@ -18,6 +18,7 @@ from napari_mamamia.widgets.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.ftv_seg import FtvSegControls
 from napari_mamamia.widgets.kinetic_colours import SER_COLOURS
 
 __all__ = ["FtvControls"]
@@ -101,7 +102,8 @@ class FtvControls(QWidget):
         layout.addWidget(self.basis)
         layout.addWidget(self._make_sliders())
         layout.addWidget(self._make_boxes())
-        for made in (self.region, self.bins, self.remark):
+        self.seg = FtvSegControls()
+        for made in (self.region, self.bins, self.remark, self.seg):
             layout.addWidget(made)
 
     def settings(self) -> FtvSettings:
@@ -113,6 +115,22 @@ class FtvControls(QWidget):
             value["neighbours"],
             value["ser"] / 100,
         )
+
+    def set_settings(self, settings: FtvSettings) -> None:
+        """Set the sliders, and say so once."""
+        values = {
+            "background": round(100 * settings.background),
+            "enhancement": round(settings.enhancement),
+            "neighbours": settings.neighbours,
+            "ser": round(100 * settings.ser),
+        }
+        for one in _THRESHOLDS:
+            slider = self._sliders[one.field]
+            slider.blockSignals(True)
+            slider.setValue(values[one.field])
+            slider.blockSignals(False)
+            self._write(one)
+        self.settings_changed.emit(self.settings())
 
     def show_answer(self, answer: FtvAnswer) -> None:
         """Show a volume and its parts."""
@@ -217,8 +235,7 @@ class FtvControls(QWidget):
         self._shown[which.field].setText(f"{text} {which.unit}".strip())
 
     def _reset(self) -> None:
-        for one in _THRESHOLDS:
-            self._sliders[one.field].setValue(one.start)
+        self.set_settings(FtvSettings())
 
 
 def _percent(value: float) -> str:

@@ -1,35 +1,43 @@
 """Functional tumour volume while its thresholds move: prepared once, counted in a thread."""
 
+from pathlib import Path
+
 from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.tumour_volume import FtvImages, FtvSettings
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Prompt
+from napari_mamamia.services.ftv_from import FtvUnderSeg
 from napari_mamamia.services.show_kinetics import FtvAnswer
+from napari_mamamia.widgets.controls import breakable
 from napari_mamamia.widgets.jobs import JobRunner
 from napari_mamamia.widgets.kinetic_case import KineticCase
 from napari_mamamia.widgets.kinetic_services import KineticServices
-from napari_mamamia.widgets.notify import Failed, Finished, Outcome
+from napari_mamamia.widgets.notify import Failed, Finished, Outcome, plain_text
 from napari_mamamia.widgets.prompts import PromptTool
 
 __all__ = ["FtvLive"]
 
 _PREPARE = "ftv_prepare"
 _COUNT = "ftv_count"
+_SEG = "ftv_seg"
 
 
 class FtvLive(QObject):
     """`answered` carries an `FtvAnswer`, `unknown` the reason why there is none.
 
     `region_changed` says in words where FTV is counted, `drawing_changed` whether a box is waited
-    for ("", "box" or "omit").
+    for ("", "box" or "omit"). `compared` carries an `FtvUnderSeg`, None where no SEG is taken any
+    more; `seg_failed` the reason why a SEG was not taken.
     """
 
     answered = Signal(object)
     unknown = Signal(str)
     region_changed = Signal(str)
     drawing_changed = Signal(str)
+    compared = Signal(object)
+    seg_failed = Signal(str)
 
     def __init__(
         self,
@@ -47,6 +55,7 @@ class FtvLive(QObject):
         self._images: FtvImages | None = None
         self._drawn: list[Box] = []
         self._omitted: list[Box] = []
+        self._seg = ""
         self._drawing = ""
         self._is_wanted = False
         self._later = QTimer(self)
@@ -76,8 +85,32 @@ class FtvLive(QObject):
 
     def around_mask(self) -> None:
         """Count around the mask shown again, without boxes that were drawn."""
-        self._drawn, self._omitted = [], []
+        self._drawn, self._omitted, self._seg = [], [], ""
         self.prepare()
+
+    def take_seg(self, path: Path) -> None:
+        """Count under a SEG of UCSF, beside its own numbers, and go on in its regions."""
+        case = self._state.own_case
+        if case is None:
+            self.seg_failed.emit("Open a case first, and wait until it is read.")
+            return
+
+        def done(outcome: Outcome[FtvUnderSeg]) -> None:
+            if isinstance(outcome, Finished):
+                found = outcome.result
+                self._drawn, self._omitted = list(found.boxes), list(found.omitted)
+                self._seg = path.name
+                self.compared.emit(found)
+                self.prepare()
+            elif isinstance(outcome, Failed):
+                self.seg_failed.emit(plain_text(outcome.error))
+
+        self._jobs.start(
+            _SEG,
+            f"FTV under {path.name}",
+            lambda: self._services.ftv_under_seg(case, path),
+            done,
+        )
 
     def prepare(self) -> None:
         """Prepare the region, if the number is on screen."""
@@ -129,7 +162,7 @@ class FtvLive(QObject):
         if self._drawing == "omit":
             self._omitted.append(prompt.box)
         else:
-            self._drawn = [prompt.box]
+            self._drawn, self._seg = [prompt.box], ""
         self.draw("")
         self.prepare()
 
@@ -144,7 +177,9 @@ class FtvLive(QObject):
             self.drawing_changed.emit("")
 
     def _region(self, mask: str | None) -> str:
-        if self._drawn:
+        if self._seg:
+            where = f"the VOI of {breakable(self._seg)}"
+        elif self._drawn:
             where = "the box that you drew"
         elif mask is not None:
             where = f"the {mask} mask's box + 10 mm"
@@ -154,6 +189,8 @@ class FtvLive(QObject):
         return f"In {where}" + (f", {count} box(es) omitted" if count else "")
 
     def _forget(self) -> None:
-        self._drawn, self._omitted, self._images = [], [], None
+        self._drawn, self._omitted, self._images, self._seg = [], [], None, ""
+        self._jobs.cancel(_SEG)
+        self.compared.emit(None)
         if self._drawing:
             self.draw("")

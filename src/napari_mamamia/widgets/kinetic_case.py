@@ -1,6 +1,7 @@
-"""The open case as page Kinetics sees it: with the times that were typed in, if there are any."""
+"""The open case as page Kinetics sees it: with typed times, and a repeated pre as it is wanted."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from qtpy.QtCore import QObject, Signal
 
@@ -8,12 +9,17 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.case_context import CaseKey
+from napari_mamamia.services.repeated_pre import RepeatedPre
+from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.kinetic_services import KineticServices
 from napari_mamamia.widgets.layers import MASK_ROLES, tag_of
+from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.scene import Scene
 from napari_mamamia.widgets.session import Session, SessionMask
 
 __all__ = ["KineticCase"]
+
+_LANE: Final = "kinetic_pre"
 
 
 class KineticCase(QObject):
@@ -22,12 +28,24 @@ class KineticCase(QObject):
     changed = Signal()
     opened = Signal()
 
-    def __init__(self, session: Session, scene: Scene, services: KineticServices) -> None:
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        jobs: JobRunner,
+        services: KineticServices,
+        notifier: Notifier,
+    ) -> None:
         super().__init__()
+        self._jobs = jobs
+        self._notifier = notifier
         self._session = session
         self._scene = scene
         self._services = services
+        self._of: Case | None = None
+        self._timed: Case | None = None
         self._case: Case | None = None
+        self._pre = RepeatedPre.LEAVE_OUT
         self._typed: dict[CaseKey, tuple[float, ...]] = {}
         self._clock = TimingRule()
         self._rules: dict[CaseKey, TimingRule] = {}
@@ -38,6 +56,29 @@ class KineticCase(QObject):
     def case(self) -> Case | None:
         """The open case with its times, once all its phases are read; None before."""
         return self._case
+
+    @property
+    def own_case(self) -> Case | None:
+        """The same with the phases that the files hold: neither registered nor averaged."""
+        case = self._session.case
+        return None if case is None or self._timed is None else self._with_typed(case)
+
+    @property
+    def n_before(self) -> int:
+        """How many phases the pixels show to be before contrast."""
+        return 1 if self._timed is None else self._timed.n_before
+
+    @property
+    def pre(self) -> RepeatedPre:
+        """What became of a repeated pre in `case`."""
+        return RepeatedPre.LEAVE_OUT if self._case is self._timed else self._pre
+
+    def set_pre(self, how: RepeatedPre) -> None:
+        """Treat a repeated pre otherwise; `changed` says when it is done."""
+        self._pre = how
+        self._treat_pre()
+        if how is RepeatedPre.LEAVE_OUT:
+            self.changed.emit()
 
     @property
     def source(self) -> str:
@@ -116,8 +157,12 @@ class KineticCase(QObject):
 
     def _follow(self) -> None:
         case, before = self._session.shown_case, self._case
+        if case is not None and case is self._of:
+            return
+        self._pre = RepeatedPre.LEAVE_OUT
         if case is None or not case.is_loaded:
-            self._case = None
+            self._jobs.cancel(_LANE)
+            self._of = self._timed = self._case = None
         else:
             self._take(case)
         if before is not self._case:
@@ -125,5 +170,33 @@ class KineticCase(QObject):
             self.changed.emit()
 
     def _take(self, case: Case) -> None:
+        self._of = case
+        self._timed = self._with_typed(case)
+        self._treat_pre()
+
+    def _with_typed(self, case: Case) -> Case:
         typed = self._typed.get(self._session.case_key)
-        self._case = self._services.with_times(case, typed) if typed else case
+        return self._services.with_times(case, typed) if typed else case
+
+    def _treat_pre(self) -> None:
+        """Take the case as it is; where its pre is wanted otherwise, soon as it is wanted."""
+        self._jobs.cancel(_LANE)
+        self._case = timed = self._timed
+        how = self._pre
+        if timed is None or timed.n_before < 2 or how is RepeatedPre.LEAVE_OUT:
+            return
+
+        def done(outcome: Outcome[Case]) -> None:
+            if isinstance(outcome, Finished):
+                self._case = outcome.result
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Scans before contrast", outcome.error)
+            self.changed.emit()
+
+        self._jobs.start(
+            _LANE,
+            "Scans before contrast",
+            lambda: job_of(self._services.with_pre, timed, how),
+            done,
+            shown=False,
+        )

@@ -11,10 +11,12 @@ from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.tumour_volume import FtvImages
 from napari_mamamia.services.case_kinetics import times_source, with_times
+from napari_mamamia.services.ftv_from import FtvUnderSeg, ftv_under_seg
 from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.map_ranges import MapRange, auto_limits, map_ranges, ranged
 from napari_mamamia.services.phase_text import timing_text
 from napari_mamamia.services.register_case import RegisteredCase, register_case
+from napari_mamamia.services.repeated_pre import with_pre
 from napari_mamamia.services.show_kinetics import (
     FtvAnswer,
     ShownMap,
@@ -47,6 +49,7 @@ class KineticServices:
     prepare_ftv: Callable[..., Job[FtvImages]] = prepare_live_ftv
     live_ftv: Callable[..., Job[FtvAnswer]] = live_ftv
     paint_ftv: Callable[..., Box] = paint_ftv
+    ftv_under_seg: Callable[[Case, Path], Job[FtvUnderSeg]] = ftv_under_seg
     cursor_curve: Callable[..., ContrastCurve] = cursor_curve
     mask_curve: Callable[..., Job[ContrastCurve]] = mask_curve
     mask_numbers: Callable[..., Job[KineticRow]] = mask_numbers
@@ -56,6 +59,7 @@ class KineticServices:
     typed_rule: Callable[..., TimingRule] = typed_rule
     require_rule: Callable[[Case, TimingRule], None] = require_rule
     with_times: Callable[..., Case] = with_times
+    with_pre: Callable[..., Case] = with_pre
     times_source: Callable[..., str] = times_source
     register: Callable[..., Job[RegisteredCase]] = register_case
     map_ranges: Callable[..., tuple[MapRange, ...]] = map_ranges

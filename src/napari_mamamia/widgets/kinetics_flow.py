@@ -7,6 +7,7 @@ from qtpy.QtCore import QObject, QTimer
 
 from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.services.ftv_from import FtvUnderSeg
 from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.show_kinetics import FtvAnswer, MapKind, ShownMap
 from napari_mamamia.widgets.curves_flow import CurvesFlow
@@ -61,16 +62,20 @@ class KineticsFlow(QObject):
         page.cover_changed.connect(maps.set_covering)
         page.floor_changed.connect(maps.set_floor)
         page.range_changed.connect(maps.set_range)
-        page.times_typed.connect(self._type_times)
-        page.timing_chosen.connect(self._choose_timing)
+        page.times.times_typed.connect(self._type_times)
+        page.times.timing_chosen.connect(self._choose_timing)
         page.curves_wanted.connect(show_curves)
         page.ftv.settings_changed.connect(ftv.set_settings)
         page.ftv.draw_wanted.connect(ftv.draw)
         page.ftv.mask_wanted.connect(ftv.around_mask)
+        page.ftv.seg.seg_wanted.connect(ftv.take_seg)
+        page.times.pre_chosen.connect(state.set_pre)
         maps.shown_changed.connect(self._show_map)
         maps.failed.connect(lambda why: page.show_map(None, why))
         ftv.answered.connect(self._show_ftv)
         ftv.unknown.connect(page.ftv.show_unknown)
+        ftv.compared.connect(self._show_seg)
+        ftv.seg_failed.connect(page.ftv.seg.show_failed)
         ftv.region_changed.connect(page.ftv.show_region)
         ftv.drawing_changed.connect(page.ftv.set_drawing)
         state.changed.connect(self._show_case)
@@ -114,27 +119,29 @@ class KineticsFlow(QObject):
         self._page.ftv.show_answer(answer)
         self._maps.paint_ftv(answer)
 
+    def _show_seg(self, found: FtvUnderSeg | None) -> None:
+        self._page.ftv.seg.show_comparison(found)
+        if found is not None:
+            self._page.ftv.set_settings(found.limits)
+
     def _type_times(self, text: str) -> None:
         try:
             times = tuple(float(part) for part in text.replace(",", " ").split())
         except ValueError:
-            self._page.times_warning.setText(
+            self._page.times.refuse(
                 f"expected seconds such as 0, 82, 148, got {text!r}: type a number for each phase"
             )
-            self._page.times_warning.show()
             return
         why = self._state.type_times(times)
         if why:
-            self._page.times_warning.setText(why)
-            self._page.times_warning.show()
+            self._page.times.refuse(why)
         else:
-            self._page.times.clearFocus()
+            self._page.times.times.clearFocus()
 
     def _choose_timing(self, timing: Timing, text: str) -> None:
         why = self._state.set_timing(timing, text)
         if why:
-            self._page.times_warning.setText(why)
-            self._page.times_warning.show()
+            self._page.times.refuse(why)
 
     def _show_case(self) -> None:
         case = self._session.case
@@ -147,14 +154,16 @@ class KineticsFlow(QObject):
         self._page.need("")
         case = self._state.case
         if case is None:
-            self._page.show_times("", "reading the phases…", "", "")
+            self._page.times.show_times("", "reading the phases…", "", "")
             return
         known = [time for time in case.times_s if time is not None]
         times = ", ".join(f"{time:g}" for time in known) if len(known) == len(case.phases) else ""
-        self._page.show_times(
+        self._page.times.show_times(
             times, self._state.source, *self._services.timing_text(case, self._state.rule)
         )
-        self._page.show_timing(self._state.rule)
+        self._page.times.show_timing(self._state.rule)
+        self._page.times.show_pre(self._state.n_before, self._state.pre)
+        self._page.times.offer_injection(case.scan.injection_s)
         self.refresh()
 
     def _measure(self) -> None:

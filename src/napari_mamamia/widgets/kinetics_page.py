@@ -9,13 +9,11 @@ from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QLabel,
-    QLineEdit,
     QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.kinetic_row import KineticRow
 from napari_mamamia.services.map_ranges import MapRange
 from napari_mamamia.services.show_kinetics import MapKind, ShownMap
@@ -32,6 +30,7 @@ from napari_mamamia.widgets.ftv_controls import FtvControls
 from napari_mamamia.widgets.keys import with_key
 from napari_mamamia.widgets.kinetic_legend import KineticLegend
 from napari_mamamia.widgets.kinetics_motion import MotionControls
+from napari_mamamia.widgets.kinetics_times import TimesControls
 from napari_mamamia.widgets.page import Page
 
 __all__ = ["KineticsPage"]
@@ -52,31 +51,16 @@ _NUMBERS: Final = (
 )
 
 
-_TIMINGS: Final = {
-    Timing.UCSF_FTV: "Counts from the first phase with contrast, as UCSF's program does",
-    Timing.PHASE0_START: "Counts from the start of phase 0",
-    Timing.INJECTION: "Counts from an injection whose second you type",
-    Timing.MANUAL: "Takes the two phases that you name",
-}
-_TYPED: Final = {
-    Timing.INJECTION: ("seconds", "Seconds from the start of phase 0 to the injection; Enter"),
-    Timing.MANUAL: ("early, late", "The early and the late phase, such as 2, 4; Enter"),
-}
-
-
 class KineticsPage(Page):
     """`map_wanted` carries a `MapKind`, or None for no map; `floor_changed` percent or None.
 
-    `range_changed` carries a `MapRange` for the map shown. `times_typed` carries the text of the
-    times, "" to go back to the case's own; `timing_chosen` a `Timing` and what was typed beside it.
+    `range_changed` carries a `MapRange` for the map shown.
     """
 
     map_wanted = Signal(object)
     cover_changed = Signal(bool)
     floor_changed = Signal(object)
     range_changed = Signal(object)
-    times_typed = Signal(str)
-    timing_chosen = Signal(object, str)
     curves_wanted = Signal()
 
     def __init__(self) -> None:
@@ -84,7 +68,6 @@ class KineticsPage(Page):
         self.ftv = FtvControls()
         self.motion = MotionControls()
         self._cells: dict[str, QLabel] = {}
-        self._rule = TimingRule()
         holder = QWidget()
         self._inner = QVBoxLayout(holder)
         self._inner.setContentsMargins(0, 0, 4, 0)
@@ -92,7 +75,8 @@ class KineticsPage(Page):
         self.body.addWidget(holder)
         self._make_map()
         self._inner.addWidget(line())
-        self._make_times()
+        self.times = TimesControls()
+        self._inner.addWidget(self.times)
         self._inner.addWidget(line())
         self._inner.addWidget(self.ftv)
         self._inner.addWidget(line())
@@ -127,29 +111,6 @@ class KineticsPage(Page):
         self.ranges.setCurrentIndex(max(0, at))
         self.ranges.blockSignals(False)
         self._range_line.setVisible(bool(ranges))
-
-    def show_times(self, times: str, source: str, phases: str, warning: str) -> None:
-        """Show the times in seconds, where they come from, what they choose, and what is wrong."""
-        if not self.times.hasFocus() or not times:
-            self.times.setText(times)
-        self.source.setText(source or "no times known: type the seconds of each phase")
-        set_level(self.source, "hint" if source else "warning")
-        self.phases.setText(phases)
-        self.times_warning.setText(warning)
-        self.times_warning.setVisible(bool(warning))
-
-    def show_timing(self, rule: TimingRule) -> None:
-        """Show which clock the phases are chosen by."""
-        self._rule = rule
-        at = self.timing.findData(rule.timing)
-        self.timing.blockSignals(True)
-        self.timing.setCurrentIndex(at)
-        self.timing.blockSignals(False)
-        self._show_typed(rule.timing)
-        if rule.injection_s is not None:
-            self.timing_value.setText(f"{rule.injection_s:g}")
-        if rule.phases is not None:
-            self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_numbers(self, found: KineticRow | None, why: str = "") -> None:
         """Show the numbers of the mask on screen; where unknown a dash with the reason on hover."""
@@ -217,65 +178,6 @@ class KineticsPage(Page):
         self._inner.addWidget(self._range_line)
         self._inner.addWidget(row(self.has_floor, self.floor, 1))
         self._inner.addWidget(row(self.covers, 1))
-
-    def _make_times(self) -> None:
-        self.times: QLineEdit = named(
-            QLineEdit(),
-            "kinetics_times",
-            "Seconds of each phase, separated by commas; Enter takes them, empty goes back",
-        )
-        self.times.setPlaceholderText("0, 82, 148, …")
-        self.times.returnPressed.connect(lambda: self.times_typed.emit(self.times.text()))
-        self.source = label("kinetics_times_source", tip="Where the times come from")
-        self.phases = label("kinetics_phases", tip="Which phases the numbers rest on")
-        self.times_warning = label("kinetics_times_warning", tip="What is missing or unusual")
-        set_level(self.times_warning, "warning")
-        self._make_timing()
-        typed = row(QLabel("Times"), self.times, QLabel("s"))
-        chooser = row(QLabel("Timing"), self.timing, self.timing_value)
-        for made in (typed, chooser):
-            made.layout().setStretch(1, 1)
-            self._inner.addWidget(made)
-        for made in (self.source, self.times_warning, self.phases):
-            self._inner.addWidget(made)
-
-    def _make_timing(self) -> None:
-        self.timing: QComboBox = named(
-            QComboBox(), "kinetics_timing", "Which clock chooses the early and the late phase"
-        )
-        for place, (timing, tip) in enumerate(_TIMINGS.items()):
-            self.timing.addItem(str(timing), timing)
-            self.timing.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
-        self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
-        self.timing_value: QLineEdit = named(
-            QLineEdit(), "kinetics_timing_value", "Takes it with Enter"
-        )
-        self.timing_value.returnPressed.connect(self._tell_timing)
-        self.timing_value.editingFinished.connect(self._leave_timing)
-        self.timing_value.hide()
-
-    def _timing_changed(self) -> None:
-        timing = self.timing.currentData()
-        self._show_typed(timing)
-        if timing in _TYPED:
-            self.timing_value.clear()
-            self.timing_value.setFocus()
-        else:
-            self._tell_timing()
-
-    def _show_typed(self, timing: Timing) -> None:
-        hint, tip = _TYPED.get(timing, ("", ""))
-        self.timing_value.setPlaceholderText(hint)
-        self.timing_value.setToolTip(tip)
-        self.timing_value.setVisible(bool(hint))
-
-    def _leave_timing(self) -> None:
-        """Show the clock that counts again where nothing was typed for the chosen one."""
-        if not self.timing_value.text().strip():
-            self.show_timing(self._rule)
-
-    def _tell_timing(self) -> None:
-        self.timing_chosen.emit(self.timing.currentData(), self.timing_value.text())
 
     def _make_numbers(self) -> None:
         self.numbers_title = heading("Shown mask")

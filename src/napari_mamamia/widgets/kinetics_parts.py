@@ -46,7 +46,7 @@ class KineticsParts(QObject):
         super().__init__()
         self._results = results
         common = (jobs, services)
-        self.case = KineticCase(session, scene, services)
+        self.case = KineticCase(session, scene, *common, notifier)
         self.map = KineticMapControl(self.case, scene, *common, notifier)
         self.ftv_box = tools.ftv_box
         self.ftv_live = FtvLive(self.case, self.ftv_box, *common)
