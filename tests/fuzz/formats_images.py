@@ -355,16 +355,15 @@ _PARTS = 'multipart/related; type="application/dicom"; boundary=cut'
 def _ask_pacs(path: Path) -> object:
     """Answer every request with the file, as a PACS that is broken or hostile would."""
     import requests
-    from dicomweb_client.api import DICOMwebClient
 
-    from napari_mamamia.io import dicom_web
+    from napari_mamamia.io import dicom_web, dicom_web_limits
 
     class Answers(requests.adapters.BaseAdapter):
         def send(self, request, **_):
             answer = requests.Response()
             is_image = "/instances/" in request.url
             file, kind = (path.with_name("image.multipart"), _PARTS) if is_image else (path, _LIST)
-            answer.status_code, answer._content, answer.request = 200, file.read_bytes(), request
+            answer.status_code, answer.raw, answer.request = 200, file.open("rb"), request
             answer.headers["Content-Type"] = kind
             answer.url = request.url
             return answer
@@ -372,11 +371,7 @@ def _ask_pacs(path: Path) -> object:
         def close(self):
             pass
 
-    session = requests.Session()
-    session.mount("http://", Answers())
-    client = DICOMwebClient("http://pacs/dicom-web", session=session)
-    client.set_http_retry_params(retry=False)  # as our own client: it would wait 30 s
-    with patch.object(dicom_web, "_client", lambda url: client):
+    with patch.object(dicom_web_limits, "_Adapter", lambda _: Answers()):
         dicom_web.find_studies_on("http://pacs/dicom-web")
         return list(dicom_web.fetch_study("http://pacs/dicom-web", "2.25.1", path.parent / "to"))
 

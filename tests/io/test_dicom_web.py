@@ -121,7 +121,7 @@ def pixels(folder):
 
 
 def test_studies_are_listed_with_date_and_number_of_images(pacs):
-    (study,) = find_studies_on(pacs.url)
+    (study,) = find_studies_on(pacs.url).studies
     assert (study.study_uid, study.date, study.n_images) == (STUDY, "20200101", 12)
 
 
@@ -226,7 +226,7 @@ def test_a_study_stored_in_orthanc_is_listed_and_fetched_as_it_was(orthanc, tmp_
     phantoms.write_exam(tmp_path / "archive")
     files = sorted((tmp_path / "archive").iterdir())
     assert run_job(store_files(orthanc, files)) == 12
-    assert [study.study_uid for study in find_studies_on(orthanc)] == [STUDY]
+    assert [study.study_uid for study in find_studies_on(orthanc).studies] == [STUDY]
     fetched = run_job(fetch_study(orthanc, STUDY, tmp_path / "in"))
     assert fetched.n_images == 12
     assert pixels(tmp_path / "in") == pixels(tmp_path / "archive")

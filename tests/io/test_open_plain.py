@@ -21,6 +21,7 @@ SOURCE = Path(napari_mamamia.__file__).parent
 OWN = {
     "core.owner": "a file of /proc",
     "io.dicom_headers": "found to be a plain file just before",
+    "io.dicom_web": "made by us just before",
     "io.dicom_pixels": "opened as a plain file when its header was read",
     "io.export_layouts": "made by us just before",
     "io.inflate": "a file that is open already",

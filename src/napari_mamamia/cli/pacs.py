@@ -28,10 +28,12 @@ def list_(
     from napari_mamamia.io.dicom_web import find_studies_on
 
     found = find_studies_on(url, patient_id=patient, date=date)
-    for study in found:
+    for study in found.studies:
         n_images = "?" if study.n_images is None else study.n_images
         print(f"{study.study_uid}  {study.date or '?':8}  {n_images} image(s)  {study.description}")
-    print(f"{len(found)} study(ies)")
+    print(f"{len(found.studies)} study(ies)")
+    if found.has_more:
+        print("note: the PACS may have more; narrow the list with --date or --patient")
 
 
 @app.command()

@@ -1,0 +1,401 @@
+"""A PACS that drips, never ends or lies: each transfer stops with the reason and leaves nothing."""
+
+import gzip
+import importlib.util
+import json
+import socket
+import threading
+import zlib
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from napari_mamamia.cli.app import app
+from napari_mamamia.core.errors import PacsError
+from napari_mamamia.core.progress import run_job
+
+pydicom = pytest.importorskip("pydicom")
+pytest.importorskip("dicomweb_client")
+
+from napari_mamamia.io.dicom_web import fetch_study, find_studies_on, store_files  # noqa: E402
+from napari_mamamia.io.dicom_web_limits import Pace, TransferLimits  # noqa: E402
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
+
+LIMITS = TransferLimits(
+    list_bytes=1 << 16, image_bytes=1 << 20, study_bytes=1 << 21, n_images=40, n_studies=10
+)
+HASTY = replace(LIMITS, idle_s=0.3, grace_s=0.3, bytes_per_s=1e6)
+"""A transfer that is slow, whatever the reason, is stopped within a third of a second."""
+
+JSON = b"Content-Type: application/dicom+json\r\n"
+PARTS = b'Content-Type: multipart/related; type="application/dicom"; boundary=cut\r\n'
+OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+HEAD = b"--cut\r\nContent-Type: application/dicom\r\n\r\n"
+TAIL = b"\r\n--cut--"
+
+
+class Rogue:
+    """A server that answers a request by `behave(address, send)`, then hangs up."""
+
+    def __init__(self, behave):
+        self.behave = behave
+        self.ends = threading.Event()
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/dicom-web"
+        self.threads = [threading.Thread(target=self.serve)]
+        self.threads[0].start()
+
+    def serve(self):
+        while not self.ends.is_set():
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            self.threads.append(threading.Thread(target=self.answer, args=(connection,)))
+            self.threads[-1].start()
+
+    def answer(self, connection):
+        with connection, suppress(OSError):
+            address = self.address(connection)
+            self.behave(address, connection.sendall, self.ends)
+
+    @staticmethod
+    def address(connection):
+        head = b""
+        while b"\r\n\r\n" not in head and (piece := connection.recv(1 << 12)):
+            head += piece
+        return head.split(b" ")[1].decode() if head else ""
+
+    def close(self):
+        self.ends.set()
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.fixture
+def rogue():
+    made = []
+
+    def start(behave):
+        made.append(Rogue(behave))
+        return made[-1].url
+
+    yield start
+    for server in made:
+        server.close()
+
+
+def whole(content, kind=JSON):
+    return OK + kind + f"Content-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+def entries(*uids):
+    return [
+        {"0020000E": {"vr": "UI", "Value": ["2.25.8"]}, "00080018": {"vr": "UI", "Value": [uid]}}
+        for uid in uids
+    ]
+
+
+def drip(send, ends, text):
+    for byte in text:
+        if ends.wait(0.01):
+            return
+        send(bytes([byte]))
+
+
+def drip_body(_, send, ends):
+    send(OK + JSON + b"\r\n")
+    drip(send, ends, b"[" + b" " * 10_000)
+
+
+def drip_headers(_, send, ends):
+    send(OK)
+    drip(send, ends, b"X-Slow: " + b"a" * 10_000)
+
+
+def drip_continues(_, send, ends):
+    while not ends.wait(0.001):
+        send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def say_nothing(_, send, ends):
+    ends.wait(5)
+
+
+def endless_list(_, send, ends):
+    send(OK + JSON + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n[\r\n")
+    entry = json.dumps(entries("2.25.3")[0]).encode() + b","
+    while not ends.is_set():
+        send(f"{len(entry):x}\r\n".encode() + entry + b"\r\n")
+
+
+def bomb(_, send, ends):
+    packed = gzip.compress(b"[" + b" " * (1 << 22))
+    assert len(packed) < LIMITS.list_bytes
+    send(whole(packed, JSON + b"Content-Encoding: gzip\r\n"))
+
+
+def odd_packing(_, send, ends):
+    send(whole(b"[]", JSON + b"Content-Encoding: br\r\n"))
+
+
+def huge_promise(_, send, ends):
+    send(OK + JSON + b"Content-Length: 999999999999\r\n\r\n[")
+    ends.wait(5)
+
+
+def broken_promise(_, send, ends):
+    send(OK + JSON + b"Content-Length: 500\r\n\r\n[]")
+
+
+def round_and_round(address, send, ends):
+    send(
+        b"HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: "
+        + address.encode()
+        + b"x\r\nContent-Length: 0\r\n\r\n"
+    )
+
+
+SLOW = r"it took 0\.\d+ s for \d+ bytes, and was stopped"
+
+
+@pytest.mark.parametrize(
+    ("behave", "limits", "reason"),
+    [
+        (drip_body, HASTY, SLOW),
+        (drip_headers, HASTY, SLOW),
+        (drip_continues, HASTY, SLOW),
+        (say_nothing, replace(HASTY, grace_s=60), r"nothing came for 0\.3 s"),
+        (endless_list, LIMITS, r"it sends more than 0\.0625 MiB"),
+        (bomb, LIMITS, r"it sends more than 0\.0625 MiB"),
+        (odd_packing, LIMITS, "it packs its answer as 'br', which was not asked for"),
+        (huge_promise, LIMITS, r"it sends more than 0\.0625 MiB"),
+        (broken_promise, LIMITS, r"2 bytes read, 498 more expected"),
+        (round_and_round, LIMITS, "Exceeded 5 redirects"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_list_that_does_not_come_to_its_end_is_stopped_with_the_reason(
+    rogue, tmp_path, behave, limits, reason
+):
+    url = rogue(behave)
+    expected = rf"expected an answer from the PACS at {url}, but .*{reason}.*nothing was changed"
+    with pytest.raises(PacsError, match=expected):
+        find_studies_on(url, limits=limits)
+    with pytest.raises(PacsError, match=expected):
+        run_job(fetch_study(url, "2.25.1", tmp_path / "in", limits=limits))
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_pages_without_end_are_stopped_at_the_most_images_of_a_study(rogue, tmp_path):
+    numbers = count()
+
+    def another_page(_, send, ends):
+        send(whole(json.dumps(entries(*(f"2.25.{next(numbers)}" for _ in range(9)))).encode()))
+
+    with pytest.raises(PacsError, match="it lists more than 40 images of one study"):
+        run_job(fetch_study(rogue(another_page), "2.25.1", tmp_path / "in", limits=LIMITS))
+    assert next(numbers) == 45
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_list_longer_than_asked_for_is_cut_and_said_to_be(rogue):
+    listed = [{"0020000D": {"Value": [f"2.25.{k}"]}} for k in range(60)]
+
+    def long_list(_, send, ends):
+        send(whole(json.dumps(listed).encode()))
+
+    found = find_studies_on(rogue(long_list), limits=LIMITS)
+    assert (len(found.studies), found.has_more) == (10, True)
+
+
+# ---- one image of a list of two
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archive")
+    phantoms.write_exam(folder)
+    return [file.read_bytes() for file in sorted(folder.iterdir())[:2]]
+
+
+def uid_of(image):
+    return str(pydicom.dcmread(pydicom.filebase.DicomBytesIO(image)).SOPInstanceUID)
+
+
+def second_image(images, answer):
+    """Behave well up to the second image."""
+    uids = [uid_of(image) for image in images]
+
+    def behave(address, send, ends):
+        if address.split("?")[0].endswith("/instances"):
+            send(whole(json.dumps(entries(*uids)).encode()))
+        elif address.endswith(uids[0]):
+            send(whole(HEAD + images[0] + TAIL, PARTS))
+        else:
+            answer(images[1], send, ends)
+
+    return behave
+
+
+def drip_image(image, send, ends):
+    send(OK + PARTS + b"\r\n" + HEAD)
+    drip(send, ends, image)
+
+
+def image_without_end(image, send, ends):
+    send(OK + PARTS + b"\r\n" + HEAD + image)
+
+
+def half_image_with_end(image, send, ends):
+    send(OK + PARTS + b"\r\n" + HEAD + image[: len(image) // 2] + b"\r\n--cut")
+
+
+def endless_image(image, send, ends):
+    send(OK + PARTS + b"\r\n" + HEAD)
+    while not ends.is_set():
+        send(bytes(1 << 14))
+
+
+def short_promise(image, send, ends):
+    body = HEAD + image + TAIL
+    send(OK + PARTS + f"Content-Length: {len(body) - 200}\r\n\r\n".encode() + body)
+
+
+def packed_image(image, send, ends):
+    packed = gzip.compress(HEAD + image + bytes(1 << 21) + TAIL)
+    send(whole(packed, PARTS + b"Content-Encoding: gzip\r\n"))
+
+
+def two_images(image, send, ends):
+    send(whole(HEAD + image + b"\r\n" + HEAD + image + TAIL, PARTS))
+
+
+def a_page(image, send, ends):
+    send(whole(b"<html>", b"Content-Type: text/html\r\n"))
+
+
+def no_dicom(image, send, ends):
+    send(whole(HEAD + b"text" + TAIL, PARTS))
+
+
+def deflated_bomb(image, send, ends):
+    meta = pydicom.dataset.FileMetaDataset()
+    meta.TransferSyntaxUID = pydicom.uid.DeflatedExplicitVRLittleEndian
+    meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID = "1.2.3", "2.25.9"
+    out = pydicom.filebase.DicomBytesIO()
+    out.write(bytes(128) + b"DICM")
+    pydicom.filewriter.write_file_meta_info(out, meta)
+    squeeze = zlib.compressobj(9, wbits=-15)
+    packed = squeeze.compress(bytes(200 << 20)) + squeeze.flush()
+    send(whole(HEAD + out.getvalue() + packed + TAIL, PARTS))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (drip_image, "and was stopped: 1 of 2 images are in"),
+        (image_without_end, "not one image sent to its end: 1 of 2 images are in"),
+        (half_image_with_end, "not one image sent to its end"),
+        (endless_image, "it sends more than 1 MiB: 1 of 2"),
+        (short_promise, "not one image sent to its end"),
+        (packed_image, "it sends more than 1 MiB"),
+        (two_images, "not one image sent to its end"),
+        (a_page, "it sent 'text/html' instead of an image"),
+        (no_dicom, r"no image that can be read \(it does not begin as a DICOM file does\): 1 of 2"),
+        (deflated_bomb, r"no image that can be read \(it inflates to more than"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_an_image_that_does_not_come_whole_leaves_those_before_it_and_no_other_file(
+    rogue, images, tmp_path, answer, reason
+):
+    url = rogue(second_image(images, answer))
+    limits = replace(LIMITS, grace_s=2, bytes_per_s=1e6) if answer is drip_image else LIMITS
+    with pytest.raises(PacsError, match=reason):
+        run_job(fetch_study(url, "2.25.1", tmp_path / "in", limits=limits))
+    (kept,) = [path for path in tmp_path.rglob("*") if not path.is_dir()]
+    assert kept.read_bytes() == images[0]
+
+
+def test_a_study_larger_than_its_limit_is_stopped(rogue, images, tmp_path):
+    def well(image, send, ends):
+        send(whole(HEAD + image + TAIL, PARTS))
+
+    tight = TransferLimits(study_bytes=len(images[0]) + 1)
+    with pytest.raises(PacsError, match="1 of 2 images are in"):
+        run_job(fetch_study(rogue(second_image(images, well)), "2.25.1", tmp_path, limits=tight))
+
+
+def test_a_uid_that_would_be_another_address_is_not_asked_for(rogue, tmp_path):
+    asked = []
+
+    def lure(address, send, ends):
+        asked.append(address)
+        send(whole(json.dumps(entries("../../../admin")).encode()))
+
+    with pytest.raises(PacsError, match="a UID is digits and dots"):
+        run_job(fetch_study(rogue(lure), "2.25.1", tmp_path, limits=LIMITS))
+    assert not [address for address in asked if "admin" in address]
+
+
+def test_a_pacs_that_never_reads_what_it_is_sent_is_left(rogue, tmp_path):
+    phantoms.write_exam(tmp_path)
+    file = sorted(tmp_path.iterdir())[0]
+    image = pydicom.dcmread(file)
+    image.add_new(0x00420011, "OB", bytes(16 << 20))  # more than all buffers between take
+    image.save_as(file)
+    with pytest.raises(PacsError, match=rf"0 of 1 files were stored, {file} was not"):
+        run_job(store_files(rogue(say_nothing), [file], limits=replace(LIMITS, idle_s=0.3)))
+
+
+def test_signs_that_steer_a_terminal_are_not_printed(rogue):
+    entry = {"0020000D": {"Value": ["2.25.1"]}, "00081030": {"Value": ["\x1b[2Jgone\r\nx"]}}
+
+    def steer(_, send, ends):
+        send(whole(json.dumps([entry]).encode()))
+
+    done = CliRunner().invoke(app, ["pacs", "list", rogue(steer)])
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.output
+    assert done.output.count("\n") == 2
+
+
+# ---- the clock
+
+
+def test_a_transfer_may_take_as_long_as_its_bytes_need_but_not_longer_than_the_whole_time():
+    now = [0.0]
+    limits = TransferLimits(idle_s=20, grace_s=60, bytes_per_s=100)
+    pace = Pace(limits, lambda: now[0])
+    pace.begin(1 << 20, 500)
+    assert pace.wait_s() == 20
+    now[0] = 55
+    assert pace.wait_s() == 5  # 60 s for the first byte
+    pace.took(0, 1000)
+    assert pace.wait_s() == 15  # 1000 bytes more allow 10 s more
+    pace.took(0, 100_000)
+    now[0] = 495
+    assert pace.wait_s() == 5  # the whole time
+    now[0] = 500
+    with pytest.raises(TimeoutError, match="it took 500 s for 101000 bytes"):
+        pace.wait_s()
+
+
+def test_each_transfer_has_its_own_time():
+    now = [0.0]
+    pace = Pace(TransferLimits(), lambda: now[0])
+    now[0] = 1e6
+    pace.begin(10, 60)
+    assert pace.wait_s() == 20
