@@ -87,35 +87,73 @@ def series(folder, number, k, values, seconds=None, **elements):
     )  # fmt: skip
 
 
-def dynamic(folder, number=5, *, first=0, **elements):
-    """Write six phases into one series, timed by AcquisitionTime."""
-    for k, at in enumerate(TIMES):
+def dynamic(folder, number=5, values=volume, times=TIMES, *, first=0, index=0, **elements):
+    """Write the phases of `times` from `first` on into one series, timed by AcquisitionTime.
+
+    `values` gives the volume of each phase; `index` is added to its number, to write a second set
+    into a series. None as a time writes none.
+    """
+    for k, at in enumerate(times):
         if k >= first:
-            series(folder, number, k, volume(k), at, **elements)
+            series(folder, number, index + k, values(k), at, **elements)
 
 
-def per_phase(folder, numbers=(5, 6, 7, 8, 9, 10), **elements):
-    for k, (number, at) in enumerate(zip(numbers, TIMES, strict=True)):
-        series(folder, number, k, volume(k), at, **elements)
+def per_phase(folder, numbers=(5, 6, 7, 8, 9, 10), values=volume, times=TIMES, **elements):
+    """Write a series for each phase."""
+    for k, (number, at) in enumerate(zip(numbers, times, strict=True)):
+        series(folder, number, k, values(k), at, **elements)
+
+
+def noise(k, shape=SHAPE):
+    """Return values as of a phase image."""
+    return np.random.default_rng([5, k]).integers(0, 4096, shape).astype(np.int16)
+
+
+def plain(k):
+    """Return the anatomy without contrast, another noise for each `k`."""
+    return volume(-1, seed=k)
+
+
+def moved(k):
+    """Return phase `k` moved by one voxel."""
+    return np.roll(volume(k), 1, 2)
+
+
+def scaled(factor):
+    """Return what multiplies a phase."""
+    return lambda k: (volume(k) * factor).astype(np.int16)
+
+
+def later(start):
+    """Return ContentTime as of images that were computed after the exam."""
+    return lambda k, _: clock(start + k)
+
+
+def with_private(group, creator, *elements):
+    """Return what adds a private block of (offset, VR, value) to an image."""
+
+    def then(image):
+        block = image.private_block(group, creator, create=True)
+        for element in elements:
+            block.add_new(*element)
+
+    return lambda *_: then
 
 
 # ---- one dynamic, told in many ways
 
 
 def by_temporal_position(folder):
-    for k in range(6):
-        series(folder, 5, k, volume(k), 0, TemporalPositionIdentifier=k + 1,
-               NumberOfTemporalPositions=6, TriggerTime=75_000.0 * k)  # fmt: skip
+    dynamic(folder, times=(0,) * 6, TemporalPositionIdentifier=lambda k, _: k + 1,
+            NumberOfTemporalPositions=6, TriggerTime=lambda k, _: 75_000.0 * k)  # fmt: skip
 
 
 def by_trigger_time(folder):
-    for k in range(6):
-        series(folder, 5, k, volume(k), 0, TriggerTime=75_000.0 * k, ContentTime=clock(900))
+    dynamic(folder, times=(0,) * 6, TriggerTime=lambda k, _: 75_000.0 * k, ContentTime=clock(900))
 
 
 def by_instance_number(folder):
-    for k in range(6):
-        series(folder, 5, k, volume(k), 0, ContentTime=clock(900))
+    dynamic(folder, times=(0,) * 6, ContentTime=clock(900))
 
 
 def pre_and_dynamic(folder, pre=4):
@@ -126,8 +164,8 @@ def pre_and_dynamic(folder, pre=4):
 def ge_pre_and_dynamic(folder, pre=4):
     """Each series with one AcquisitionTime; TriggerTime starts anew with each."""
     series(folder, pre, 0, volume(0), 0, TriggerTime=0.0, ContentTime=clock(900))
-    for k in range(1, 6):
-        series(folder, 5, k, volume(k), 75, TriggerTime=75_000.0 * (k - 1), ContentTime=clock(900))
+    dynamic(folder, times=(75,) * 6, first=1, ContentTime=clock(900),
+            TriggerTime=lambda k, _: 75_000.0 * (k - 1))  # fmt: skip
 
 
 def over_midnight(folder):
@@ -140,16 +178,14 @@ def over_midnight(folder):
 
 
 def enhanced(folder):
-    volumes = np.stack([volume(k) for k in range(6)])
+    volumes = np.stack([*map(volume, range(6))])
     times = [f"20200101{clock(at)}" for at in TIMES]
     phantoms.write_enhanced(folder / "dyn.dcm", volumes, times, SeriesNumber=5)
 
 
 def enhanced_with_phase_images(folder):
     """Magnitude and phase images as frames of one file, of one time each."""
-    rng = np.random.default_rng(9)
-    noise = [rng.integers(0, 4096, SHAPE).astype(np.int16) for _ in range(6)]
-    volumes = np.stack([*(volume(k) for k in range(6)), *noise])
+    volumes = np.stack([*map(volume, range(6)), *map(noise, range(6))])
     times = [f"20200101{clock(at)}" for at in TIMES] * 2
     phantoms.write_enhanced(
         folder / "dyn.dcm", volumes, times, SeriesNumber=5, ComplexImageComponent="MIXED",
@@ -176,9 +212,8 @@ def table_moved_between_series(folder):
 
 def moco(folder):
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(folder, 20, k, np.roll(volume(k), 1, 2), at, ContentTime=clock(600 + k),
-               ImageType=["DERIVED", "PRIMARY", "M", "ND", "MOCO"])  # fmt: skip
+    dynamic(folder, 20, moved, ContentTime=later(600),
+            ImageType=["DERIVED", "PRIMARY", "M", "ND", "MOCO"])  # fmt: skip
 
 
 def moco_told_by_siemens_xa(folder):
@@ -189,23 +224,13 @@ def moco_told_by_siemens_xa(folder):
         image.add_new((0x0021, 0x1175), "CS", ["ORIGINAL", "PRIMARY", "M", "MOCO"])
 
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(
-            folder,
-            20,
-            k,
-            np.roll(volume(k), 1, 2),
-            at,
-            ContentTime=clock(600 + k),
-            then=lambda *_: then,
-        )
+    dynamic(folder, 20, moved, ContentTime=later(600), then=lambda *_: then)
 
 
 def moco_without_a_word(folder):
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(folder, 20, k, np.roll(volume(k), 1, 2), at, ContentTime=clock(600 + k),
-               TemporalPositionIdentifier=k + 7)  # fmt: skip
+    dynamic(folder, 20, moved, ContentTime=later(600),
+            TemporalPositionIdentifier=lambda k, _: k + 7)  # fmt: skip
 
 
 def moco_alone(folder):
@@ -214,23 +239,18 @@ def moco_alone(folder):
 
 def filtered(folder):
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(folder, 21, k, (volume(k) * 1.1).astype(np.int16), at, ContentTime=clock(600 + k),
-               ImageType=["DERIVED", "PRIMARY", "M", "FILTERED"])  # fmt: skip
+    dynamic(folder, 21, scaled(1.1), ContentTime=later(600),
+            ImageType=["DERIVED", "PRIMARY", "M", "FILTERED"])  # fmt: skip
 
 
 def norm_beside_nd(folder):
     dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "ND"])
-    for k, at in enumerate(TIMES):
-        series(folder, 22, k, (volume(k) * 1.2).astype(np.int16), at,
-               ImageType=["ORIGINAL", "PRIMARY", "M", "NORM", "DIS2D"])  # fmt: skip
+    dynamic(folder, 22, scaled(1.2), ImageType=["ORIGINAL", "PRIMARY", "M", "NORM", "DIS2D"])
 
 
 def norm_in_one_series(folder):
     dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "ND"])
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k + 6, (volume(k) * 1.2).astype(np.int16), at,
-               ImageType=["ORIGINAL", "PRIMARY", "M", "NORM"])  # fmt: skip
+    dynamic(folder, 5, scaled(1.2), index=6, ImageType=["ORIGINAL", "PRIMARY", "M", "NORM"])
 
 
 def sent_twice(folder):
@@ -240,8 +260,7 @@ def sent_twice(folder):
 
 def sent_twice_into_one_series(folder):
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k + 6, volume(k), at)
+    dynamic(folder, index=6)
 
 
 def one_phase_twice_in_one_series(folder):
@@ -288,68 +307,44 @@ def subtractions_with_times_of_their_own(folder):
 
 def signed_subtractions_in_the_series(folder):
     dynamic(folder)
-    for k in range(1, 6):
-        series(folder, 5, 5 + k, volume(k) - volume(0), TIMES[k])
+    dynamic(folder, 5, lambda k: volume(k) - volume(0), first=1, index=5)
 
 
 def subtractions_only(folder):
-    for k, at in enumerate(TIMES):
-        if k:
-            series(folder, 5, k, volume(k) - volume(0), at, SeriesDescription="sub")
+    dynamic(folder, 5, lambda k: volume(k) - volume(0), first=1, SeriesDescription="sub")
 
 
 def with_phase_images(folder):
     dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "ND"])
-    rng = np.random.default_rng(5)
-    for k, at in enumerate(TIMES):
-        noise = rng.integers(0, 4096, SHAPE).astype(np.int16)
-        series(folder, 6, k, noise, at, ImageType=["ORIGINAL", "PRIMARY", "P", "ND"])
+    dynamic(folder, 6, noise, ImageType=["ORIGINAL", "PRIMARY", "P", "ND"])
 
 
 def phase_images_of_ge(folder):
-    def then(image):
-        block = image.private_block(0x43, "GEMS_PARM_01", create=True)
-        block.add_new(0x2F, "SS", 1)
-
     dynamic(folder)
-    rng = np.random.default_rng(5)
-    for k, at in enumerate(TIMES):
-        series(
-            folder,
-            5,
-            k + 6,
-            rng.integers(0, 4096, SHAPE).astype(np.int16),
-            at,
-            then=lambda *_: then,
-        )
+    dynamic(folder, 5, noise, index=6, then=with_private(0x43, "GEMS_PARM_01", (0x2F, "SS", 1)))
 
 
 def ge_fat_and_water(folder):
     dynamic(folder, SeriesDescription="WATER: VIBRANT-Flex")
-    for k, at in enumerate(TIMES):
-        series(folder, 500, k, volume(-1), at, SeriesDescription="FAT: VIBRANT-Flex")
+    dynamic(folder, 500, plain, SeriesDescription="FAT: VIBRANT-Flex")
 
 
 def mdixon(folder):
     """Water and fat of each dynamic in one series, as Philips writes them."""
-    for k, at in enumerate(TIMES):
-        for name, values in (("W", volume(k)), ("F", volume(-1, seed=k))):
-            series(folder, 5, 6 * (name == "F") + k, values, at,
-                   ImageType=["ORIGINAL", "PRIMARY", name, name, "DERIVED"])  # fmt: skip
+    for index, name, values in ((0, "W", volume), (6, "F", plain)):
+        dynamic(folder, 5, values, index=index,
+                ImageType=["ORIGINAL", "PRIMARY", name, name, "DERIVED"])  # fmt: skip
 
 
 def siemens_dixon(folder):
-    for at, (name, end) in enumerate((("W", "_W"), ("F", "_F"), ("IN_PHASE", "_in"))):
-        for k, seconds in enumerate(TIMES):
-            values = volume(k) if name != "F" else volume(-1, seed=k)
-            series(folder, 5 + at, k, values, seconds, SeriesDescription=f"t1_vibe_dixon{end}",
-                   ImageType=["ORIGINAL", "PRIMARY", "M", "DIXON"])  # fmt: skip
+    for number, values, end in ((5, volume, "W"), (6, plain, "F"), (7, volume, "in")):
+        dynamic(folder, number, values, SeriesDescription=f"t1_vibe_dixon_{end}",
+                ImageType=["ORIGINAL", "PRIMARY", "M", "DIXON"])  # fmt: skip
 
 
 def in_phase_alone(folder):
     dynamic(folder, ImageType=["ORIGINAL", "PRIMARY", "M", "IN_PHASE"])
-    for k, at in enumerate(TIMES):
-        series(folder, 6, k, volume(-1), at, ImageType=["ORIGINAL", "PRIMARY", "M", "OPP_PHASE"])
+    dynamic(folder, 6, plain, ImageType=["ORIGINAL", "PRIMARY", "M", "OPP_PHASE"])
 
 
 def fat_alone(folder):
@@ -397,62 +392,34 @@ def dti(folder, number=12):
 
 
 def only_dti(folder, number=12):
-    for k in range(12):
-        series(folder, number, k, volume(-1, seed=k), 900 + 10 * k, **DIFFUSION,
-               SeriesDescription="ep2d_dti", DiffusionBValue=800.0)  # fmt: skip
+    dynamic(folder, number, plain, range(900, 1020, 10), **DIFFUSION,
+            SeriesDescription="ep2d_dti", DiffusionBValue=800.0)  # fmt: skip
 
 
 def diffusion_of_ge_without_a_word(folder):
-    def then(image):
-        block = image.private_block(0x43, "GEMS_PARM_01", create=True)
-        block.add_new(0x39, "IS", [1000000600, 8, 0, 7])
-
     dynamic(folder)
+    then = with_private(0x43, "GEMS_PARM_01", (0x39, "IS", [1000000600, 8, 0, 7]))
     for number in (12, 13):
-        for k in range(4):
-            series(folder, number, k, volume(-1, seed=k), 900 + 10 * k, **DIFFUSION,
-                   SeriesDescription="ax", then=lambda *_: then)  # fmt: skip
+        dynamic(folder, number, plain, range(900, 940, 10), **DIFFUSION,
+                SeriesDescription="ax", then=then)  # fmt: skip
+
+
+PLANAR = {**DIFFUSION, "RepetitionTime": 2000, "EchoTime": 30, "FlipAngle": 10}
 
 
 def fmri(folder):
     dynamic(folder)
-    for k in range(20):
-        series(
-            folder,
-            14,
-            k,
-            volume(-1, seed=k),
-            900 + 2 * k,
-            ScanningSequence="EP",
-            MRAcquisitionType="2D",
-            RepetitionTime=2000,
-            EchoTime=30,
-            SeriesDescription="bold",
-        )
+    dynamic(folder, 14, plain, range(900, 940, 2), **PLANAR, SeriesDescription="bold")
 
 
 def only_fmri(folder):
-    for k in range(5):
-        series(
-            folder,
-            14,
-            k,
-            volume(-1, seed=k),
-            900 + 30 * k,
-            ScanningSequence="EP",
-            MRAcquisitionType="2D",
-            RepetitionTime=2000,
-            EchoTime=30,
-            SeriesDescription="rest",
-        )
+    dynamic(folder, 14, plain, range(900, 1050, 30), **PLANAR, SeriesDescription="rest")
 
 
 def t2_echo_train(folder):
     dynamic(folder)
-    for k in range(8):
-        series(folder, 3, k, volume(-1, seed=k), 30 * k - 900, ScanningSequence="RM",
-               EchoTrainLength=8, RepetitionTime=5500, EchoTime=12, FlipAngle=90,
-               SeriesDescription="sag")  # fmt: skip
+    dynamic(folder, 3, plain, range(-900, -660, 30), ScanningSequence="RM", EchoTrainLength=8,
+            RepetitionTime=5500, EchoTime=12, FlipAngle=90, SeriesDescription="sag")  # fmt: skip
 
 
 def flip_angles(folder):
@@ -464,9 +431,8 @@ def flip_angles(folder):
 
 def field_map(folder):
     dynamic(folder)
-    for k in range(7):
-        series(folder, 17, k, volume(-1, seed=k), 900 + 30 * k, RepetitionTime=400,
-               EchoTime=5, SeriesDescription="gre_field_mapping")  # fmt: skip
+    dynamic(folder, 17, plain, range(900, 1110, 30), RepetitionTime=400, EchoTime=5,
+            SeriesDescription="gre_field_mapping")  # fmt: skip
 
 
 def localiser(folder):
@@ -485,21 +451,15 @@ def screen_capture(folder):
         )  # fmt: skip
 
 
-def twist(folder):
+def twist(folder, **elements):
+    """Write a pre, an ultrafast series while contrast comes, and four phases after it."""
     series(folder, 4, 0, volume(0), 0)
-    for k in range(25):
-        series(folder, 5, k, volume(min(k // 5, 3), seed=k), 100 + 4 * k, EchoTime=0.9,
-               RepetitionTime=2.5, FlipAngle=20, SeriesDescription="twist")  # fmt: skip
-    for k, at in enumerate((220, 295, 370, 445)):
-        series(folder, 6, k, volume(k + 1), at)
+    dynamic(folder, 5, lambda k: volume(min(k // 5, 3), seed=k), range(100, 200, 4), **elements)
+    dynamic(folder, 6, lambda k: volume(k + 1), (220, 295, 370, 445))
 
 
-def twist_of_the_same_parameters(folder):
-    series(folder, 4, 0, volume(0), 0)
-    for k in range(25):
-        series(folder, 5, k, volume(min(k // 5, 3), seed=k), 100 + 4 * k)
-    for k, at in enumerate((220, 295, 370, 445)):
-        series(folder, 6, k, volume(k + 1), at)
+def twist_with_its_own_parameters(folder):
+    twist(folder, EchoTime=0.9, RepetitionTime=2.5, FlipAngle=20, SeriesDescription="twist")
 
 
 # ---- runs
@@ -511,15 +471,13 @@ def pre_twice(folder):
 
 
 def aborted_and_repeated(folder):
-    for k in range(3):
-        series(folder, 4, k, volume(0, seed=k + 2), 75 * k - 900)
+    dynamic(folder, 4, lambda k: volume(0, seed=k + 2), (-900, -825, -750))
     dynamic(folder)
 
 
 def second_injection(folder):
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(folder, 9, k, volume(k, seed=3), 3000 + at)
+    dynamic(folder, 9, lambda k: volume(k, seed=3), [3000 + at for at in TIMES])
 
 
 def two_contrast_times(folder):
@@ -536,14 +494,12 @@ def phase_missing(folder):
 
 
 def two_patients(folder):
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k, volume(k), at, PatientID="A1" if k < 3 else "B2")
+    dynamic(folder, PatientID=lambda k, _: "A1" if k < 3 else "B2")
 
 
 def two_birth_dates(folder):
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k, volume(k), at, PatientID="A1",
-               PatientBirthDate="19700101" if k < 3 else "19800101")  # fmt: skip
+    dynamic(folder, PatientID="A1",
+            PatientBirthDate=lambda k, _: "19700101" if k < 3 else "19800101")  # fmt: skip
 
 
 def slice_missing(folder):
@@ -551,46 +507,39 @@ def slice_missing(folder):
     next((folder / "s5").glob("IM5_3_*")).unlink()
 
 
-def _side(folder, number, x0, **elements):
-    for k, at in enumerate(TIMES):
-        series(folder, number, k, volume(k, seed=number), at, ImageOrientationPatient=SAGITTAL,
-               ImagePositionPatient=lambda _, z: [x0 - 2.0 * z, -20.0, 30.0],
-               **elements)  # fmt: skip
+def side_of(folder, number, x0, seed, **elements):
+    """Write a sagittal dynamic whose first slice lies at `x0` mm, the others to its right."""
+    dynamic(folder, number, lambda k: volume(k % 6, seed=seed), ImageOrientationPatient=SAGITTAL,
+            ImagePositionPatient=lambda _, z: [x0 - 2.0 * z, -20.0, 30.0], **elements)  # fmt: skip
 
 
 def left_and_right(folder):
-    _side(folder, 5, 40.0)
-    _side(folder, 6, -60.0)
+    side_of(folder, 5, 40.0, 5)
+    side_of(folder, 6, -60.0, 6)
 
 
 def left_and_right_in_one_series(folder):
-    _side(folder, 5, 40.0)
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k + 6, volume(k, seed=6), at, ImageOrientationPatient=SAGITTAL,
-               ImagePositionPatient=lambda _, z: [-60.0 - 2.0 * z, -20.0, 30.0])  # fmt: skip
+    side_of(folder, 5, 40.0, 5)
+    side_of(folder, 5, -60.0, 6, index=6)
 
 
 def no_times(folder):
-    for k in range(6):
-        series(folder, 5, k, volume(k), ContentTime=None)
+    dynamic(folder, times=(None,) * 6, ContentTime=None)
 
 
 def wiped_times(folder):
     """One series for each phase, and an archive set all times to midnight."""
-    for k in range(6):
-        series(folder, 5 + k, k, volume(k), AcquisitionTime="000000", ContentTime="000000")
+    per_phase(folder, times=(None,) * 6, AcquisitionTime="000000", ContentTime="000000")
 
 
 def two_dynamics(folder):
     dynamic(folder)
-    for k, at in enumerate(TIMES):
-        series(folder, 9, k, volume(k, seed=4), 2000 + at, FlipAngle=25)
+    dynamic(folder, 9, lambda k: volume(k, seed=4), [2000 + at for at in TIMES], FlipAngle=25)
 
 
 def unproven_repeats(folder):
     """Six volumes of one time without contrast: nothing says that they are phases."""
-    for k in range(6):
-        series(folder, 5, k, volume(-1, seed=k), 0, ContentTime=clock(900))
+    dynamic(folder, 5, plain, (0,) * 6, ContentTime=clock(900))
 
 
 def changed_matrix(folder):
@@ -601,21 +550,16 @@ def changed_matrix(folder):
 def post_only_with_another_pre(folder):
     """The pre was taken with another TR, so it is no part of the dynamic's sequence."""
     series(folder, 4, 0, volume(0), 0, RepetitionTime=6.0)
-    for k, at in enumerate(TIMES):
-        if k:
-            series(folder, 5, k, volume(5, seed=k), at)
+    dynamic(folder, 5, lambda k: volume(5, seed=k), first=1)
 
 
 def copies_without_any_time(folder):
-    for number in (5, 20):
-        for k in range(6):
-            values = volume(k) if number == 5 else np.roll(volume(k), 1, 2)
-            series(folder, number, k, values, ContentTime=None)
+    for number, values in ((5, volume), (20, moved)):
+        dynamic(folder, number, values, (None,) * 6, ContentTime=None)
 
 
 def reversed_times(folder):
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k, volume(5 - k), at)
+    dynamic(folder, 5, lambda k: volume(5 - k))
 
 
 def map_without_any_time(folder):
@@ -624,8 +568,7 @@ def map_without_any_time(folder):
 
 
 def forty_phases(folder):
-    for k in range(40):
-        series(folder, 5, k, volume(min(k, 5), seed=k), 30 * k)
+    dynamic(folder, 5, lambda k: volume(min(k, 5), seed=k), range(0, 1200, 30))
 
 
 def one_phase(folder):
@@ -644,8 +587,7 @@ def turned_in_mid_series(folder):
 
 
 def mixed_matrix_sizes(folder):
-    for k, at in enumerate(TIMES):
-        series(folder, 5, k, volume(k, (4, 32, 48)) if k == 3 else volume(k), at)
+    dynamic(folder, 5, lambda k: volume(k, (4, 32, 48)) if k == 3 else volume(k))
 
 
 def post_only(folder):
@@ -658,10 +600,8 @@ def post_only(folder):
 
 def another_visit(folder):
     """A second exam of the same patient under the same study, without contrast times."""
-    for number, start in ((5, 0), (6, 7 * 86400)):
-        for k, at in enumerate(TIMES):
-            day = "20200108" if start else "20200101"
-            series(folder, number, k, volume(k, seed=number), at, AcquisitionDate=day)
+    dynamic(folder)
+    dynamic(folder, 6, lambda k: volume(k, seed=6), AcquisitionDate="20200108")
 
 
 P = tuple(range(6))
@@ -722,8 +662,9 @@ PROTOCOLS = (
     Protocol("field map", field_map, P),
     Protocol("localiser", localiser, P),
     Protocol("screen capture", screen_capture, P),
-    Protocol("TWIST", twist, (0, 1, 2, 3, 4), or_refused=True, times=(0, 220, 295, 370, 445)),
-    Protocol("TWIST like the dynamic", twist_of_the_same_parameters),
+    Protocol("TWIST", twist_with_its_own_parameters, (0, 1, 2, 3, 4), or_refused=True,
+             times=(0, 220, 295, 370, 445)),
+    Protocol("TWIST like the dynamic", twist),
     Protocol("pre twice", pre_twice, P),
     Protocol("aborted and repeated", aborted_and_repeated, P),
     Protocol("second injection", second_injection, said="one injection"),

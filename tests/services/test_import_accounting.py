@@ -217,7 +217,7 @@ def test_one_slice_is_as_thick_as_its_header_says_or_refused(tmp_path):
             lambda k: protocols.volume(k, seed=5),
         ),
         (protocols.moco_without_a_word, ["series=5"], protocols.volume),
-        (protocols.twist_of_the_same_parameters, ["series=4,6"], protocols.volume),
+        (protocols.twist, ["series=4,6"], protocols.volume),
         (protocols.only_fmri, ["series=14"], lambda k: protocols.volume(-1, seed=k)),
         (protocols.two_dynamics, ["series=5"], protocols.volume),
         (protocols.unproven_repeats, ["series=5"], lambda k: protocols.volume(-1, seed=k)),
