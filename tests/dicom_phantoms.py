@@ -103,19 +103,29 @@ def write_exam(folder, n_phases=3, *, per_phase=False, **elements):
     return np.stack([write_phase(folder, k, **{**told, **elements}) for k in range(n_phases)])
 
 
-def write_enhanced(path, volumes, times, *, components=None, **elements):
+def without_contrast(phase, shape=SHAPE):
+    """Return the body before contrast, with the noise of a scan of its own."""
+    rng = np.random.default_rng(phase)
+    return dce_values(0, shape) + rng.integers(0, 4, shape).astype(np.int16)
+
+
+def item(**values):
+    """Return a data set of these elements."""
+    import pydicom
+
+    found = pydicom.Dataset()
+    for name, value in values.items():
+        setattr(found, name, value)
+    return found
+
+
+def write_enhanced(path, volumes, times, *, components=None, frame=None, **elements):
     """Write an enhanced multi-frame file whose frames run place by place, all times of each.
 
-    `components` names the ComplexImageComponent of each time's frames.
+    `components` names the ComplexImageComponent of each time's frames. `frame` is called with the
+    functional groups of each frame and its time.
     """
-    import pydicom
     from pydicom.sequence import Sequence
-
-    def item(**values):
-        found = pydicom.Dataset()
-        for name, value in values.items():
-            setattr(found, name, value)
-        return found
 
     frames, planes = [], []
     for index in range(volumes.shape[1]):
@@ -133,6 +143,8 @@ def write_enhanced(path, volumes, times, *, components=None, **elements):
                 )
                 groups["MRImageFrameTypeSequence"] = Sequence([kind])
             frames.append(item(**groups))
+            if frame is not None:
+                frame(frames[-1], time)
             planes.append(volume[index])
     shared = item(
         PixelMeasuresSequence=Sequence([item(PixelSpacing=list(SPACING), SliceThickness=2)]),

@@ -17,8 +17,10 @@ from napari_mamamia.io.dicom_files import read_studies
 from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom_pixels import fill_planes
 from napari_mamamia.io.dicom_quick import read_quickly
+from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_selectors import Selection, named_series
 from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.dicom_words import role_by_description
 from napari_mamamia.services.open_case import load_case
 
 pytest.importorskip("pydicom")
@@ -127,13 +129,22 @@ def test_two_clocks_that_contradict_each_other_are_refused_with_both(tmp_path):
         exam_of(tmp_path)
 
 
-def test_an_exam_over_midnight_without_dates_is_refused_where_instance_numbers_disagree(tmp_path):
+def test_an_exam_over_midnight_without_dates_goes_on_after_it_and_says_so(tmp_path):
     phantoms.write_exam(
         tmp_path,
         AcquisitionTime=lambda phase, _: ("235900", "000030", "000200")[phase],
         InstanceNumber=lambda phase, z: 4 * phase + z,
     )
-    with pytest.raises(CaseError, match=r"in doubt: by AcquisitionTime .* by InstanceNumber"):
+    exam = exam_of(tmp_path)
+    assert exam.times_s == (0, 90, 180)
+    assert "AcquisitionTime pass midnight" in exam.warnings[0]
+
+
+def test_a_morning_and_an_evening_are_no_exam_over_midnight(tmp_path):
+    phantoms.write_exam(
+        tmp_path, AcquisitionTime=lambda phase, _: ("080000", "200000", "2001")[phase]
+    )
+    with pytest.raises(CaseError, match=r"12\.0 hours lie between two of them"):
         exam_of(tmp_path)
 
 
@@ -225,6 +236,31 @@ def test_descriptions_that_only_resemble_such_names_do_not_leave_a_series_out(
 ):
     phantoms.write_exam(tmp_path, SeriesDescription=description)
     assert len(exam_of(tmp_path).stacks) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "role"),
+    [
+        ("subtração subtracao diferença sottrazione aftrek verschil odejmowanie różnica Subtraktion "
+         "Differenz différence diferencia odečet rozdíl вычитание субтракция разность 减影 減影 剪影 "
+         "減算 サブトラクション ｻﾌﾞﾄﾗｸｼｮﾝ 감산 차감 çıkarma subtraktion vähennys erotus kivonás scădere "
+         "αφαίρεση", Role.SUBTRACTION),
+        ("扩散 拡散 확산 diffusion DWI", Role.DIFFUSION),
+    ],
+)  # fmt: skip
+def test_words_of_other_languages_say_what_a_series_is(words, role):
+    for word in words.split():
+        found = role_by_description(f"t1 {word}_2", is_derived=False)
+        assert found is not None and found[0] is role, word
+
+
+@pytest.mark.parametrize(
+    "description",
+    ["t1 dyn po kontraście", "динамика", "动态增强", "造影", "조영증강", "dinamik sonrası", "jälkeen",
+     "dynamik efter", "dinâmico pós", "dynamisch na contrast", "VIBRANT ASSET"],
+)  # fmt: skip
+def test_words_of_other_languages_for_a_dynamic_are_no_role(description):
+    assert role_by_description(description, is_derived=False) is None
 
 
 def test_phase_images_mixed_into_one_series_are_left_out(tmp_path):

@@ -196,7 +196,7 @@ def test_phases_that_do_not_enhance_are_imported_with_a_warning(tmp_path):
         phantoms.write_phase(
             tmp_path / "in",
             phase,
-            values=phantoms.dce_values(0),
+            values=phantoms.without_contrast(phase),
             AcquisitionTime=f"10{phase:02d}00",
         )
     (case,) = imported(tmp_path / "in", tmp_path / "out").imported

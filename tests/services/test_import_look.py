@@ -354,7 +354,10 @@ def test_large_slices_are_made_smaller_by_means_of_blocks(tmp_path):
 def test_the_middle_slice_warns_where_nothing_enhances(tmp_path):
     for phase in range(2):
         phantoms.write_phase(
-            tmp_path, phase, values=phantoms.dce_values(0), AcquisitionTime=f"10{phase:02d}00"
+            tmp_path,
+            phase,
+            values=phantoms.without_contrast(phase),
+            AcquisitionTime=f"10{phase:02d}00",
         )
     (found,) = look(tmp_path).studies
     (warning,) = run_job(preview_study(found)).warnings

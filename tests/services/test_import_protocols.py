@@ -21,10 +21,11 @@ from napari_mamamia.services.open_case import load_case
 pytest.importorskip("pydicom")
 
 _SPEC = importlib.util.spec_from_file_location(
-    "dicom_protocols", Path(__file__).parents[1] / "dicom_protocols.py"
+    "dicom_hostile", Path(__file__).parents[1] / "dicom_hostile.py"
 )
-protocols = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(protocols)
+hostile = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(hostile)
+protocols = hostile.protocols
 
 
 def imported(source, out, *use, **settings):
@@ -46,7 +47,9 @@ def outcome_of(protocol, folder):
         return None, str(error)
 
 
-@pytest.mark.parametrize("protocol", protocols.PROTOCOLS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "protocol", [*protocols.PROTOCOLS, *hostile.HOSTILE], ids=lambda one: one.name
+)
 def test_a_protocol_gets_its_verdict(tmp_path, protocol):
     case, refusal = outcome_of(protocol, tmp_path)
     if case is None:

@@ -79,11 +79,15 @@ class Acquisition:
     @property
     def usual_gap_s(self) -> float | None:
         """The median gap between its volumes in seconds, None where the moments are unknown."""
+        starts = self.starts_s
+        return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
+
+    @property
+    def starts_s(self) -> list[float] | None:
+        """When its volumes were acquired, in order of time; None where one does not tell it."""
         moments = [volume.moment for volume in self.volumes]
         starts = sorted(sum(moment) for moment in moments if moment is not None)
-        if len(starts) < len(moments) or len(starts) < 2:
-            return None
-        return float(np.median(np.diff(starts)))
+        return starts if len(starts) == len(moments) else None
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
@@ -146,7 +150,8 @@ def is_same_place(a: Part, b: Part) -> bool:
 
 
 def _is_one_acquisition(a: Part, b: Part) -> bool:
-    return a.sequence.is_same(b.sequence) and is_same_place(a, b)
+    is_one_beat = a.trigger == b.trigger
+    return is_one_beat and a.sequence.is_same(b.sequence) and is_same_place(a, b)
 
 
 def _volumes(part: Part) -> list[Volume]:

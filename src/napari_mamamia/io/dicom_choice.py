@@ -19,7 +19,7 @@ from napari_mamamia.io.dicom_looks import Looks
 from napari_mamamia.io.dicom_parts import Part
 from napari_mamamia.io.dicom_roles import PHASES, Role
 from napari_mamamia.io.dicom_runs import ULTRAFAST_GAP_S
-from napari_mamamia.io.dicom_selectors import Selection
+from napari_mamamia.io.dicom_selectors import Selection, selectors_of
 from napari_mamamia.io.dicom_slices import Clock, Slice
 
 __all__ = ["Candidates", "candidates_of", "choose_acquisition"]
@@ -32,6 +32,9 @@ _TELLING: Final = (
     Clock.ACQUISITION_NUMBER.value,
 )
 """Elements of which one must differ between phases, where no contrast does."""
+_DUE: Final = 1.7
+_SAME_PACE: Final = 0.2
+"""Within how many gaps, and how equal ones, one acquisition goes on with another: our choice."""
 _OTHER_ORIENTATION: Final = 0.9
 """Cosine between slice normals below which a series cannot belong to a dynamic one: 26 degrees.
 Our own choice, far above what positioning between two series does."""
@@ -92,12 +95,16 @@ def choose_acquisition(
     first, left = _only_one(found, looks, name)
     broken = [part for part in candidates.parts if part.problem]
     _require_no_doubt(first, found, broken, name)
+    _require_one_turn(first, candidates.parts)
+    if not selection.use:
+        _require_no_continuation(first, found, name)
     whole = without_twins(first, looks, clock, name)
     if not looks.shows_contrast([volume.stack for volume in whole.volumes]):
         _require_no_better(whole, found, looks, name)
     _require_one_pace(whole, name)
     if not selection.use:
         _require_proof(whole, looks, name)
+        _require_originals(whole, name)
     return replace(whole, left_out=(*whole.left_out, *left))
 
 
@@ -183,23 +190,30 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
 
 def _asked(found: Sequence[Acquisition], name: str) -> CaseError:
     a, b = found[:2]
+    if _is_turned_midway(a.parts[0], b.parts[0]):
+        return _two_turns(a.parts[0], b.parts[0])
     many = (
         f"both are {a.n_times} phase(s)"
         if a.n_times == b.n_times
         else f"they are {a.n_times} and {b.n_times} phases"
     )
-    sides = {part.side for one in (a, b) for part in one.parts} - {""}
-    way = (
-        "--use side=left, or --use side=right, or --use series=N"
-        if len(sides) > 1
-        else (
-            f"--use series={a.parts[0].header.series_number}, or what --dry-run shows of its parts"
-        )
-    )
     return CaseError(
         f"expected series of one size and place in {name}, but {described(a.parts[0])} and "
-        f"{described(b.parts[0])}, by {a.name} and {b.name}, and {many}: name what counts ({way})"
+        f"{described(b.parts[0])}, by {a.name} and {b.name}, and {many}: name what counts "
+        f"({_way(a.parts[0], b.parts[0])})"
     )
+
+
+def _way(a: Part, b: Part) -> str:
+    """Return the selectors that tell one of two parts from the other."""
+    own, others = selectors_of(a), selectors_of(b)
+    apart = [(p.text, q.text) for p in own for q in others if p.key == q.key and p != q]
+    chosen = next((pair for pair in reversed(apart) if not pair[0].startswith("role=")), None)
+    if chosen is None:
+        return f"--use series={a.header.series_number}, or what --dry-run shows of its parts"
+    if chosen[0].startswith("series="):
+        return f"--use {chosen[0]}, or what --dry-run shows of its parts"
+    return f"--use {chosen[0]}, or --use {chosen[1]}, or --use series=N"
 
 
 def _require_no_doubt(
@@ -225,6 +239,63 @@ def _require_no_doubt(
         if chosen.n_times > 1 and _is_turned(first, part):
             continue
         raise _asked((chosen, other), name)
+
+
+def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
+    """Refuse an acquisition whose own series holds images of another orientation too."""
+    for own in chosen.parts:
+        for other in parts:
+            if _is_turned_midway(own, other):
+                raise _two_turns(own, other)
+
+
+def _is_turned_midway(a: Part, b: Part) -> bool:
+    return a.header.series_uid == b.header.series_uid and a.turn != b.turn
+
+
+def _two_turns(a: Part, b: Part) -> CaseError:
+    return CaseError(
+        f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
+        f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count (--use "
+        f"orientation={a.plane}, or --use orientation={b.plane})"
+    )
+
+
+def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
+    """Refuse a dynamic that another acquisition of its place and pace goes on with.
+
+    A parameter or a name that changes midway would leave half of the phases out.
+    """
+    for other in found:
+        if other is not chosen and is_same_place(other.parts[0], chosen.parts[0]):
+            first, second = sorted((chosen, other), key=lambda one: one.starts_s or [np.inf])
+            if _goes_on(first, second):
+                raise _asked((chosen, other), name)
+
+
+def _goes_on(first: Acquisition, second: Acquisition) -> bool:
+    """Whether an acquisition begins when the next phase of one before it is due."""
+    starts, others = first.starts_s, second.starts_s
+    pace, other_pace = first.usual_gap_s, second.usual_gap_s
+    if starts is None or others is None:
+        return False
+    if pace is None or other_pace is None:
+        return False
+    is_due = starts[-1] < others[0] <= starts[-1] + _DUE * max(pace, other_pace)
+    return is_due and abs(pace - other_pace) <= _SAME_PACE * pace
+
+
+def _require_originals(chosen: Acquisition, name: str) -> None:
+    """Refuse phases some of which are derived and others not: those may be made of these."""
+    made = [part for part in chosen.parts if "derived" in part.kind.processing]
+    if made and len(made) < len(chosen.parts):
+        others = [part for part in chosen.parts if not any(part is one for one in made)]
+        raise CaseError(
+            f"expected phases of one kind in {name}, but {made[0].header.series_name} is DERIVED "
+            f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
+            f"it: name the series that count (--use series={others[0].header.series_number}, or "
+            "both)"
+        )
 
 
 def _require_no_better(

@@ -18,6 +18,10 @@ MOST_GAP_S: Final = 1800.0
 """Gaps between phases that are plausible. Our own choice: ultrafast exams have 2-5 s, and of the
 MAMA-MIA table's cases the longest gap is below 20 minutes."""
 
+RECONSTRUCTION_S: Final = 20.0
+"""Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
+own choice: what is scanned as fast has other clocks."""
+
 _NONE: Final[NDArray[np.intp]] = np.empty((0, 0), dtype=np.intp)
 _IN_SECONDS: Final = (
     Clock.ACQUISITION_TIME, Clock.CONTENT_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
@@ -229,10 +233,12 @@ def _times(
 ) -> tuple[tuple[float, ...] | None, str]:
     """Return seconds since phase 0, and the element that gives them."""
     own = [clock.value] if clock in _IN_SECONDS else []
-    for name in (*own, *_TIMING):
+    for name in dict.fromkeys((*own, *_TIMING)):
         starts = [_earliest(name, slices, stack) for stack in stacks]
         known = [start for start in starts if start is not None]
-        if len(known) == len(starts) and all(a < b for a, b in pairwise(known)):
+        if len(known) < len(starts) or not all(a < b for a, b in pairwise(known)):
+            continue
+        if name != Clock.CONTENT_TIME or float(np.median(np.diff(known))) >= RECONSTRUCTION_S:
             return tuple(round(start - known[0], 3) for start in known), name
     return _counted(clock, slices, stacks)
 

@@ -23,6 +23,10 @@ __all__ = ["frames_of"]
 
 _EMPTY: Final[dict[str, Any]] = {}
 _PHILIPS_FRAME: Final = (0x2005, 0x140F)
+_SIEMENS_FRAME: Final = (0x0021, 0x11FE)
+_SIEMENS_SEQUENCE: Final = (0x0021, 0x1177)
+"""Sequences of private elements in each frame, and Siemens' name of the pulse sequence beside
+FrameType. Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the last seen in dcm_qa_enh."""
 
 
 class _Groups:
@@ -41,9 +45,16 @@ class _Groups:
 
     def philips(self, content: Any) -> Any:
         """Return where Philips' private elements of the frame lie: its own item, or the file."""
-        element = self._own.get(_PHILIPS_FRAME)
-        items = getattr(element, "value", None)
-        return items[0] if items else content
+        return self._private(_PHILIPS_FRAME) or content
+
+    def private_elements(self, content: Any) -> dict[Any, Any]:
+        """Return the private elements that tell kinds, the frame's own before the file's."""
+        places = (self._private(_PHILIPS_FRAME), self._private(_SIEMENS_FRAME), content)
+        return {tag: _first(places, tag) for tag in KIND_TAGS}
+
+    def _private(self, tag: tuple[int, int]) -> Any:
+        items = getattr(self._own.get(tag), "value", None)
+        return items[0] if items else _EMPTY
 
 
 def frames_of(header: Header, content: Any) -> tuple[Slice, ...]:
@@ -115,20 +126,37 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
         "ScanningSequence": content.get("EchoPulseSequence"),
         "MRAcquisitionType": content.get("MRAcquisitionType"),
         "EchoPlanarPulseSequence": content.get("EchoPlanarPulseSequence"),
-        "SequenceName": content.get("PulseSequenceName"),
+        "SequenceName": content.get("PulseSequenceName") or _siemens_sequence(frame_type),
         "EchoTrainLength": timing.get("RFEchoTrainLength"),
         "EchoTime": echo.get("EffectiveEchoTime"),
         "RepetitionTime": timing.get("RepetitionTime"),
+        "InversionTime": modifier.get("InversionTimes"),
+        "SequenceVariant": "MTC" if _has_transfer(modifier) else None,
         "FlipAngle": timing.get("FlipAngle"),
         "DiffusionBValue": diffusion.get("DiffusionBValue"),
         "ScanOptions": _fat_options(modifier),
         "SeriesDescription": content.get("SeriesDescription"),
-        "ComplexImageComponent": "" if component == "MIXED" else component,
+        "ComplexImageComponent": component,
         "ImageType": frame_type.get("FrameType") or content.get("ImageType"),
-        **{tag: content.get(tag) for tag in KIND_TAGS},
+        **groups.private_elements(content),
     }
     kind = kind_of(joined)
     return kind, sequence_of(joined, kind)
+
+
+def _first(places: tuple[Any, ...], tag: Any) -> Any:
+    """Return an element of the first place that has it, None where none does."""
+    return next((place.get(tag) for place in places if place.get(tag) is not None), None)
+
+
+def _siemens_sequence(frame_type: Any) -> str:
+    value = frame_type.get(_SIEMENS_SEQUENCE)
+    return "" if value is None else str(getattr(value, "value", value))
+
+
+def _has_transfer(modifier: Any) -> bool:
+    """Whether a pulse for magnetisation transfer was played."""
+    return str(modifier.get("MagnetizationTransfer") or "NONE").upper() != "NONE"
 
 
 def _fat_options(modifier: Any) -> str:

@@ -13,7 +13,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.dicom_choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.dicom_clocks import Choice, choose_clock
+from napari_mamamia.io.dicom_doubts import landmark_warnings, phase_doubts
 from napari_mamamia.io.dicom_looks import Looks
+from napari_mamamia.io.dicom_midnight import over_midnight
 from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of, without_copies
 from napari_mamamia.io.dicom_roles import PHASES, Role
 from napari_mamamia.io.dicom_runs import Run, find_run, gap_warnings
@@ -82,6 +84,7 @@ def find_exam(
     """
     _require_one_patient(images, name)
     kept, warnings = without_copies(_slices(images), name)
+    kept, late = over_midnight(kept)
     candidates = candidates_of(parts_of(kept, allow_thin=allow_thin), selection)
     _require_whole(images, candidates, selection, name)
     looks = Looks()
@@ -90,13 +93,22 @@ def find_exam(
     rows, grid = _joined(chosen.parts)
     choice = choose_clock(rows, title, clock)
     looks.require_values(_stacks(rows, choice))
-    run, doubts = _run(rows, choice, looks, selection, title, is_named=bool(selection.use or clock))
+    is_named = bool(selection.use or clock)
+    run, doubts = _run(rows, choice, looks, selection, title, is_named=is_named)
     if run.first:
         chosen, rows = _from_run(chosen, rows, choice, run)
         choice = choose_clock(rows, title, clock)
     stacks = _stacks(rows, choice)
     table = table_of(images, candidates, chosen, stacks)
-    told = (*warnings, *candidates.warnings, *choice.warnings, *doubts)
+    doubts += _told(phase_doubts(stacks, choice, looks, title), is_named=is_named)
+    told = (
+        *warnings,
+        *late,
+        *candidates.warnings,
+        *choice.warnings,
+        *doubts,
+        *landmark_warnings(stacks),
+    )
     return Exam(
         stacks, grid, choice, table, (*told, *_notes(chosen), *gap_warnings(_times(choice)))
     )
@@ -195,6 +207,13 @@ def _run(
             raise
         return Run(), [str(error)]
     return run, [run.warning] if run.warning else []
+
+
+def _told(doubts: Sequence[CaseError], *, is_named: bool) -> list[str]:
+    """Return doubts as warnings where the user named what counts; raise the first one else."""
+    if doubts and not is_named:
+        raise doubts[0]
+    return [str(doubt) for doubt in doubts]
 
 
 def _from_run(

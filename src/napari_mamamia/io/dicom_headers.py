@@ -47,7 +47,8 @@ _TAGS: Final[list[Any]] = [
     "TemporalResolution", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
     "SequenceName", "PulseSequenceName", "EchoNumbers", "EchoTrainLength",
     "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
-    "ContrastBolusStartTime", "PatientID", "PatientBirthDate",
+    "ContrastBolusStartTime", "PatientID", "PatientBirthDate", "SequenceVariant",
+    "InversionTime", "FrameOfReferenceUID",
     *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
 ]  # fmt: skip
 _BYTE: Final = 8
@@ -155,6 +156,7 @@ def _header(path: Path, content: Any, at: int) -> Header:
         unused_bits=unused_bits(content),
         patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
         contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
+        frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
     )
 
 

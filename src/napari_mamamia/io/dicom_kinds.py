@@ -23,20 +23,27 @@ GE_SEQUENCE: Final = (0x0019, 0x109C)
 SIEMENS_B_VALUE: Final = (0x0019, 0x100C)
 PHILIPS_CREATOR: Final = (0x2001, 0x0010)
 PHILIPS_B_VALUE: Final = (0x2001, 0x1003)
+PHILIPS_EPI_FACTOR: Final = (0x2001, 0x1013)
+PHILIPS_MR_CREATOR: Final = (0x2005, 0x0010)
+PHILIPS_IMAGE_TYPE: Final = (0x2005, 0x1011)
 SIEMENS_TEXT_CREATOR: Final = (0x0021, 0x0011)
 SIEMENS_TEXT: Final = (0x0021, 0x1175)
 KIND_TAGS: Final = (
     GE_CREATOR, GE_PART, GE_B_VALUE, GE_SEQUENCE_CREATOR, GE_SEQUENCE, SIEMENS_B_VALUE,
-    PHILIPS_CREATOR, PHILIPS_B_VALUE, SIEMENS_TEXT_CREATOR, SIEMENS_TEXT,
+    PHILIPS_CREATOR, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR, PHILIPS_MR_CREATOR, PHILIPS_IMAGE_TYPE,
+    SIEMENS_TEXT_CREATOR, SIEMENS_TEXT,
 )  # fmt: skip
 """Private elements. Source: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; of (0043,102F) and
-(0019,109C) GE's DICOM conformance statements."""
+(0019,109C) GE's DICOM conformance statements; of (2005,1011), MRImageTypeMR, what several readers
+of Philips files call and use it as (M, P, R, I), such as bryanfw/fwbsrc, philipsDICOMentries.m."""
 _GE_PARTS: Final = {1: Role.PHASE_IMAGE, 2: Role.REAL, 3: Role.IMAGINARY}
 """Source: GE DICOM conformance statements, (0043,102F): 0 magnitude, 1 phase, 2 real,
 3 imaginary."""
 _COMPONENTS: Final = {
     "PHASE": Role.PHASE_IMAGE, "REAL": Role.REAL, "IMAGINARY": Role.IMAGINARY,
+    "MIXED": Role.COMPONENT,
 }  # fmt: skip
+_PHILIPS_PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
 _GE_LARGE_B: Final = 1e9
 """GE adds multiples of this to the b value. Source: dcm2niix, GE/README.md."""
 _LONG_ECHO_MS: Final = 40.0
@@ -52,9 +59,10 @@ _SAME_DEGREES: Final = 1.0
 
 
 _Physical: TypeAlias = tuple[
-    tuple[str, ...], bool, float | None, float | None, float | None, float | None
+    tuple[str, ...], str, float | None, float | None, float | None, float | None
 ]
-"""ScanningSequence, whether echo-planar, echo train length, echo and repetition time, b value."""
+"""ScanningSequence, what else says echo-planar, echo train length, echo and repetition time,
+b value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class SequenceKey:
     repetition_time_ms: float | None = None
     flip_degrees: float | None = None
     b_value: float | None = None
+    inversion_time_ms: float | None = None
 
     def is_same(self, other: "SequenceKey") -> bool:
         """Whether two images may be phases of one acquisition; unknown values do not differ."""
@@ -83,6 +92,7 @@ class SequenceKey:
             and _close(self.echo_time_ms, other.echo_time_ms)
             and _close(self.repetition_time_ms, other.repetition_time_ms)
             and self.b_value == other.b_value
+            and _close(self.inversion_time_ms, other.inversion_time_ms)
         )
 
     @property
@@ -96,6 +106,7 @@ class SequenceKey:
             ("TR ", self.repetition_time_ms, " ms"),
             ("", self.flip_degrees, " degrees"),
             ("b ", self.b_value, ""),
+            ("TI ", self.inversion_time_ms, " ms"),
         ):
             if value is not None:
                 parts.append(f"{name}{value:.3g}{unit}")
@@ -118,7 +129,7 @@ def kind_of(header: Any) -> Kind:
     )
     physical = (
         tuple(_texts(header.get("ScanningSequence"))),
-        str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES",
+        _planar_evidence(header),
         optional_number(header, "EchoTrainLength"),
         optional_number(header, "EchoTime"),
         optional_number(header, "RepetitionTime"),
@@ -132,6 +143,8 @@ def sequence_of(header: Any, kind: Kind) -> SequenceKey:
     technique = [*_texts(header.get("ScanningSequence")), *_texts(header.get("MRAcquisitionType"))]
     if any("FS" in text or "FAT" in text for text in _texts(header.get("ScanOptions"))):
         technique.append("FS")
+    if "MTC" in _texts(header.get("SequenceVariant")):
+        technique.append("MTC")
     return SequenceKey(
         tuple(technique),
         _CONTRASTS.get(kind.role, ""),
@@ -139,6 +152,7 @@ def sequence_of(header: Any, kind: Kind) -> SequenceKey:
         optional_number(header, "RepetitionTime"),
         optional_number(header, "FlipAngle"),
         b_value_of(header),
+        optional_number(header, "InversionTime") or None,
     )
 
 
@@ -190,7 +204,7 @@ def _by_physics(
     names: tuple[str, ...],
 ) -> tuple[Role, str] | None:
     """Return what the parameters of the scan say: diffusion, echo-planar, echo train."""
-    techniques, is_planar, train, echo_ms, repetition_ms, b_value = physical
+    techniques, planar, train, echo_ms, repetition_ms, b_value = physical
     if b_value:
         return Role.DIFFUSION, f"b value {b_value:g}"
     named = next((found for name in names if (found := role_by_sequence_name(name))), None)
@@ -199,7 +213,8 @@ def _by_physics(
         return told
     is_train = bool(train and train > 1) and not {"GR", "GRADIENT"}.intersection(techniques)
     tests = (
-        ("EP" in techniques or is_planar, Role.EPI, "EP in ScanningSequence"),
+        ("EP" in techniques, Role.EPI, "EP in ScanningSequence"),
+        (bool(planar), Role.EPI, planar),
         (bool({"SE", "SPIN"}.intersection(techniques)), Role.ECHO_TRAIN,
          "spin echo in ScanningSequence"),
         ((echo_ms or 0) > _LONG_ECHO_MS, Role.ECHO_TRAIN, f"EchoTime {echo_ms} ms"),
@@ -219,7 +234,21 @@ def _coded_part(header: Any) -> tuple[Role, str] | None:
         part = int(optional_number(header, GE_PART) or 0)
         if part in _GE_PARTS:
             return _GE_PARTS[part], f"(0043,102F) is {part}"
+    if "Philips" in _raw_text(header, PHILIPS_MR_CREATOR):
+        told = _raw_text(header, PHILIPS_IMAGE_TYPE).upper()
+        if told in _PHILIPS_PARTS:
+            return _PHILIPS_PARTS[told], f"(2005,1011) is {told}"
     return None
+
+
+def _planar_evidence(header: Any) -> str:
+    """Return what says that a sequence is echo-planar besides ScanningSequence, "" if nothing."""
+    if str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES":
+        return "EchoPlanarPulseSequence YES"
+    factor = optional_number(header, PHILIPS_EPI_FACTOR) or 0
+    if factor > 1 and "Philips" in _raw_text(header, PHILIPS_CREATOR):
+        return f"EPI factor {factor:g} in (2001,1013)"
+    return ""
 
 
 def _siemens_words(header: Any) -> list[str]:

@@ -31,13 +31,18 @@ _GAIN: Final = 0.05
 _VOXELS: Final = 4000
 _FIT: Final = 0.97
 _OPPOSITE: Final = (0.9, 1.1)
+_FEWEST_BLOCKS: Final = 20
 _LEAST_WEIGHT: Final = 0.05
 _MOST_WEIGHT: Final = 10.0
+_NEARLY: Final = 0.999
+"""Correlation from which on two volumes may be copies; the noise of two scans keeps below it, or
+differs by more than the rounding of values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Look:
     blocks: NDArray[np.float32]
+    inner: NDArray[np.bool_]
     voxels: NDArray[np.float32]
     tails: NDArray[np.intp]
     digest: bytes
@@ -74,9 +79,33 @@ class Looks:
         """Whether a volume is another one less a third, up to a factor and an offset."""
         return is_difference(*(self._look(one).voxels for one in (volume, of, less)))
 
-    def has_negatives(self, volume: Sequence[Slice]) -> bool:
-        """Whether a volume has values below zero, which no magnitude has."""
-        return bool(np.mean(self._look(volume).voxels < 0) > _LEAST_WEIGHT)
+    def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
+        """Return the correlation of two volumes inside the body, -1 .. 1.
+
+        The body's border does not count: it makes all images of one body alike. 1 where too little
+        is left to tell, 0 where a volume shows one value.
+        """
+        one, other = self._look(a), self._look(b)
+        inner = one.inner & other.inner
+        if inner.sum() < _FEWEST_BLOCKS:
+            return 1.0
+        x, y = one.blocks[inner], other.blocks[inner]
+        if x.std() == 0 or y.std() == 0:
+            return 0.0
+        return float(np.corrcoef(x, y)[0, 1])
+
+    def same_values(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, int] | None:
+        """Return the first two volumes of which one is the other times a factor, None if none."""
+        voxels = np.stack([self._look(stack).voxels for stack in stacks]).astype(np.float64)
+        if len(voxels) < 2:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            near = np.nan_to_num(np.corrcoef(voxels))
+        for a, b in np.argwhere(np.triu(near, 1) > _NEARLY):
+            steps = [stacks[at][0].scaling.slope for at in (a, b)]
+            if _is_scaled(voxels[a], voxels[b], steps):
+                return int(a), int(b)
+        return None
 
     def _look(self, stack: Sequence[Slice]) -> _Look:
         key = id(stack[0])
@@ -105,6 +134,15 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
     if low > _GAIN or high < -_GAIN:
         change = change - middle
     return float(np.mean(change > _RISE) - np.mean(change < -_RISE))
+
+
+def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[float]) -> bool:
+    """Whether one volume is the other times a factor, rounded to a step of its own."""
+    for x, y, step in ((a, b, steps[1]), (b, a, steps[0])):
+        factor = float(x @ y) / float(x @ x)
+        if float(np.abs(y - factor * x).max()) <= abs(step):
+            return True
+    return False
 
 
 def is_difference(
@@ -136,15 +174,28 @@ def _look(stack: Sequence[Slice]) -> _Look:
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
     pieces = [stack[at] for at in sorted(set(places.tolist()))]
     planes = np.stack([_quantity(piece) for piece in pieces])
+    blocks = np.stack([_blocks(plane) for plane in planes])
     flat = planes.ravel()
     step = max(1, len(flat) // _VOXELS) | 1
     return _Look(
-        np.concatenate([_blocks(plane).ravel() for plane in planes]),
+        blocks.ravel(),
+        _inside(blocks).ravel(),
         flat[::step].copy(),
         blank_tails(planes),
         hashlib.sha256(planes.data).digest(),
         tuple(pieces),
     )
+
+
+def _inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which blocks (plane, row, column) are body, as are the four beside them."""
+    body = np.pad(blocks > _BODY * float(np.percentile(blocks, 99)), ((0, 0), (1, 1), (1, 1)))
+    rows, columns = slice(1, -1), slice(1, -1)
+    inner: NDArray[np.bool_] = body[:, rows, columns].copy()
+    for beside in (body[:, :-2, columns], body[:, 2:, columns], body[:, rows, :-2],
+                   body[:, rows, 2:]):  # fmt: skip
+        inner &= beside
+    return inner
 
 
 def _quantity(piece: Slice) -> NDArray[np.float32]:

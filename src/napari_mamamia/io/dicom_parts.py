@@ -1,12 +1,13 @@
 """The images of one DICOM study, parted by series and what they are before any is called a phase.
 
 A part is what a user can name: the images of one series that are one kind of image (magnitude,
-water, a phase image, ...), of one sequence and echo, and of one breast where the series shows two.
+water, a phase image, ...), of one sequence, echo, orientation and moment of the heart beat, and of
+one breast where the series shows two.
 """
 
 import filecmp
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom_kinds import SequenceKey
 from napari_mamamia.io.dicom_roles import Kind, Role
-from napari_mamamia.io.dicom_slices import BadImage, Header, OtherImage, Slice
+from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice
 from napari_mamamia.io.dicom_stack import Places, find_places, require_one_orientation
 
 __all__ = ["Image", "Part", "part_of", "parts_of", "without_copies"]
@@ -26,6 +27,12 @@ _SAGITTAL: Final = 0.9
 """Cosine between a slice normal and the left-right axis from which on a stack is sagittal."""
 _BETWEEN_BREASTS: Final = 3.0
 """How many usual gaps a gap between two slices is at least that parts left from right."""
+_MOST_TURNS: Final = 8
+_FEWEST: Final = 3
+"""A series of more orientations turns around the body, one of fewer images in one of them has an
+odd image: no part of it is a stack."""
+_SAME_COSINE: Final = 1e-4
+_PLANES: Final = ("sagittal", "coronal", "axial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,9 @@ class Part:
     """The images of one series that are one kind of image: by place, or the reason why not.
 
     `echo` counts the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack
-    that shows one breast, else "".
+    that shows one breast, else "". `turn` names the orientation where the series has several
+    ("axial", a second one "axial-2"), and `trigger` counts the moments after the trigger, from 1,
+    where each phase of the series is shown at several; else they are "" and 0.
     """
 
     slices: tuple[Slice, ...]
@@ -41,6 +50,13 @@ class Part:
     problem: str
     echo: int = 1
     side: str = ""
+    turn: str = ""
+    trigger: int = 0
+
+    @property
+    def plane(self) -> str:
+        """Its orientation in a word, with its number where the series has several of the word."""
+        return self.turn or _plane_of(self.slices[0])
 
     @property
     def header(self) -> Header:
@@ -102,26 +118,84 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
     """Return some of a part's images as a part of their own."""
-    return _part(tuple(slices), like.echo, like.side, allow_thin)
+    return _placed(replace(like, slices=tuple(slices)), allow_thin)
 
 
 def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
-    """Return the images of one series by kind; one that turns midway is not taken apart."""
+    """Return the images of one series by kind, orientation, sequence, echo, trigger and side."""
     by_kind: dict[Kind, list[Slice]] = {}
     for piece in own:
         by_kind.setdefault(piece.kind, []).append(piece)
     parts = []
-    groups = []
+    groups: list[Part] = []
     for pieces in by_kind.values():
-        try:
-            require_one_orientation(pieces)
-            groups += _by_sequence(pieces)
-        except CaseError as error:
-            parts.append(Part(tuple(pieces), None, str(error)))
-    for group, echo in _with_echoes(groups):
-        for half, side in _sides(group):
-            parts.append(_part(tuple(half), echo, side, allow_thin))
+        for turned, turn in _by_orientation(pieces):
+            try:
+                require_one_orientation(turned)
+            except CaseError as error:
+                parts.append(Part(tuple(turned), None, str(error)))
+                continue
+            groups += [Part(tuple(g), None, "", turn=turn) for g in _by_sequence(turned)]
+    for group in _with_echoes(groups):
+        for beat in _by_trigger(group):
+            parts += [_placed(half, allow_thin) for half in _sides(beat)]
     return parts
+
+
+def _by_orientation(pieces: Sequence[Slice]) -> list[tuple[list[Slice], str]]:
+    """Return the images by orientation, each with its name; one without a name where all agree."""
+    groups: list[list[Slice]] = []
+    for piece in pieces:
+        group = next((g for g in groups if _is_parallel(g[0], piece)), None)
+        if group is None:
+            groups.append([piece])
+        else:
+            group.append(piece)
+    if not 1 < len(groups) <= _MOST_TURNS or min(map(len, groups)) < _FEWEST:
+        return [(list(pieces), "")]
+    names = [_plane_of(group[0]) for group in groups]
+    ranks = [names[: at + 1].count(name) for at, name in enumerate(names)]
+    return [
+        (group, name if rank == 1 else f"{name}-{rank}")
+        for group, name, rank in zip(groups, names, ranks, strict=True)
+    ]
+
+
+def _is_parallel(a: Slice, b: Slice) -> bool:
+    return (
+        max(abs(p - q) for p, q in zip(a.orientation, b.orientation, strict=True)) <= _SAME_COSINE
+    )
+
+
+def _plane_of(piece: Slice) -> str:
+    normal = np.cross(piece.orientation[:3], piece.orientation[3:])
+    return _PLANES[int(np.argmax(np.abs(normal)))]
+
+
+def _by_trigger(group: Part) -> list[Part]:
+    """Return the images by TriggerTime, where it names several moments in each phase.
+
+    That is where each of several acquisition times is shown at each trigger time. Else TriggerTime
+    may be what tells phases apart.
+    """
+    told = [
+        (p.clocks.get(Clock.ACQUISITION_TIME), p.clocks.get(Clock.TRIGGER_TIME))
+        for p in group.slices
+    ]
+    times, triggers = {time for time, _ in told}, {trigger for _, trigger in told}
+    if None in times | triggers or min(len(times), len(triggers)) < 2:
+        return [group]
+    if len(set(told)) < len(times) * len(triggers):
+        return [group]
+    ordered = sorted(trigger for trigger in triggers if trigger is not None)
+    return [
+        replace(
+            group,
+            slices=tuple(p for p, (_, own) in zip(group.slices, told, strict=True) if own == one),
+            trigger=number,
+        )
+        for number, one in enumerate(ordered, start=1)
+    ]
 
 
 def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
@@ -139,36 +213,38 @@ def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
     return groups
 
 
-def _with_echoes(groups: Sequence[list[Slice]]) -> list[tuple[list[Slice], int]]:
+def _with_echoes(groups: Sequence[Part]) -> list[Part]:
     """Return each group with its echo: EchoNumbers, else its rank by echo time."""
-    times = sorted({g[0].sequence.echo_time_ms or 0.0 for g in groups})
+    times = sorted({g.sequence.echo_time_ms or 0.0 for g in groups})
     return [
-        (group, group[0].echo or times.index(group[0].sequence.echo_time_ms or 0.0) + 1)
-        for group in groups
+        replace(g, echo=g.slices[0].echo or times.index(g.sequence.echo_time_ms or 0.0) + 1)
+        for g in groups
     ]
 
 
-def _sides(group: Sequence[Slice]) -> list[tuple[Sequence[Slice], str]]:
+def _sides(group: Part) -> list[Part]:
     """Return the images by breast, where a sagittal stack shows one, or two with a gap between."""
-    x = np.array([piece.position_mm[0] for piece in group])
-    normal = np.cross(group[0].orientation[:3], group[0].orientation[3:])
+    first = group.slices[0]
+    x = np.array([piece.position_mm[0] for piece in group.slices])
+    normal = np.cross(first.orientation[:3], first.orientation[3:])
     if abs(normal[0]) < _SAGITTAL:
-        return [(group, "")]
+        return [group]
     known = np.unique(np.round(x, 2))
     if known[0] * known[-1] > 0 or len(known) < 2:
-        return [(group, "left" if known[0] > 0 else "right")]
+        return [replace(group, side="left" if known[0] > 0 else "right")]
     gaps = np.diff(known)
     at = int(np.searchsorted(known, 0.0, side="right")) - 1
     if gaps[at] < _BETWEEN_BREASTS * float(np.median(gaps)):
-        return [(group, "")]
-    return [
-        ([p for p in group if p.position_mm[0] > 0], "left"),
-        ([p for p in group if p.position_mm[0] <= 0], "right"),
-    ]
+        return [group]
+    left = tuple(p for p in group.slices if p.position_mm[0] > 0)
+    right = tuple(p for p in group.slices if p.position_mm[0] <= 0)
+    return [replace(group, slices=left, side="left"), replace(group, slices=right, side="right")]
 
 
-def _part(slices: tuple[Slice, ...], echo: int, side: str, allow_thin: bool) -> Part:
+def _placed(part: Part, allow_thin: bool) -> Part:
+    """Return a part with its images by place, or why they make no stack."""
     try:
-        return Part(slices, find_places(slices, allow_thin=allow_thin), "", echo, side)
+        places = find_places(part.slices, allow_thin=allow_thin)
     except CaseError as error:
-        return Part(slices, None, str(error), echo, side)
+        return replace(part, places=None, problem=str(error))
+    return replace(part, places=places, problem="")

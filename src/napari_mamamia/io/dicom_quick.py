@@ -51,7 +51,10 @@ def _number(form: str) -> Callable[[bytes], Any]:
     return unpack
 
 
-_US, _SS, _FL, _FD = (_number(form) for form in ("<H", "<h", "<f", "<d"))
+_US, _SS, _SL, _FL, _FD = (_number(form) for form in ("<H", "<h", "<i", "<f", "<d"))
+_LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
+"""Character sets whose texts are read here; any other one may spell a word in other bytes."""
+_ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00080005: ("SpecificCharacterSet", b"CS", _texts),
     0x00080008: ("ImageType", b"CS", _texts),
@@ -68,12 +71,14 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00100020: ("PatientID", b"LO", _text),
     0x00100030: ("PatientBirthDate", b"DA", _text),
     0x00180020: ("ScanningSequence", b"CS", _texts),
+    0x00180021: ("SequenceVariant", b"CS", _texts),
     0x00180022: ("ScanOptions", b"CS", _texts),
     0x00180023: ("MRAcquisitionType", b"CS", _text),
     0x00180024: ("SequenceName", b"SH", _text),
     0x00180050: ("SliceThickness", b"DS", _texts),
     0x00180080: ("RepetitionTime", b"DS", _texts),
     0x00180081: ("EchoTime", b"DS", _texts),
+    0x00180082: ("InversionTime", b"DS", _texts),
     0x00180086: ("EchoNumbers", b"IS", _texts),
     0x00180088: ("SpacingBetweenSlices", b"DS", _texts),
     0x00180091: ("EchoTrainLength", b"IS", _texts),
@@ -91,6 +96,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00200013: ("InstanceNumber", b"IS", _texts),
     0x00200032: ("ImagePositionPatient", b"DS", _texts),
     0x00200037: ("ImageOrientationPatient", b"DS", _texts),
+    0x00200052: ("FrameOfReferenceUID", b"UI", _text),
     0x00200100: ("TemporalPositionIdentifier", b"IS", _texts),
     0x00200110: ("TemporalResolution", b"DS", _texts),
     0x00210011: ((0x0021, 0x0011), b"LO", _text),
@@ -111,8 +117,10 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00431039: ((0x0043, 0x1039), b"IS", _texts),
     0x20010010: ((0x2001, 0x0010), b"LO", _text),
     0x20011003: ((0x2001, 0x1003), b"FL", _FL),
+    0x20011013: ((0x2001, 0x1013), b"SL", _SL),
     0x20050010: ((0x2005, 0x0010), b"LO", _text),
     0x2005100E: ((0x2005, 0x100E), b"FL", _FL),
+    0x20051011: ((0x2005, 0x1011), b"CS", _text),
     0x200510A0: ((0x2005, 0x10A0), b"FL", _FL),
 }
 """Tag -> keyword (of private elements the tag), value representation, how to read it. Source: DICOM
@@ -216,8 +224,18 @@ def _elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[Any, An
             name, known_vr, read = wanted
             if vr not in {known_vr, b""}:
                 raise _UnusualError
-            values[name] = read(window.take(value_at, length))
+            raw = window.take(value_at, length)
+            if known_vr == b"LO" and _is_foreign(raw, values.get("SpecificCharacterSet")):
+                raise _UnusualError
+            values[name] = read(raw)
         at = value_at + length
+
+
+def _is_foreign(raw: bytes, character_set: Any) -> bool:
+    """Whether a text has characters that only another character set than Latin-1 tells."""
+    if raw.isascii() and _ESCAPE not in raw:
+        return False
+    return isinstance(character_set, list) or character_set not in _LATIN
 
 
 def _after_sequence(window: _Window, at: int, vr: bytes, is_explicit: bool) -> int:

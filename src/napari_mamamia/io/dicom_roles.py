@@ -25,6 +25,7 @@ class Role(StrEnum):
     PHASE_IMAGE = "phase-image"
     REAL = "real"
     IMAGINARY = "imaginary"
+    COMPONENT = "component"
     DIFFUSION = "diffusion"
     EPI = "epi"
     ECHO_TRAIN = "echo-train"
@@ -84,6 +85,7 @@ _WORDS: Final = {
     Role.PHASE_IMAGE: "phase image",
     Role.REAL: "real part",
     Role.IMAGINARY: "imaginary part",
+    Role.COMPONENT: "part of the complex signal, not told which",
     Role.DIFFUSION: "diffusion",
     Role.EPI: "echo-planar",
     Role.ECHO_TRAIN: "another sequence",

@@ -1,5 +1,6 @@
 """What a user says of the parts of a study: `series=5,role=water` are used, or left out."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,9 +18,13 @@ class _Key(StrEnum):
     ROLE = "role"
     ECHO = "echo"
     SIDE = "side"
+    ORIENTATION = "orientation"
+    TRIGGER = "trigger"
 
 
 _SIDES: Final = ("left", "right")
+_ORIENTATION: Final = re.compile(r"(?:axial|coronal|sagittal)(?:-\d+)?")
+_NUMBERS: Final = frozenset({_Key.SERIES, _Key.ECHO, _Key.TRIGGER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +105,10 @@ def selectors_of(part: Part) -> Group:
     """Return the group that names a part and no other, empty where its series has no number."""
     if part.header.series_number is None:
         return ()
-    values = [
-        (_Key.SERIES, str(part.header.series_number)),
-        (_Key.ROLE, part.role.value),
-        (_Key.ECHO, str(part.echo)),
-        (_Key.SIDE, part.side),
-    ]
-    return tuple(Selector(key, value) for key, value in values if value)
+    values = _values_of(part)
+    if not part.turn:
+        values.pop(_Key.ORIENTATION)
+    return tuple(Selector(key, value) for key, value in values.items() if value)
 
 
 def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
@@ -142,25 +144,33 @@ def _selector(key: str, value: str, text: str) -> Selector:
         _Key.ECHO: value.isdecimal(),
         _Key.SIDE: value in _SIDES,
         _Key.ROLE: value in set(Role),
+        _Key.ORIENTATION: _ORIENTATION.fullmatch(value) is not None,
+        _Key.TRIGGER: value.isdecimal(),
     }
     if key not in known or not known[_Key(key)]:
         roles = ", ".join(Role)
         raise CaseError(
-            f"expected a selector such as series=5, echo=2, side=left or role=water, got {text!r}: "
-            f"the roles are {roles}"
+            f"expected a selector such as series=5, echo=2, side=left, role=water, trigger=1 or "
+            f"orientation=axial, got {text!r}: the roles are {roles}"
         )
-    is_number = key in {_Key.SERIES, _Key.ECHO}
-    return Selector(key, str(int(value)) if is_number else value)
+    return Selector(key, str(int(value)) if key in _NUMBERS else value)
 
 
 def _matches(part: Part, group: Group) -> bool:
-    values = {
+    values = _values_of(part)
+    return all(values[_Key(one.key)] in _values(group, one.key) for one in group)
+
+
+def _values_of(part: Part) -> dict[_Key, str]:
+    """Return what selectors can say of a part, "" where nothing is to be said."""
+    return {
         _Key.SERIES: str(part.header.series_number),
         _Key.ROLE: part.role.value,
         _Key.ECHO: str(part.echo),
         _Key.SIDE: part.side,
+        _Key.ORIENTATION: part.plane,
+        _Key.TRIGGER: str(part.trigger or ""),
     }
-    return all(values[_Key(one.key)] in _values(group, one.key) for one in group)
 
 
 def _values(group: Group, key: str) -> set[str]:

@@ -87,6 +87,7 @@ class Header:
     patient: tuple[str, str] = field(default=("", ""), repr=False)
     contrast_start: str = ""
     unused_bits: int = 0
+    frame_of_reference: str = ""
 
     @property
     def series_name(self) -> str:

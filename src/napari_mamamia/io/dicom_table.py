@@ -207,8 +207,9 @@ def _name_of(part: Part) -> str:
     words = [part.sequence.contrast] if part.sequence.contrast else []
     if part.echo > 1:
         words.append(f"echo {part.echo}")
-    if part.side:
-        words.append(part.side)
+    words += [word for word in (part.side, part.turn) if word]
+    if part.trigger:
+        words.append(f"trigger {part.trigger}")
     return ", ".join(words)
 
 

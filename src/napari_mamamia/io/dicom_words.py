@@ -5,6 +5,7 @@ rnadkarni2/SlicerBreast_DCEMRI_FTV at f0e9ca57 (names of GE subtractions).
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,7 +29,8 @@ _FROM_THIRD: Final = (
                       "DIFFUSION_ANISO", "ISOTROPIC", "TENSOR", "COLFA", "EXP"}),
     (Role.MAP, {"T1 MAP", "T1_MAP", "T2 MAP", "T2_MAP", "WI", "WO", "WASHIN", "WASH_IN", "WASHOUT",
                 "WASH_OUT", "PEI", "TTP", "AUC", "IAUC", "KTRANS", "KEP", "VE", "VP", "SER",
-                "SIGENH"}),
+                "SIGENH", "MAXIMUM", "MINIMUM", "MEDIAN", "STD_DEVIATION", "ADDITION", "DIVISION",
+                "MULTIPLICATION", "QUANTITY"}),
     (Role.WATER, {"WATER", "W"}),
     (Role.FAT, {"FAT", "F"}),
     (Role.IN_PHASE, {"IN_PHASE", "IP"}),
@@ -40,11 +42,13 @@ _ENHANCEMENT: Final = re.compile(r"(?:PE|SER|WI|WO)_?\d+")
 _BEFORE, _AFTER = r"(?<![a-z])", r"\d*(?![a-z])"
 _DESCRIPTIONS: Final = (
     (Role.LOCALISER,
-     r"loc|localizer|localiser|locator|scout|aahscout|survey|3.?plane|3.?pl|calibration|asset|shim"),
+     r"loc|localizer|localiser|locator|scout|aahscout|survey|3.?plane|3.?pl|calibration|asset.?cal\w*|shim"),
     (Role.FIELD_MAP, r"field.?map\w*|gre.?field\w*|b0.?map\w*|b1.?map\w*"),
     (Role.SUBTRACTION,
      r"subs?|subtr\w*|subtrakt\w*|soustr\w*|sottraz\w*|resta|restas|sustrac\w*|substrac\w*|dif|difs"
-     r"|diferencia|diff[eé]rence|s\d+ ?- ?s?\d+|ph\d+ ?- ?(?:ph)?\d+"),
+     r"|diff?eren[cz]\w*|s\d+ ?- ?s?\d+|ph\d+ ?- ?(?:ph)?\d+|aftrek\w*|verschil\w*|odejm\w*"
+     r"|odjec\w*|roznic\w*|odect\w*|odecet\w*|rozdil\w*|kivon\w*|kulonbseg\w*|c[iı]kart?ma\w*"
+     r"|vahenn\w*|erotus\w*|scader\w*|вычит\w*|субтр\w*|разн[ио]\w*|αφαιρ\w*"),
     (Role.PROJECTION, r"mips?|minip|max.?ip|projection|mipt|mip.?time|mean|average"),
     (Role.REFORMATTED, r"mpr|reformat\w*"),
     (Role.DIFFUSION, r"dwi\w*|dti\w*|diff\w*|adc|eadc|tracew?|resolve|ep.?b\d+t?|b.?\d{3,4}t?|"
@@ -57,7 +61,15 @@ _DESCRIPTIONS: Final = (
 _COMPILED: Final = tuple(
     (role, re.compile(rf"{_BEFORE}(?:{words}){_AFTER}")) for role, words in _DESCRIPTIONS
 )
-_ASIAN: Final = ("減算", "差分", "サブトラクション")
+_ASIAN: Final = tuple(
+    (role, unicodedata.normalize("NFKD", word))
+    for role, words in (
+        (Role.SUBTRACTION, "減算 差分 サブトラクション 减影 減影 剪影 减法 減法 감산 차감 감영"),
+        (Role.DIFFUSION, "拡散 扩散 擴散 弥散 彌散 확산"),
+    )
+    for word in words.split()
+)
+"""Words of languages that put no spaces between them."""
 _GE_DIFFERENCE: Final = re.compile(r"\)\s*-\s*\(")
 _DERIVED_ONLY: Final = re.compile(rf"{_BEFORE}(?:ser|pe\d?|ve|vp|wi|wo){_AFTER}")
 """Too short to mean anything in the name of an original image."""
@@ -108,10 +120,12 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
 
 def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
     """Return role and word by SeriesDescription; None where it tells nothing."""
-    folded = text.casefold().replace("_", " ").strip()
-    asian = next((word for word in _ASIAN if word in folded), "")
-    if asian or _is_ge_difference(folded):
-        return Role.SUBTRACTION, asian or "(...)-(...)"
+    folded = _folded(text)
+    asian = next(((role, word) for role, word in _ASIAN if word in folded), None)
+    if asian is not None:
+        return asian[0], unicodedata.normalize("NFC", asian[1])
+    if _is_ge_difference(folded):
+        return Role.SUBTRACTION, "(...)-(...)"
     for role, known in _COMPILED:
         match = known.search(folded)
         if match:
@@ -135,9 +149,18 @@ def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
 def processing_words(image_type: Sequence[str], description: str) -> frozenset[str]:
     """Return what was done to an image after the scan, as ImageType and description tell it."""
     told = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
-    folded = description.casefold().replace("_", " ")
+    if image_type and image_type[0] == "DERIVED":
+        told.add("derived")
+    folded = _folded(description)
     told |= {name for name, known in _PROCESSED if known.search(folded)}
     return frozenset(told)
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case without accents, in which words can be looked for."""
+    apart = unicodedata.normalize("NFKD", text.casefold().replace("_", " ").strip())
+    latin = "".join(c for c in apart if not "\u0300" <= c <= "\u036f")
+    return latin.replace("ł", "l").replace("ø", "o")
 
 
 def _dixon_part(text: str) -> tuple[Role, str] | None:

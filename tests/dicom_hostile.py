@@ -1,0 +1,501 @@
+"""Studies that would fool an import: what scanners, post-processing and archives do to a dynamic.
+
+`HOSTILE` is a list of protocols as in `dicom_protocols`: most of them lure an import into phases
+that are none, or out of order, and must be refused with the way out, or accepted without them.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_protocols", Path(__file__).parent / "dicom_protocols.py"
+)
+protocols = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(protocols)
+
+phantoms, Protocol, P = protocols.phantoms, protocols.Protocol, protocols.P
+SHAPE, TIMES = protocols.SHAPE, protocols.TIMES
+volume, plain, noise = protocols.volume, protocols.plain, protocols.noise
+dynamic, per_phase, series = protocols.dynamic, protocols.per_phase, protocols.series
+clock, later, with_private = protocols.clock, protocols.later, protocols.with_private
+LATE = [at + 700 for at in TIMES]
+CORONAL = [1, 0, 0, 0, 0, -1]
+
+
+# ---- one dynamic, numbered and timed badly
+
+
+def one_number_for_all_series(folder):
+    """A series for each phase, of one number and description; image numbers start anew."""
+    for k, at in enumerate(TIMES):
+        series(folder / str(k), 5, k, volume(k), at, SeriesInstanceUID=f"2.25.{70 + k}",
+               InstanceNumber=lambda _, z: z + 1)  # fmt: skip
+
+
+def content_time_tells_phases(folder):
+    dynamic(folder, times=(0,) * 6, ContentTime=lambda k, _: clock(75 * k + 20),
+            InstanceNumber=lambda _, z: z + 1)  # fmt: skip
+
+
+def reconstructed_in_a_second_each(folder):
+    """One AcquisitionTime for all, ContentTime of the reconstruction: 1.2 s from phase to phase."""
+    dynamic(folder, times=(0,) * 6, ContentTime=lambda k, _: clock(600 + 1.2 * k))
+
+
+def over_midnight_without_dates(folder):
+    late = [24 * 3600 - 100 + at for at in TIMES]
+    dynamic(folder, times=(None,) * 6, AcquisitionDate=None, ContentDate=None,
+            AcquisitionTime=lambda k, _: clock(late[k] % 86400, 0),
+            ContentTime=lambda k, _: clock((late[k] + 9) % 86400, 0))  # fmt: skip
+
+
+def over_midnight_with_the_date_of_the_study(folder):
+    late = [24 * 3600 - 100 + at for at in TIMES]
+    per_phase(folder, times=(None,) * 6, AcquisitionDate="20200101",
+              AcquisitionTime=lambda k, _: clock(late[k] % 86400, 0),
+              ContentTime=lambda k, _: clock((late[k] + 9) % 86400, 0))  # fmt: skip
+
+
+def instance_numbers_reversed(folder):
+    dynamic(folder, 5, lambda k: volume(5 - k), (0,) * 6, ContentTime=clock(900))
+
+
+def canon_enhanced(folder):
+    """All frames with TemporalPositionIndex 1; each with its time."""
+    times = [f"20200101{clock(at)}" for at in TIMES]
+
+    def frame(groups, _):
+        groups.FrameContentSequence[0].TemporalPositionIndex = 1
+
+    phantoms.write_enhanced(folder / "dyn.dcm", np.stack([*map(volume, range(6))]), times,
+                            frame=frame, Manufacturer="CANON_MEC", SeriesNumber=5)  # fmt: skip
+
+
+# ---- sent, copied, computed
+
+
+def sent_again_with_new_uids(folder):
+    dynamic(folder)
+    dynamic(folder / "again", SeriesInstanceUID="2.25.77", SeriesNumber=5)
+
+
+def last_phase_again_with_another_time(folder):
+    """An archive's copy of a phase, with the time at which it was made."""
+    dynamic(folder)
+    series(folder, 9, 6, volume(5), 375 + 300)
+
+
+def last_phase_scaled_with_another_time(folder):
+    dynamic(folder)
+    series(folder, 9, 6, (volume(5) * 1.25).astype(np.int16), 375 + 300)
+
+
+def one_phase_for_another(folder):
+    """An export wrote the pixels of phase 3 into phase 4 too."""
+    dynamic(folder, 5, lambda k: volume(3 if k == 4 else k))
+
+
+def copies_in_other_units(folder):
+    """The same dynamic, rescaled to 4095, with the times of the original."""
+    dynamic(folder)
+    dynamic(folder, 20, lambda k: (volume(k) * 3.7).astype(np.int16), RescaleSlope=0.27)
+
+
+def copies_with_doubled_slices(folder):
+    def doubled(k):
+        values = volume(k).astype(float)
+        between = (values[1:] + values[:-1]) / 2
+        out = np.empty((2 * len(values) - 1, *values.shape[1:]))
+        out[::2], out[1::2] = values, between
+        return out.round().astype(np.int16)
+
+    dynamic(folder)
+    dynamic(folder, 20, doubled, gap=1.0)
+
+
+def doubled_slices_after_contrast(folder):
+    """The pre is not interpolated, the phases after contrast are."""
+    series(folder, 4, 0, volume(0), 0)
+    dynamic(folder, 5, lambda k: np.repeat(volume(k), 2, 0)[1:], first=1, gap=1.0)
+
+
+def subtractions_in(word):
+    """Return what writes subtractions by a word, later, of phases that were moved before."""
+
+    def write(folder):
+        dynamic(folder)
+        for k in range(1, 6):
+            difference = np.clip(np.roll(volume(k), 1, 1) - volume(0, seed=3), 0, None)
+            series(folder, 30 + k, k, difference.astype(np.int16), LATE[k],
+                   SeriesDescription=f"{word} {k}", SpecificCharacterSet="ISO_IR 192")  # fmt: skip
+
+    return write
+
+
+def adc_of_the_same_geometry(folder):
+    dynamic(folder)
+    values = np.where(volume(0) > 50, 1500, 0) + volume(-1, seed=9)
+    series(folder, 40, 0, values.astype(np.int16), 1200, SeriesDescription="dADC map",
+           ScanningSequence="EP", RepetitionTime=6000, EchoTime=61)  # fmt: skip
+
+
+def adc_without_a_word(folder):
+    """A map that carries the dynamic's parameters and a time of its own."""
+    dynamic(folder)
+    values = np.where(volume(0) > 50, 2000 - volume(0), 0) + volume(-1, seed=9) // 8
+    series(folder, 40, 0, values.astype(np.int16), 1200)
+
+
+def thin_mips_as_derived(folder):
+    """Sliding projections of the last phase, on its places, called derived and nothing else."""
+
+    def sliding(k):
+        values = volume(5)
+        return np.maximum.reduce([np.roll(values, step, 0) for step in (-1, 0, 1)])
+
+    dynamic(folder)
+    dynamic(folder, 41, sliding, (1000,), ImageType=["DERIVED", "SECONDARY", "REFORMAT"])
+
+
+def enhanced_and_classic(folder):
+    """An archive keeps the enhanced file and the classic images that it made of it."""
+    protocols.enhanced(folder)
+    dynamic(folder, 50)
+
+
+def channels(folder):
+    """Images of each receive coil beside the combined ones."""
+    dynamic(folder)
+    for coil in range(3):
+        values = [(volume(k) * (0.3 + 0.2 * coil)).astype(np.int16) for k in range(6)]
+        dynamic(folder, 60 + coil, values.__getitem__, ReceiveCoilName=f"BL{coil}")
+
+
+def channels_in_one_series(folder):
+    for coil in range(3):
+        values = [(volume(k) * (0.3 + 0.2 * coil)).astype(np.int16) for k in range(6)]
+        dynamic(folder, 5, values.__getitem__, index=6 * coil, ReceiveCoilName=f"BL{coil}")
+
+
+# ---- parts of one series, and frames of one file
+
+
+def projections_in_three_planes_inside(folder):
+    """The dynamic's own series holds projections of it, in other orientations, without a word."""
+    dynamic(folder)
+    for k, turn in enumerate((protocols.SAGITTAL, CORONAL)):
+        series(folder, 5, 6 + k, volume(3), 900, ImageOrientationPatient=turn)
+
+
+def localisers_inside(folder):
+    dynamic(folder)
+    for k, turn in enumerate((protocols.SAGITTAL, CORONAL)):
+        series(folder, 5, 6 + k, plain(k)[:3], -900, ImageOrientationPatient=turn,
+               ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"])  # fmt: skip
+
+
+def cine(folder):
+    """Frames of one heart beat: TriggerTime counts milliseconds, and no contrast comes."""
+    dynamic(folder, 5, plain, (0,) * 12, TriggerTime=lambda k, _: 40.0 * k,
+            ContentTime=clock(900))  # fmt: skip
+
+
+def two_triggers_of_each_phase(folder):
+    """Each phase is taken at two moments of the heart beat: half of the images are one dynamic."""
+    for index, delay in ((0, 0.0), (6, 350.0)):
+        dynamic(folder, 5, lambda k, seed=index: volume(k, seed=seed), index=index,
+                TriggerTime=delay)  # fmt: skip
+
+
+def _frames(folder, kinds, frame, **elements):
+    """Write magnitude phases and as many others into one enhanced file, of the same times."""
+    volumes = np.stack([*map(volume, range(6)), *map(kinds, range(6))])
+    times = [f"20200101{clock(at)}" for at in TIMES] * 2
+    phantoms.write_enhanced(folder / "dyn.dcm", volumes, times, SeriesNumber=5, frame=frame,
+                            **elements)  # fmt: skip
+
+
+def philips_phase_frames(folder):
+    """Philips tells phase images in a private element of the frame's private sequence alone."""
+
+    def frame(groups, time):
+        own = phantoms.item()
+        block = own.private_block(0x2005, "Philips MR Imaging DD 001", create=True)
+        block.add_new(0x11, "CS", "M" if time < 6 else "P")
+        groups.private_block(0x2005, "Philips MR Imaging DD 005", create=True)
+        groups.add_new(0x2005140F, "SQ", [own])
+
+    _frames(folder, noise, frame, Manufacturer="Philips Medical Systems")
+
+
+def philips_epi_frames(folder):
+    """An echo-planar dynamic whose only sign is the private EPI factor of its frames."""
+
+    def frame(groups, time):
+        own = phantoms.item()
+        block = own.private_block(0x2001, "Philips Imaging DD 001", create=True)
+        block.add_new(0x13, "SL", 47)
+        groups.private_block(0x2005, "Philips MR Imaging DD 005", create=True)
+        groups.add_new(0x2005140F, "SQ", [own])
+
+    times = [f"20200101{clock(at)}" for at in TIMES]
+    phantoms.write_enhanced(folder / "dyn.dcm", np.stack([*map(volume, range(6))]), times,
+                            frame=frame, SeriesNumber=5)  # fmt: skip
+
+
+def philips_epi(folder):
+    dynamic(folder, then=with_private(0x2001, "Philips Imaging DD 001", (0x13, "SL", 47)))
+
+
+def philips_private_phase_images(folder):
+    dynamic(folder)
+    dynamic(folder, 5, noise, index=6,
+            then=with_private(0x2005, "Philips MR Imaging DD 001", (0x11, "CS", "P")))  # fmt: skip
+
+
+def siemens_frames(role):
+    """Return what writes frames whose kind stands in Siemens' own sequence of each frame."""
+
+    def write(folder):
+        def frame(groups, time):
+            own = phantoms.item()
+            block = own.private_block(0x21, "SIEMENS MR SDI 02", create=True)
+            block.private_creator_offset = 0
+            own = phantoms.item()
+            own.add_new(0x00210011, "LO", "SIEMENS MR SDI 02")
+            words = ["ORIGINAL", "PRIMARY", "M", "ND"] if time < 6 else role
+            own.add_new(0x00211175, "CS", words)
+            groups.add_new(0x00210011, "LO", "SIEMENS MR SDI 02")
+            groups.add_new(0x002111FE, "SQ", [own])
+
+        _frames(folder, noise if "P" in role else protocols.moved, frame, Manufacturer="SIEMENS")
+
+    return write
+
+
+def siemens_epi_frames(folder):
+    """An enhanced file whose sequence is told by Siemens' own name of it, in the frame's type."""
+
+    def frame(groups, time):
+        kind = phantoms.item(FrameType=["ORIGINAL", "PRIMARY", "M", "NONE"])
+        kind.add_new(0x00210011, "LO", "SIEMENS MR SDI 02")
+        kind.add_new(0x00211177, "LO", "*epfid2d1_64")
+        groups.MRImageFrameTypeSequence = [kind]
+
+    times = [f"20200101{clock(at)}" for at in TIMES]
+    phantoms.write_enhanced(folder / "dyn.dcm", np.stack([*map(volume, range(6))]), times,
+                            frame=frame, Manufacturer="SIEMENS", SeriesNumber=5)  # fmt: skip
+
+
+def frames_of_type(*words):
+    """Return what writes magnitudes and frames of another FrameType into one file."""
+
+    def write(folder):
+        def frame(groups, time):
+            kind = ["ORIGINAL", "PRIMARY", "DYNAMIC", "NONE"] if time < 6 else list(words)
+            groups.MRImageFrameTypeSequence = [phantoms.item(FrameType=kind)]
+
+        _frames(folder, lambda k: volume(max(k, 1)) - volume(0), frame)
+
+    return write
+
+
+def mixed_frames_that_say_nothing(folder):
+    """The file says that components are mixed; of half of its frames nothing says which they are"""
+
+    def frame(groups, time):
+        kind = phantoms.item(FrameType=["ORIGINAL", "PRIMARY", "DYNAMIC", "NONE"])
+        if time < 6:
+            kind.ComplexImageComponent = "MAGNITUDE"
+        groups.MRImageFrameTypeSequence = [kind]
+
+    _frames(folder, noise, frame, ComplexImageComponent="MIXED")
+
+
+# ---- other scans that resemble the dynamic
+
+
+def test_bolus(folder):
+    """One thick slice every second, while a little contrast comes."""
+    dynamic(folder, 3, lambda k: volume(min(k // 10, 1), seed=k)[:1], range(-200, -160),
+            MRAcquisitionType="2D", EchoTime=1.1, RepetitionTime=6, SliceThickness=10)  # fmt: skip
+    dynamic(folder)
+
+
+def delayed_axial_behind_sagittal(folder):
+    protocols.side_of(folder, 5, 3.0, 0)
+    series(folder, 9, 0, volume(5, seed=7), 700)
+
+
+def delayed_with_finer_voxels(folder):
+    dynamic(folder)
+    series(folder, 9, 6, volume(5, (8, 80, 96)), 700, PixelSpacing=[0.25, 0.375], gap=1.0)
+
+
+def another_field_of_view_midway(folder):
+    for k, at in enumerate(TIMES):
+        series(folder, 5 + k, k, volume(k), at, PixelSpacing=[0.5, 0.75] if k < 3 else [0.6, 0.9])
+
+
+def another_echo_time_midway(folder):
+    per_phase(folder, EchoTime=lambda k, _: 1.4 if k < 3 else 2.8)
+
+
+def fat_saturation_midway(folder):
+    """Phases 3 to 5 do not say FS: another half of one dynamic, or another sequence."""
+    per_phase(folder, ScanOptions=lambda k, _: "FS" if k < 3 else None)
+
+
+def water_named_midway(folder):
+    per_phase(folder, SeriesDescription=lambda k, _: "WATER: dyn" if k < 3 else "t1 dyn")
+
+
+def pre_without_fat_saturation(folder):
+    """Fat is bright in a T1 series before, which has the dynamic's parameters by its header."""
+    bright = np.where((volume(0) > 150) & (volume(0) < 380), 1200, volume(0) // 2)
+    series(folder, 4, 0, bright.astype(np.int16), -300)
+    dynamic(folder)
+
+
+def last_without_fat_saturation(folder):
+    """The same after the dynamic: all fat rises."""
+    dynamic(folder)
+    bright = np.where((volume(0) > 150) & (volume(0) < 380), 1200, volume(5) // 2)
+    series(folder, 9, 6, bright.astype(np.int16), 700)
+
+
+def dixon_water_and_in_phase(folder):
+    dynamic(folder, 5, SeriesDescription="t1_vibe_dixon_W")
+    dynamic(folder, 6, lambda k: volume(k) + volume(-1, seed=k) // 2,
+            SeriesDescription="t1_vibe_dixon_in")  # fmt: skip
+
+
+def inversion_times(folder):
+    """A Look-Locker series: one sequence, eight inversion times, the signal rises with them."""
+
+    def recovered(k):
+        return (volume(0, seed=k) * (0.2 + 0.1 * k)).astype(np.int16)
+
+    dynamic(folder, 5, recovered, range(0, 160, 20), InversionTime=lambda k, _: 100.0 + 250 * k)
+
+
+def magnetisation_transfer(folder):
+    """Two volumes, with and without a saturation pulse: what is not saturated is brighter."""
+
+    def saturated(k):
+        return np.where(volume(0, seed=k) > 380, volume(0, seed=k) * (1 + k) // 2,
+                        volume(0, seed=k)).astype(np.int16)  # fmt: skip
+
+    dynamic(folder, 5, saturated, (0, 120),
+            SequenceVariant=lambda k, _: ["SP", "MTC"] if k == 0 else ["SP"])  # fmt: skip
+
+
+def half_of_the_slices_in_another_series(folder):
+    for k, at in enumerate(TIMES):
+        whole = volume(k, (8, 40, 48))
+        series(folder, 5, k, whole[:4], at)
+        series(folder, 6, k, whole[4:], at,
+               ImagePositionPatient=lambda _, z: phantoms.place(z + 4))  # fmt: skip
+
+
+def a_slice_less_in_one_series(folder):
+    for k, at in enumerate(TIMES):
+        series(folder, 5 + k, k, volume(k)[: 3 if k == 4 else 4], at)
+
+
+def blank_phase(folder):
+    dynamic(folder, 5, lambda k: volume(k) * (k != 3))
+
+
+def failed_phase(folder):
+    """One phase is noise: the radio frequency was off."""
+    dynamic(folder, 5, lambda k: noise(k) // 400 if k == 3 else volume(k))
+
+
+def pre_of_another_day(folder):
+    """The scan before contrast was taken a week before; its pixels were made with the others."""
+    series(folder, 4, 0, volume(0), 0, AcquisitionDate="20191225")
+    dynamic(folder, first=1)
+
+
+def pre_of_the_morning(folder):
+    series(folder, 4, 0, volume(0), -4 * 3600)
+    dynamic(folder, first=1)
+
+
+def moved_to_another_landmark(folder):
+    """The patient was positioned anew after the pre: another frame of reference, the same places"""
+    series(folder, 4, 0, volume(0), 0, FrameOfReferenceUID="2.25.501")
+    dynamic(folder, first=1, FrameOfReferenceUID="2.25.502")
+
+
+def asset_in_the_name(folder):
+    dynamic(folder, SeriesDescription="Ax VIBRANT ASSET dyn")
+    series(folder, 2, 0, plain(0), -100, SeriesDescription="ASSET Cal", RepetitionTime=150)
+
+
+HOSTILE = (
+    Protocol("one number for all series", one_number_for_all_series, P),
+    Protocol("ContentTime tells phases", content_time_tells_phases, P),
+    Protocol("reconstructed in a second each", reconstructed_in_a_second_each, P, times=None),
+    Protocol("over midnight without dates", over_midnight_without_dates, P, said="midnight"),
+    Protocol("over midnight, one date", over_midnight_with_the_date_of_the_study, P,
+             said="midnight"),
+    Protocol("instance numbers reversed", instance_numbers_reversed, said="come and stay"),
+    Protocol("Canon enhanced", canon_enhanced, P),
+    Protocol("sent again with new UIDs", sent_again_with_new_uids, P),
+    Protocol("a phase again, later", last_phase_again_with_another_time, said="same values"),
+    Protocol("a phase scaled, later", last_phase_scaled_with_another_time, said="same values"),
+    Protocol("one phase for another", one_phase_for_another, said="same values"),
+    Protocol("copies in other units", copies_in_other_units, or_refused=True),
+    Protocol("copies with doubled slices", copies_with_doubled_slices, said="--use"),
+    Protocol("doubled slices after contrast", doubled_slices_after_contrast, said="one size"),
+    Protocol("subtractions in no language", subtractions_in("xyzzy"), or_refused=True),
+    Protocol("subtractions in Polish", subtractions_in("różnica"), P),
+    Protocol("subtractions in Chinese", subtractions_in("减影"), P),
+    Protocol("ADC of the same geometry", adc_of_the_same_geometry, P),
+    Protocol("ADC without a word", adc_without_a_word, said="--use"),
+    Protocol("thin MIPs as derived", thin_mips_as_derived, said="--use"),
+    Protocol("enhanced and classic", enhanced_and_classic, P, or_refused=True),
+    Protocol("channels", channels, or_refused=True),
+    Protocol("channels in one series", channels_in_one_series),
+    Protocol("projections inside", projections_in_three_planes_inside, said="orientation="),
+    Protocol("localisers inside", localisers_inside, P),
+    Protocol("cine", cine, said="--use"),
+    Protocol("two triggers", two_triggers_of_each_phase, said="trigger="),
+    Protocol("Philips phase frames", philips_phase_frames, P),
+    Protocol("Philips EPI frames", philips_epi_frames, said="--use series"),
+    Protocol("Philips EPI", philips_epi, said="--use series"),
+    Protocol("Philips phase images", philips_private_phase_images, P),
+    Protocol("Siemens phase frames", siemens_frames(["ORIGINAL", "PRIMARY", "P", "ND"]), P),
+    Protocol("Siemens moco frames", siemens_frames(["ORIGINAL", "PRIMARY", "M", "MOCO"]), P),
+    Protocol("Siemens EPI frames", siemens_epi_frames, said="--use series"),
+    Protocol("frames of a subtraction",
+             frames_of_type("DERIVED", "PRIMARY", "DYNAMIC", "SUBTRACTION"), P),
+    Protocol("frames of a maximum", frames_of_type("DERIVED", "PRIMARY", "DYNAMIC", "MAXIMUM"), P),
+    Protocol("frames of a deviation",
+             frames_of_type("DERIVED", "PRIMARY", "DYNAMIC", "STD_DEVIATION"), P),
+    Protocol("mixed frames that say nothing", mixed_frames_that_say_nothing, P),
+    Protocol("test bolus", test_bolus, P, or_refused=True),
+    Protocol("delayed axial", delayed_axial_behind_sagittal, P),
+    Protocol("delayed with finer voxels", delayed_with_finer_voxels, said="--use"),
+    Protocol("another field of view midway", another_field_of_view_midway, said="--use"),
+    Protocol("another echo time midway", another_echo_time_midway, said="--use"),
+    Protocol("fat saturation midway", fat_saturation_midway, said="--use"),
+    Protocol("water named midway", water_named_midway, said="--use"),
+    Protocol("pre without fat saturation", pre_without_fat_saturation, said="--use"),
+    Protocol("last without fat saturation", last_without_fat_saturation, said="--use"),
+    Protocol("Dixon water and in-phase", dixon_water_and_in_phase, P),
+    Protocol("inversion times", inversion_times, said="--use"),
+    Protocol("magnetisation transfer", magnetisation_transfer, said="--use"),
+    Protocol("half of the slices", half_of_the_slices_in_another_series, said="one size"),
+    Protocol("a slice less in one series", a_slice_less_in_one_series, said="one size"),
+    Protocol("blank phase", blank_phase),
+    Protocol("failed phase", failed_phase),
+    Protocol("pre of another day", pre_of_another_day, said="one exam"),
+    Protocol("pre of the morning", pre_of_the_morning, said="one exam"),
+    Protocol("another landmark", moved_to_another_landmark, P, said="frames of reference"),
+    Protocol("ASSET in the name", asset_in_the_name, P),
+)  # fmt: skip
