@@ -72,6 +72,24 @@ def kinetics(
         str,
         typer.Option("--phases", metavar='"2,4"', help="Take these as early and late phase."),
     ] = "",
+    vessels: Annotated[
+        Path | None,
+        typer.Option(
+            "--vessels",
+            metavar="DIR",
+            help="Masks of the aorta or heart: time to enhancement of ultrafast phases counts "
+            "from there (default: those of --injection DIR).",
+        ),
+    ] = None,
+    pe_at: Annotated[
+        float,
+        typer.Option(
+            "--pe-at",
+            metavar="SECONDS",
+            min=0,
+            help="PE of ultrafast phases so long after arrival in the vessel, else in the lesion.",
+        ),
+    ] = 20.0,
     ftv_variant: Annotated[
         str,
         typer.Option(
@@ -128,6 +146,8 @@ def kinetics(
         ftv=ftv_of(ftv_variant),
         ftv_box=FtvBox(ftv_box),
         repeated_pre=RepeatedPre(repeated_pre),
+        vessels=_folder_of_vessels(vessels, source),
+        pe_at_s=pe_at,
     )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
@@ -142,6 +162,7 @@ def kinetics(
                 "--ftv-variant": settings.ftv != FtvSettings(),
                 "--workers, --scheduler or --time-limit": place != Place(),
                 "--repeated-pre": settings.repeated_pre is not RepeatedPre.LEAVE_OUT,
+                "--vessels or --pe-at": vessels is not None or pe_at != KineticSettings().pe_at_s,
                 "--resume": resume,
             }
         )
@@ -189,6 +210,18 @@ def times_of(text: str) -> tuple[float, ...] | None:
         raise typer.BadParameter(
             f'expected seconds such as "0,82,148", got {text!r}: type one number for each phase'
         ) from error
+
+
+def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
+    """Return the folder of vessel masks, made absolute; that of the injection without one."""
+    if vessels is None:
+        return "" if injection == "header" else injection
+    if not vessels.is_dir():
+        raise typer.BadParameter(
+            f"expected a folder of masks in --vessels, got {vessels}: name the folder that holds "
+            "ID.nii.gz"
+        )
+    return str(vessels.resolve())
 
 
 def injection_source(text: str) -> str:

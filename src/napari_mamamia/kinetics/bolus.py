@@ -2,19 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.time_axis import known_times
+from napari_mamamia.kinetics.ultrafast import MOST_GAP_S, steepest_rise
 
 __all__ = ["bolus_arrival_s"]
 
-_MOST_GAP_S: Final = 10.0
-"""Coarser steps at the steepest rise do not show an arrival. Source: the refusal rule of ultrafast
-measures (docs/methods.md)."""
 _LEAST_RISE_PERCENT: Final = 50.0
 """A vessel or heart rises more; ours."""
 
@@ -23,7 +20,7 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     """Return when contrast arrives, seconds on the clock of `times_s`.
 
     The tangent of the steepest rise between two phases, cut with the baseline, which is the mean of
-    all phases before it that do not rise yet.
+    all phases before it, as `ultrafast.steepest_rise` says.
 
     Parameters
     ----------
@@ -47,25 +44,18 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     if times is None:
         raise CaseError(f"the bolus' arrival needs times, but {why}: type the times in")
     values = np.asarray(signal, np.float64)
-    slopes = [
-        (after - before) / (late - early)
-        for (before, after), (early, late) in zip(pairwise(values), pairwise(times), strict=True)
-    ]
-    at = int(np.argmax(slopes)) if slopes else 0
-    gap = times[at + 1] - times[at] if slopes else math.inf
-    if gap > _MOST_GAP_S:
+    rise = steepest_rise(times, values[:, None])
+    baseline, phase, gap = float(rise.baseline[0]), int(rise.phase[0]), float(rise.gap_s[0])
+    if not gap <= MOST_GAP_S:
         raise CaseError(
-            f"expected phases at most {_MOST_GAP_S:g} s apart where the vessel rises, got {gap:g} "
+            f"expected phases at most {MOST_GAP_S:g} s apart where the vessel rises, got {gap:g} "
             "s: the bolus' arrival cannot be seen; give the injection in seconds"
         )
-    start = max(at, 1)
-    baseline = float(values[:start].mean())
-    rise = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
-    if at < 1 or not rise >= _LEAST_RISE_PERCENT:
+    percent = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
+    if phase < 1 or not percent >= _LEAST_RISE_PERCENT:
         raise CaseError(
             f"expected a vessel or heart that rises by {_LEAST_RISE_PERCENT:g} % after its first "
-            f"phases, got {rise:.0f} % with the steepest rise after phase {at}: give another mask, "
-            "or the injection in seconds"
+            f"phases, got {percent:.0f} % with the steepest rise after phase {phase}: give another "
+            "mask, or the injection in seconds"
         )
-    foot = times[at] - (float(values[at]) - baseline) / slopes[at]
-    return float(max(foot, times[0]))
+    return max(float(rise.arrival_s[0]), times[0])

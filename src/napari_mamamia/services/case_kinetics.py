@@ -27,10 +27,12 @@ from napari_mamamia.kinetics.tumour_volume import (
     functional_tumour_volume,
     prepare_ftv,
 )
+from napari_mamamia.kinetics.ultrafast import PE_AT_S
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.services.kinetic_row import KineticRow, text_of
 from napari_mamamia.services.other_breast import other_breast_enhancement
 from napari_mamamia.services.repeated_pre import RepeatedPre
+from napari_mamamia.services.ultrafast_columns import with_ultrafast
 
 __all__ = [
     "FTV_MARGIN_MM",
@@ -79,6 +81,10 @@ class KineticSettings:
         What becomes of a scan before contrast that was taken again.
     mask_name
         Whose masks they are, for the table.
+    vessels
+        Folder of masks of the aorta or heart, which time to enhancement counts from; "" for none.
+    pe_at_s
+        The stated time of `pe_at_percent`, s.
     """
 
     times_s: tuple[float, ...] | None = None
@@ -89,6 +95,8 @@ class KineticSettings:
     ftv_box: FtvBox = FtvBox.MASK
     repeated_pre: RepeatedPre = RepeatedPre.LEAVE_OUT
     mask_name: str = "reference"
+    vessels: str = ""
+    pe_at_s: float = PE_AT_S
 
 
 def with_times(case: Case, times_s: Sequence[float]) -> Case:
@@ -166,7 +174,9 @@ def case_kinetics(
     row = KineticRow(case.case_id, mask=settings.mask_name, n_phases=float(len(times)))
     row = _with_timing(row, case, choice, curve_choice, source)
     row = _with_sizes(row, mask, case.grid)
-    row = _with_curve(row, region_contrast_curve(case.signal, mask, times, rule), lesion)
+    curve = region_contrast_curve(case.signal, mask, times, rule)
+    row = _with_curve(row, curve, lesion)
+    row = with_ultrafast(row, case, curve, settings.vessels, settings.pe_at_s)
     row = _with_ftv(row, case, mask, choice, settings)
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))

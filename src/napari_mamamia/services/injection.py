@@ -13,7 +13,7 @@ from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, known_times, temporal_resolution_s
 from napari_mamamia.services.open_case import load_mask
 
-__all__ = ["HEADER", "injection_rule"]
+__all__ = ["HEADER", "injection_rule", "vessel_arrival_s"]
 
 HEADER: Final = "header"
 
@@ -35,14 +35,27 @@ def injection_rule(case: Case, source: str) -> TimingRule:
                 "give it in seconds (--injection SECONDS), or take another timing"
             )
         return TimingRule(Timing.INJECTION, case.scan.injection_s)
-    masks = {case_key(name): path for name, path in find_masks(Path(source)).items()}
+    arrival = vessel_arrival_s(case, source)
+    half = temporal_resolution_s(known_times(case.times_s)[0] or (), case.scan.resolution_s) / 2
+    return TimingRule(Timing.INJECTION, arrival + (0.0 if math.isnan(half) else half))
+
+
+def vessel_arrival_s(case: Case, folder: str) -> float:
+    """Return when the bolus comes to a case's vessel or heart, s on the clock of its times.
+
+    Raises
+    ------
+    CaseError
+        If `folder` has no mask of the case, or its curve shows no arrival.
+    FormatError, GridMismatchError
+        If the mask is damaged, or lies elsewhere.
+    """
+    masks = {case_key(name): path for name, path in find_masks(Path(folder)).items()}
     path = masks.get(case_key(case.case_id))
     if path is None:
         raise CaseError(
-            f"expected a mask of a vessel or the heart of {case.case_id} in {source}, got none: "
+            f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, got none: "
             "add it, or give the injection in seconds"
         )
     curve = region_curve(case.signal, load_mask(path, case).mask(None).array)
-    arrival = bolus_arrival_s(case.times_s, tuple(float(value) for value in curve))
-    half = temporal_resolution_s(known_times(case.times_s)[0] or (), case.scan.resolution_s) / 2
-    return TimingRule(Timing.INJECTION, arrival + (0.0 if math.isnan(half) else half))
+    return bolus_arrival_s(case.times_s, tuple(float(value) for value in curve))

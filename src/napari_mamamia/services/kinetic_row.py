@@ -96,6 +96,17 @@ class KineticRow:
     ftv_yellow_percent: float = _number("share of FTV, percent")
     ftv_white_percent: float = _number("share of FTV, percent")
     ftv_reason: str = _text("why FTV is undefined, or not to be used")
+    ultrafast_spacing_s: float = _number("s between phases where the mean curve rises, nominal")
+    maximum_slope_percent_per_s: float = _number(
+        "largest rise of PE between two phases, mean curve, %/s"
+    )
+    bolus_arrival_s: float = _number("its tangent cut with the baseline, s since phase 0 started")
+    vessel_arrival_s: float = _number("the same of the vessel's mask, s since phase 0 started")
+    time_to_enhancement_s: float = _number("bolus_arrival_s less vessel_arrival_s, s")
+    pe_at_percent: float = _number("PE of the mean curve pe_at_s after pe_at_from, percent")
+    pe_at_s: float = _number("the stated time, s")
+    pe_at_from: str = _text("what it counts from: arrival in the vessel, or in the lesion itself")
+    ultrafast_reason: str = _text("why ultrafast measures are undefined, or one of them")
     bpe_mean_percent_experimental: float = _number(
         "mean PE_early of the brighter tissue of the other breast, half stack; not a BPE grade"
     )

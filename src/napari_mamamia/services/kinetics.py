@@ -182,6 +182,8 @@ def _parameters(
         ("timing", settings.rule.name),
         ("injection", settings.injection),
         ("repeated_pre", str(settings.repeated_pre)),
+        ("vessels", settings.vessels),
+        ("pe_at_s", settings.pe_at_s),
         ("ftv", settings.ftv.name),
         ("ftv_box", str(settings.ftv_box)),
     )

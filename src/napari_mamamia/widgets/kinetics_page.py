@@ -48,6 +48,11 @@ _NUMBERS: Final = (
     ),
     ("angio", "Angio-volume", "Volume with an initial PE of 50 % or more"),
     ("types", "P / L / W", "Angio-volume with a persistent, plateau, washout curve"),
+    (
+        "ultrafast",
+        "Ultrafast",
+        "Maximum slope of the mean curve; arrival of contrast after the start of phase 0",
+    ),
 )
 
 
@@ -120,7 +125,7 @@ class KineticsPage(Page):
         for key, _, tip in _NUMBERS:
             text = texts.get(key, _UNKNOWN)
             self._cells[key].setText(text)
-            reason = (found.curve_reason if found else "") or why
+            reason = _reason(found, key) or why
             self._cells[key].setToolTip(
                 f"unknown: {reason}" if text == _UNKNOWN and reason else tip
             )
@@ -208,6 +213,13 @@ class KineticsPage(Page):
         self.floor_changed.emit(float(self.floor.value()) if self.has_floor.isChecked() else None)
 
 
+def _reason(found: KineticRow | None, key: str) -> str:
+    """Return why a number is unknown."""
+    if found is None:
+        return ""
+    return found.ultrafast_reason if key == "ultrafast" else found.curve_reason
+
+
 def _texts(found: KineticRow) -> dict[str, str]:
     parts = (found.persistent_mm3, found.plateau_mm3, found.washout_mm3)
     return {
@@ -221,7 +233,15 @@ def _texts(found: KineticRow) -> dict[str, str]:
         "angio": _number(found.angio_volume_mm3 / 1000, 2, "ml"),
         "types": " / ".join(_number(part / 1000, 2, "") for part in parts)
         + (" ml" if parts[0] == parts[0] else ""),
+        "ultrafast": _both(
+            _number(found.maximum_slope_percent_per_s, 1, "%/s"),
+            _number(found.bolus_arrival_s, 1, "s"),
+        ),
     }
+
+
+def _both(slope: str, arrival: str) -> str:
+    return _UNKNOWN if slope == _UNKNOWN else f"{slope} · arrival {arrival}"
 
 
 def _words(first: str, second: str, between: str = ", ") -> str:
