@@ -40,7 +40,7 @@ OUT = Path("/data/cases")
 @pytest.fixture(scope="module")
 def real_looks(tmp_path_factory):
     """What real services found, once: a study with a localiser; three, one refused; a doubt."""
-    names = ("one", "many", "doubt", "dixon", "broken", "two")
+    names = ("one", "many", "doubt", "dixon", "broken", "two", "twice", "fast")
     folders = {name: tmp_path_factory.mktemp("looks") / name for name in names}
     dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
     phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
@@ -61,6 +61,14 @@ def real_looks(tmp_path_factory):
         phantoms.write_exam(folders["two"] / str(number), SeriesNumber=number, FlipAngle=angle,
                             SeriesInstanceUID=f"2.25.{number}")  # fmt: skip
     (folders["broken"] / "IM_9_001.dcm").write_bytes(b"")
+    for k in range(4):
+        phantoms.write_phase(folders["twice"], k, values=phantoms.dce_values(max(k - 1, 0)),
+                             SeriesNumber=5, AcquisitionTime=f"10{2 * k:02d}00")  # fmt: skip
+    for k, at in enumerate((0, 5, 10, 15, 20, 25, 90, 180, 270)):
+        number = 5 if 0 < k < 6 else 6
+        phantoms.write_phase(folders["fast"], k, values=phantoms.dce_values(k), SeriesNumber=number,
+                             SeriesInstanceUID=f"2.25.{number}",
+                             AcquisitionTime=f"10{at // 60:02d}{at % 60:02d}")  # fmt: skip
     return {
         name: [(s, run_job(preview_study(s))) for s in run_job(look_at_source(folder)).studies]
         for name, folder in folders.items()
@@ -480,6 +488,43 @@ def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports
     settle(qtbot, dock)
     assert cells(page)[0][1].startswith("DCE phases 0-2")
     assert not page.study.problem.isVisible()
+
+
+def test_an_earlier_pre_has_no_tick_and_one_keeps_it(qtbot, dock, imports, looked):
+    page = looked("twice")
+    role = Qt.ItemDataRole.CheckStateRole
+    ticks = [Qt.CheckState(page.study.model.index(row, 0).data(role)) for row in range(2)]
+    assert "earlier pre-contrast" in cells(page)[1][1]
+    assert ticks == [Qt.CheckState.Checked, Qt.CheckState.Unchecked]
+    tick(page, 1, True)
+    settle(qtbot, dock)
+    assert len(page.study.phases.boxes) == 4
+    assert [line[1] for line in cells(page)] == ["DCE phases 0-3\n0, 120, 240, 360 s\n16 images"]
+    click(page.start)
+    assert imports.runs[-1][0][0].settings.use
+
+
+def test_what_no_selector_tells_from_the_phases_has_no_tick(looked):
+    model = looked("one").study.model
+    used = model.rows[2]
+    copy = replace(used, phases=(), kind="copy")
+    model.show_rows((used, copy), (0, 90, 120), frozenset({used.selectors}))
+    role = Qt.ItemDataRole.CheckStateRole
+    assert Qt.CheckState(model.index(0, 0).data(role)) == Qt.CheckState.Checked
+    assert model.index(1, 0).data(role) is None
+    assert not model.flags(model.index(1, 0)) & Qt.ItemFlag.ItemIsUserCheckable
+
+
+def test_what_is_asked_is_said_without_the_options_of_the_command_line(looked):
+    page = looked("fast")
+    said = page.study.problem.text()
+    assert "are closer than 20 s" in said
+    assert "--" not in said
+    assert "leave the ticks in the table on what counts" in said
+    assert [line[1].split("\n")[1] for line in cells(page)] == [
+        "20 images, 5 of each slice",
+        "16 images, 4 of each slice",
+    ]
 
 
 def test_files_that_cannot_be_read_stop_the_import_until_they_are_left_out(

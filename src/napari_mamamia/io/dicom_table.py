@@ -27,6 +27,7 @@ __all__ = [
 
 UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
 """The selectors of files that cannot be read at all: they can be left out, and nothing else."""
+_EARLIER_PRE: Final = read_selectors([f"role={Role.EARLIER_PRE}"])[0]
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
 _UNDECIDED: Final = "not decided"
 _UNPLACED: Final = "cannot be placed"
@@ -165,8 +166,14 @@ def _left(one: LeftOut) -> SeriesRow:
         kind=kind,
         role=one.role,
         evidence=one.evidence,
+        selectors=row.selectors + _EARLIER_PRE * _is_told_apart(one, row),
         problem="" if kind == one.role.words else row.problem,
     )
+
+
+def _is_told_apart(one: LeftOut, row: SeriesRow) -> bool:
+    """Whether a part is a phase but for the time it was taken at, which its role names."""
+    return one.role is Role.EARLIER_PRE and bool(row.selectors)
 
 
 def _unwanted(part: Part) -> SeriesRow:

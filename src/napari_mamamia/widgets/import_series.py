@@ -93,7 +93,7 @@ class SeriesModel(TitledRows):
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
         """Let series that may count be ticked."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        if index.column() == _SERIES and _may_be_chosen(self.rows[index.row()]):
+        if index.column() == _SERIES and self._may_be_chosen(self.rows[index.row()]):
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
@@ -128,8 +128,15 @@ class SeriesModel(TitledRows):
             return f"{text}\nNo picture: {found}"
         return text if found is None else picture_tip(found, text)
 
+    def _may_be_chosen(self, series: SeriesRow) -> bool:
+        """Whether a tick says anything: no selector tells a copy from the phases of its series."""
+        is_twin = not series.phases and any(
+            row.phases and row.selectors == series.selectors for row in self.rows
+        )
+        return bool(series.selectors) and not is_twin
+
     def _check(self, series: SeriesRow) -> Qt.CheckState | None:
-        if not _may_be_chosen(series):
+        if not self._may_be_chosen(series):
             return None
         on = series.selectors in self._ticked
         return Qt.CheckState.Checked if on else Qt.CheckState.Unchecked
@@ -171,7 +178,3 @@ class SeriesTable(QTableView):
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.fit()
-
-
-def _may_be_chosen(series: SeriesRow) -> bool:
-    return bool(series.selectors)

@@ -12,7 +12,7 @@ from napari_mamamia.widgets.controls import heading, label, named, row, set_leve
 from napari_mamamia.widgets.import_choice import StudyChoice
 from napari_mamamia.widgets.import_phases import PhaseStrip
 from napari_mamamia.widgets.import_series import SeriesModel, SeriesTable
-from napari_mamamia.widgets.import_text import clock_text, phase_text
+from napari_mamamia.widgets.import_text import clock_text, phase_text, without_options
 
 __all__ = ["StudyView"]
 
@@ -95,7 +95,7 @@ class StudyView(QWidget):
         asked = [row for row in choice.found.rows if row.use is Use.ASKED]
         way = _TICK if choice.found.exam is None and len(asked) > 1 else ""
         told = dict.fromkeys(text for text in (choice.problem, *wrong, way) if text)
-        self.problem.setText("\n".join(_begun(text) for text in told))
+        self.problem.setText("\n".join(_begun(without_options(text)) for text in told))
         self.problem.setVisible(bool(told))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:

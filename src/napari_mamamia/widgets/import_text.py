@@ -1,5 +1,6 @@
 """The sentences of the page Import: what is in a study, what would be kept, what was imported."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,9 +19,11 @@ __all__ = [
     "result_text",
     "series_text",
     "study_text",
+    "without_options",
 ]
 
 _MOST_LINES = 12
+_OPTIONS = re.compile(r"(, such as --[\w-]+ [^\s:;,]+|,? \(--[^()]*\))")
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _MAY_BREAK = "\N{ZERO WIDTH SPACE}"
 _KEPT_NAMES = {
@@ -51,6 +54,8 @@ def series_text(series: SeriesRow) -> str:
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
     """Return what a series is: its phases with their times, or why it is left out; its images."""
     images = f"{series.n_images} image{'s' * (series.n_images != 1)}"
+    if not series.phases and series.n_phases > 1:
+        images = f"{images}, {series.n_phases} of each slice"
     if not series.phases:
         left_out = series.kind if series.kind == "not decided" else f"left out: {series.kind}"
         known = f" ({series.evidence})" if series.evidence and not series.problem else ""
@@ -75,6 +80,17 @@ def matrix_text(series: SeriesRow) -> str:
 def phase_text(index: int, times_s: Sequence[float] | None) -> str:
     """Return a phase's number and time."""
     return f"{index} · {'?' if times_s is None else f'{times_s[index]:g} s'}"
+
+
+def without_options(text: str) -> str:
+    """Return a sentence without the options of the command line: in the window ticks decide.
+
+    Examples
+    --------
+    >>> without_options("name the one that counts (--use series=5, or --leave-out it)")
+    'name the one that counts'
+    """
+    return _OPTIONS.sub("", text)
 
 
 def study_text(found: FoundStudy) -> str:
