@@ -513,14 +513,14 @@ def side_of(folder, number, x0, seed, **elements):
             ImagePositionPatient=lambda _, z: [x0 - 2.0 * z, -20.0, 30.0], **elements)  # fmt: skip
 
 
-def left_and_right(folder):
-    side_of(folder, 5, 40.0, 5)
-    side_of(folder, 6, -60.0, 6)
+def left_and_right(folder, **elements):
+    side_of(folder, 5, 40.0, 5, **elements)
+    side_of(folder, 6, -60.0, 6, **elements)
 
 
-def left_and_right_in_one_series(folder):
-    side_of(folder, 5, 40.0, 5)
-    side_of(folder, 5, -60.0, 6, index=6)
+def left_and_right_in_one_series(folder, **elements):
+    side_of(folder, 5, 40.0, 5, **elements)
+    side_of(folder, 5, -60.0, 6, index=6, **elements)
 
 
 def no_times(folder):

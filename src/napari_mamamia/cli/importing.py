@@ -34,6 +34,14 @@ class ClockName(StrEnum):
     SERIES = "SeriesNumber"
 
 
+class SidesName(StrEnum):
+    """Names of `io.dicom_sides.Sides`."""
+
+    ASK = "ask"
+    JOIN = "join"
+    TWO = "two"
+
+
 class DatesName(StrEnum):
     """Names of `io.dicom_facts.Dates`."""
 
@@ -74,6 +82,12 @@ def import_(
     allow_thin: Annotated[
         bool, typer.Option("--allow-thin", help="Take exams of one or two slices.")
     ] = False,
+    sides: Annotated[
+        SidesName,
+        typer.Option(
+            "--sides", help="Two breasts in two sagittal stacks: one case, or ID_left, ID_right."
+        ),
+    ] = SidesName.ASK,
     dates: Annotated[
         DatesName, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
     ] = DatesName.DROP,
@@ -92,6 +106,7 @@ def import_(
         Clock,
         Dates,
         ImportSettings,
+        Sides,
         import_dicom,
         look_into,
         named_series,
@@ -109,6 +124,7 @@ def import_(
         Dates(dates.value),
         existing_policy(resume, overwrite),
         allow_thin,
+        Sides(sides.value),
     )
     if dry_run:
         found = run(look_into(source, case, settings))

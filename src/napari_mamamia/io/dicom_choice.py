@@ -213,7 +213,8 @@ def _way(a: Part, b: Part) -> str:
         return f"--use series={a.header.series_number}, or what --dry-run shows of its parts"
     if chosen[0].startswith("series="):
         return f"--use {chosen[0]}, or what --dry-run shows of its parts"
-    return f"--use {chosen[0]}, or --use {chosen[1]}, or --use series=N"
+    both = "--sides join, or --sides two, or " * chosen[0].startswith("side=")
+    return f"{both}--use {chosen[0]}, or --use {chosen[1]}, or --use series=N"
 
 
 def _require_no_doubt(

@@ -23,9 +23,26 @@ from napari_mamamia.io.dicom_selectors import Selection
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, Slice
 from napari_mamamia.io.dicom_table import SeriesRow, others_named, table_of, undecided_table
 
-__all__ = ["Exam", "find_exam", "list_series"]
+__all__ = ["Exam", "Joined", "SideSlices", "find_exam", "list_series"]
 
 _EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class SideSlices:
+    """Which slices of a joined exam show one breast: from `first` to `last`, both of them."""
+
+    side: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Two breasts in one exam, up the stack; slices between them hold `padding`."""
+
+    sides: tuple[SideSlices, ...]
+    padding: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +50,8 @@ class Exam:
     """The phases of one DCE exam: planes up the stack, phase after phase, on one grid.
 
     The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
-    stack. `times_s` are seconds since phase 0, None where no element tells them.
+    stack. `times_s` are seconds since phase 0, None where no element tells them. `joined` says
+    where two breasts lie on the grid, None where it is one stack.
     """
 
     stacks: tuple[tuple[Slice, ...], ...]
@@ -41,6 +59,7 @@ class Exam:
     choice: Choice
     rows: tuple[SeriesRow, ...]
     warnings: tuple[str, ...]
+    joined: Joined | None = None
 
     @property
     def times_s(self) -> tuple[float, ...] | None:

@@ -48,6 +48,9 @@ def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> Job[None]:
 
     def fill(index: int) -> None:
         piece = slices[index]
+        if piece.is_padding:
+            out[index] = 0
+            return
         plane = read_plane(piece)
         if out.dtype.kind == "f":
             out[index] = plane * piece.scaling.slope + piece.scaling.intercept

@@ -49,11 +49,13 @@ all hold, as in ``series=5,6,role=water``."""
 class Selection:
     """The groups of `--use` and `--leave-out`; empty ones leave all to the import.
 
-    A part counts where one of the groups fits it.
+    A part counts where one of the groups fits it. `side` leaves out the other breast's parts, and
+    names nothing.
     """
 
     use: tuple[Group, ...] = ()
     leave_out: tuple[Group, ...] = ()
+    side: str = ""
 
     def names_role_of(self, part: Part) -> bool:
         """Whether a part was named by its role, and so counts whatever the import thinks of it."""
@@ -73,6 +75,8 @@ class Selection:
 
     def uses(self, part: Part) -> bool:
         """Whether a part may count, by what the user said."""
+        if self.side and part.side not in ("", self.side):
+            return False
         if self.use and not any(_matches(part, group) for group in self.use):
             return False
         return not any(_matches(part, group) for group in self.leave_out)

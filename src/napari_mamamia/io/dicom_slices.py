@@ -122,7 +122,7 @@ class Slice:
     the file gives them. `frame` counts the planes of the file from 0; `tile` is where the plane
     lies in the picture of a mosaic, None where the picture is the plane. `kind` is what the header
     says it is, `echo` its EchoNumbers, `thickness_mm` from one slice to the next as the header has
-    it.
+    it. `is_padding` marks a plane of no image, between two breasts that are joined.
     """
 
     header: Header
@@ -139,6 +139,7 @@ class Slice:
     frame: int = 0
     tile: Tile | None = None
     clocks: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    is_padding: bool = False
 
     @property
     def file(self) -> Path:

@@ -28,8 +28,9 @@ class PatientInfo:
     is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
     is the remapped one of a case that this software imported, else ""; `scan` is what its headers
     said of the time axis; `series` are the numbers of the series that its phases were imported
-    from, `parts` the selectors of their parts. `box_doubt` and `times_doubt` are what stands there
-    instead of a usable value, "" if nothing does.
+    from, `parts` the selectors of their parts; `joined` are the breasts of a case that was joined
+    of two stacks, each with its first and last slice. `box_doubt` and `times_doubt` are what stands
+    there instead of a usable value, "" if nothing does.
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -40,6 +41,7 @@ class PatientInfo:
     box_doubt: str = ""
     times_doubt: str = ""
     parts: tuple[str, ...] = ()
+    joined: tuple[tuple[str, int, int], ...] = ()
 
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
@@ -77,6 +79,7 @@ def read_patient_info(path: Path) -> PatientInfo:
         _said(said_box) if box is None else "",
         _said(said_times) if times is None else "",
         _parts(imported.get("series")),
+        _joined(_below(imported, "joined").get("sides")),
     )
 
 
@@ -162,6 +165,17 @@ def _parts(rows: object) -> tuple[str, ...]:
     used = [row for row in known if row.get("use") == "used"]
     told = [str(row.get("selector") or "") for row in used]
     return tuple(dict.fromkeys(told)) if all(told) else ()
+
+
+def _joined(sides: object) -> tuple[tuple[str, int, int], ...]:
+    """Return the breasts of a joined case, none where the record does not tell their slices."""
+    known = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
+    told = [(row.get("side"), row.get("first"), row.get("last")) for row in known]
+    return tuple(
+        (side, first, last)
+        for side, first, last in told
+        if side in ("left", "right") and isinstance(first, int) and isinstance(last, int)
+    )
 
 
 def _series(rows: object) -> tuple[int, ...]:

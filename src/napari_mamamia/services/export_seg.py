@@ -1,11 +1,16 @@
 """Masks as DICOM SEG: which series they refer to, and who is said to have made them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from napari_mamamia.core.errors import CaseError, MissingExtraError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, software_version
 from napari_mamamia.io.dicom import find_phases
 from napari_mamamia.io.dicom_facts import user_secret
@@ -65,37 +70,94 @@ def write_seg(
 ) -> None:
     """Write ``dicom_seg/[SET/]ID.dcm`` on the first series after contrast, else on the only one.
 
-    The patient is the case's id and UIDs are remapped, unless the settings ask for an identified
-    segmentation, which lies in ``dicom_seg_identified``.
+    Of a case that was joined of two breasts ``ID_left.dcm`` and ``ID_right.dcm``, each on its own
+    images, where something is marked. The patient is the case's id and UIDs are remapped, unless
+    the settings ask for an identified segmentation, which lies in ``dicom_seg_identified``.
 
     Raises
     ------
     CaseError
-        If the case is no DICOM and there is no study of it.
+        If the case is no DICOM and there is no study of it, or a mask is marked between two
+        breasts, where there is no image.
     GridMismatchError
         If the study does not lie where the case does.
     """
-    phases = _dicom_phases(files, settings.study, n_cases)
-    source = phases[min(1, len(phases) - 1)]
-    header = read_phase_header(source)
+    targets = _targets(files, settings.study, n_cases)
+    headers = [read_phase_header(target.source) for target in targets]
     named = settings.identified_seg
     pseudonym = None if named else Pseudonym(writer.case_id, user_secret())
     root = writer.root / (IDENTIFIED_FOLDER if named else SEG_FOLDER)
     for mask in drawn:
         folder = root if n_sets == 1 else root / mask.name
-        path = folder / f"{writer.case_id}.dcm"
-        write_segmentation(
-            mask.labels,
-            label_names(settings),
-            mask.grid,
-            source,
-            header.grid,
-            segment_meaning(mask, settings.segment_maker),
-            path,
-            pseudonym=pseudonym,
-            software=software_version(),
+        for target, header, (labels, grid) in zip(
+            targets, headers, _cut(mask, targets), strict=True
+        ):
+            if target.side and not labels.any():
+                continue
+            ending = f"_{target.side}" if target.side else ""
+            path = folder / f"{writer.case_id}{ending}.dcm"
+            write_segmentation(
+                labels,
+                label_names(settings),
+                grid,
+                target.source,
+                header.grid,
+                segment_meaning(mask, settings.segment_maker),
+                path,
+                pseudonym=pseudonym,
+                software=software_version(),
+            )
+            writer.record(path, "segmentation", masks=mask.name, grid=grid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The images of a segmentation; of one breast of a joined case its slices, both ends in."""
+
+    source: PhaseSource
+    side: str = ""
+    first: int = 0
+    last: int = 0
+
+
+def _targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
+    """Return what a case's segmentations refer to: one, or one for each breast of a joined case."""
+    joined = () if files.info is None else read_patient_info(files.info).joined
+    if study is None or not joined:
+        phases = _dicom_phases(files, study, n_cases)
+        return [_Target(phases[min(1, len(phases) - 1)])]
+    found = []
+    for side, first, last in joined:
+        phases = _dicom_phases(files, study, n_cases, side)
+        found.append(_Target(phases[min(1, len(phases) - 1)], side, first, last))
+    return found
+
+
+def _cut(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
+    """Return a mask and its grid cut to the slices of each target; whole where there is one."""
+    if not targets[0].side:
+        return [(mask.labels, mask.grid)]
+    found = []
+    left: NDArray[np.bool_] = np.any(mask.labels, axis=(1, 2))
+    if len(left) != max(target.last for target in targets) + 1:
+        raise CaseError(
+            f"expected the {max(target.last for target in targets) + 1} slices of the import in "
+            f"the mask of {mask.name}, got {len(left)}: export it on the grid of its case"
         )
-        writer.record(path, "segmentation", masks=mask.name, grid=mask.grid)
+    for target in targets:
+        affine = mask.grid.affine.copy()
+        affine[:3, 3] += affine[:3, 2] * target.first
+        labels = mask.labels[target.first : target.last + 1]
+        found.append((labels, Grid(labels.shape, affine)))
+        left[target.first : target.last + 1] = False
+    if left.any() or not mask.labels.any():
+        slices = ", ".join(map(str, np.flatnonzero(left))) or "none"
+        raise CaseError(
+            f"a DICOM SEG refers to images, but of the mask of {mask.name} the marked slices "
+            f"({slices}) lie between the two breasts, where there is none, or nothing is marked: "
+            "erase what is there, or export NIfTI"
+        )
+    return found
 
 
 def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
@@ -135,7 +197,10 @@ def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
     return imported_study(study, info.study_uid)
 
 
-def _dicom_phases(files: CaseFiles, study: Path | None, n_cases: int) -> tuple[PhaseSource, ...]:
+def _dicom_phases(
+    files: CaseFiles, study: Path | None, n_cases: int, side: str = ""
+) -> tuple[PhaseSource, ...]:
+    """Return the DICOM phases of a case, of one breast where `side` names it."""
     if study is not None:
         info = PatientInfo() if files.info is None else read_patient_info(files.info)
         own = _study_of(files, info, study)
@@ -147,7 +212,8 @@ def _dicom_phases(files: CaseFiles, study: Path | None, n_cases: int) -> tuple[P
             )
         if info.series:  # the same parts again, also where a reader had named them
             use = read_selectors(info.parts) or named_series(info.series)
-            return find_phases(own or study, Selection(use), allow_thin=True).phases
+            wanted = Selection(use, side=side)
+            return find_phases(own or study, wanted, allow_thin=True).phases
         found = find_data_set(own or study)
         if found.kind is not LayoutKind.DICOM:
             raise CaseError(

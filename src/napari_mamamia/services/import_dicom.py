@@ -18,6 +18,7 @@ from napari_mamamia.io.dicom_blanks import blank_tails, require_values
 from napari_mamamia.io.dicom_facts import Dates, read_facts, user_secret
 from napari_mamamia.io.dicom_pixels import fill_planes, needs_scaling
 from napari_mamamia.io.dicom_selectors import named_series, read_selectors
+from napari_mamamia.io.dicom_sides import Sides
 from napari_mamamia.io.dicom_slices import Clock, Slice
 from napari_mamamia.io.dicom_timing import read_scan_timing
 from napari_mamamia.io.imported_case import (
@@ -55,6 +56,7 @@ __all__ = [
     "ImportSettings",
     "ImportSummary",
     "ImportedCase",
+    "Sides",
     "import_dicom",
     "import_study",
     "look_into",
@@ -154,7 +156,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
     with placing(out, study.case_id, overwrite=is_over) as folder:
         written = yield from _write_all(stacks, folder, study.case_id, grid, turn)
         seen = enhancement_warnings([one[1] for one in written])
-        uids = list(dict.fromkeys(stack[0].header.series_uid for stack in stacks))
+        uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
         facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates)
         warnings = (*exam.warnings, *seen)
         scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""

@@ -16,6 +16,7 @@ from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
 from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_selectors import Group, Selection
+from napari_mamamia.io.dicom_sides import SIDES, Sides, find_joined, is_split
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import SeriesRow, unreadable_rows
 from napari_mamamia.io.dicom_zip import is_zip, unpack
@@ -48,7 +49,8 @@ class ImportSettings:
 
     `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
     all); `use` and `leave_out` are the groups of selectors of the parts that count and that do not
-    (empty for all and none); `allow_thin` takes exams of one or two slices.
+    (empty for all and none); `allow_thin` takes exams of one or two slices; `sides` is what becomes
+    of two breasts in two sagittal stacks.
     """
 
     clock: Clock | None = None
@@ -58,6 +60,7 @@ class ImportSettings:
     dates: Dates = Dates.DROP
     existing: Existing = Existing.REFUSE
     allow_thin: bool = False
+    sides: Sides = Sides.ASK
 
     @property
     def selection(self) -> Selection:
@@ -136,8 +139,27 @@ def find_studies(
     for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
         yield Progress(index, len(usable), f"Sorting {name}")
         place = place_of(study, folder, source)
-        found.append(_found(name, study, place, settings, is_named=bool(case_id)))
+        sides = SIDES if _is_of_two(study, settings) else ("",)
+        found += [
+            _found(f"{name}_{side}" if side else name, study, place, settings,
+                   is_named=bool(case_id), side=side)
+            for side in sides
+        ]  # fmt: skip
     return tuple(found)
+
+
+def _is_of_two(study: Study, settings: ImportSettings) -> bool:
+    """Whether a study becomes two cases, one of each breast."""
+    if settings.sides is not Sides.TWO:
+        return False
+    try:
+        with explained(study.folder, "the parts of a study", "export the study again"):
+            return is_split(
+                study.images, clock=settings.clock, selection=settings.selection,
+                allow_thin=settings.allow_thin,
+            )  # fmt: skip
+    except FormatError:
+        return False
 
 
 def usable_studies(folder: Path) -> Job[list[Study]]:
@@ -152,8 +174,13 @@ def place_of(study: Study, folder: Path, source: Path) -> Path:
     return source / study.folder.relative_to(folder) if below else study.folder
 
 
-def judged(name: str, study: Study, place: Path, settings: ImportSettings) -> FoundStudy:
-    """Return what becomes of a study under `settings`, from its headers as they were read."""
+def judged(
+    name: str, study: Study, place: Path, settings: ImportSettings, side: str = ""
+) -> FoundStudy:
+    """Return what becomes of a study under `settings`, from its headers as they were read.
+
+    `side` takes one breast of two.
+    """
 
     def told(text: str) -> str:
         return text.replace(str(study.folder), str(place))
@@ -161,7 +188,7 @@ def judged(name: str, study: Study, place: Path, settings: ImportSettings) -> Fo
     exam, problem = None, ""
     try:
         with explained(study.folder, "one DCE exam", "export the study again"):
-            exam = _exam_of(study, settings)
+            exam = _exam_of(study, settings, side)
     except MamamiaError as error:
         problem = told(str(error))
     rows = _undecided(study, settings) if exam is None else exam.rows
@@ -173,15 +200,16 @@ def judged(name: str, study: Study, place: Path, settings: ImportSettings) -> Fo
     )
 
 
-def _exam_of(study: Study, settings: ImportSettings) -> Exam:
+def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
     leaves_out = settings.selection.leaves_out_role(Role.UNREADABLE)
     if not leaves_out:
         require_readable(study)
-    exam = find_exam(
+    find = find_joined if settings.sides is Sides.JOIN else find_exam
+    exam = find(
         study.images,
         str(study.folder),
         clock=settings.clock,
-        selection=settings.selection,
+        selection=replace(settings.selection, side=side),
         allow_thin=settings.allow_thin,
     )
     if study.damaged:
@@ -204,9 +232,9 @@ def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
 
 
 def _found(
-    name: str, study: Study, place: Path, settings: ImportSettings, *, is_named: bool
+    name: str, study: Study, place: Path, settings: ImportSettings, *, is_named: bool, side: str
 ) -> FoundStudy:
-    found = judged(name, study, place, settings)
+    found = judged(name, study, place, settings, side)
     if found.problem:
         return found
     try:

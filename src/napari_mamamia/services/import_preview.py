@@ -60,7 +60,7 @@ def preview_study(found: FoundStudy) -> Job[StudyPreview]:
     if found.exam is None:
         return StudyPreview((), ())
     stacks = found.exam.stacks
-    middles: list[Slice] = [stack[len(stack) // 2] for stack in stacks]
+    middles = [_middle(stack) for stack in stacks]
     planes = []
     for index, piece in enumerate(middles):
         yield Progress(index, len(middles), f"Reading a picture of phase {index}")
@@ -89,6 +89,12 @@ def part_picture(piece: Slice) -> Job[SlicePicture]:
     scaling = piece.scaling
     small = _smaller(read_plane(piece)) * np.float32(scaling.slope) + np.float32(scaling.intercept)
     return _pictures([small], [piece])[0]
+
+
+def _middle(stack: Sequence[Slice]) -> Slice:
+    """Return the middle slice of a phase, of two breasts that of the first."""
+    end = next((at for at, piece in enumerate(stack) if piece.is_padding), len(stack))
+    return stack[end // 2]
 
 
 def _values(piece: Slice) -> NDArray[np.float32]:

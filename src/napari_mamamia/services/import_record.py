@@ -112,6 +112,7 @@ def patient_info(
                 "times_are": _MOMENTS.get(exam.choice.chosen.timed_by, _UNKNOWN_MOMENT),
                 **asdict(scan),
             },
+            **({} if exam.joined is None else {"joined": asdict(exam.joined)}),
             "scaling": choices.scaling or "none: stored values",
             "series": [{**_series(row), "evidence": _impersonal(row)} for row in exam.rows],
             "warnings": list(warnings),
