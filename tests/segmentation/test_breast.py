@@ -154,6 +154,57 @@ def test_values_that_are_not_finite_do_not_matter():
     assert (breast_mask(broken, lps(shape)).array != expected).mean() < 0.01
 
 
+def both_breasts(shape):
+    return breast(shape, -75) | breast(shape, 75)
+
+
+def test_a_border_that_the_scanner_filled_with_zeros_is_not_taken_for_air():
+    # GE and Siemens fill with zeros what an image corrected for distortion does not cover
+    shape = (60, 70, 112)
+    volume = noisy(chest(shape) | both_breasts(shape), noise=25.0)  # air is a sixth of tissue
+    s, _, left = axes(shape)
+    bent = 12 + 12 * (s / 90) ** 2 + 12 * (left / 168) ** 2
+    framed = np.where(axes(shape)[1] < bent, 0.0, volume)
+    framed[:3] = framed[:, :, :4] = framed[:, :, -4:] = 0.0
+    found = breast_mask(framed.astype(np.float32), lps(shape))
+    assert found.notes == ()
+    assert found.array[both_breasts(shape)].mean() > 0.85
+    assert not found.array[heart(shape)].any()
+
+
+def test_air_that_was_blanked_to_zero_is_air():
+    shape = (60, 70, 112)
+    tissue = chest(shape) | both_breasts(shape)
+    found = breast_mask(np.where(tissue, noisy(tissue), 0.0).astype(np.float32), lps(shape))
+    assert found.notes == ()
+    assert found.array[both_breasts(shape)].mean() > 0.85
+    assert found.array[~tissue].mean() < 0.01
+
+
+def test_noise_that_grows_towards_the_body_is_no_body():
+    # as parallel imaging leaves it: least at the image's face, most in its middle
+    shape = (60, 70, 112)
+    tissue = chest(shape) | both_breasts(shape)
+    _, p, left = axes(shape)
+    volume = noisy(
+        tissue, noise=6.0 * (1 + 1.5 * np.exp(-(left**2) / 90**2) * np.clip(p / 90, 0, 1))
+    )
+    found = breast_mask(volume, lps(shape))
+    assert found.array[both_breasts(shape)].mean() > 0.85
+    assert found.array[~tissue].mean() < 0.02
+    assert not found.array[heart(shape)].any()
+
+
+def test_a_body_that_fades_at_both_ends_of_a_narrow_view_is_still_cut():
+    shape = (70, 70, 56)
+    tissue = chest(shape) | breast(shape, 0)
+    fading = np.clip((78 - np.abs(axes(shape)[0])) / 10, 0, 1)  # far from the coil
+    found = breast_mask(noisy(tissue, signal=200.0 * fading), lps(shape))
+    assert found.notes == ()
+    assert not found.array[heart(shape)].any()
+    assert found.array[breast(shape, 0)].mean() > 0.75
+
+
 def test_settings_out_of_range_are_refused():
     with pytest.raises(ValueError, match="skin_mm must lie in 0 to 10 mm, got 11"):
         replace(BreastSettings(), skin_mm=11.0)

@@ -11,11 +11,10 @@ from napari_mamamia.segmentation.candidates import (
     Place,
     Scored,
     measured,
-    reasons,
-    score,
     separate,
 )
 from napari_mamamia.segmentation.enhancement import enhancement_of
+from napari_mamamia.segmentation.judgement import reasons, score, unsure
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.regions import Region, enhancing, pieces_of, regions_of
 
@@ -125,6 +124,9 @@ def test_score_rises_with_what_speaks_for_a_lesion(better):
         {"place": Place(behind_chest=0.6)},
         {"place": Place(at_back=True)},
         {"place": Place(near_skin=0.7)},
+        {"place": Place(beside=0.7)},
+        {"place": Place(tissue=300.0), "signal": 100.0},
+        {"ratio": 3.5},
         {"share": 0.2},
         {"volume_mm3": 600_000.0},
     ],
@@ -137,7 +139,7 @@ def test_score_by_hand():
     # sqrt(2 ml) x 1.4 x 0.8 x 1^2
     assert score(LESION, SETTINGS) == pytest.approx(2**0.5 * 1.4 * 0.8)
     # 45 ml is beyond 20 ml: sqrt(400 / 45); contrast is capped at 300 %, SER at 1.3
-    large = replace(LESION, volume_mm3=45_000.0, contrast=900.0, ratio=5.0)
+    large = replace(LESION, volume_mm3=45_000.0, contrast=900.0, ratio=2.5)
     assert score(large, SETTINGS) == pytest.approx((400 / 45) ** 0.5 * 3 * 0.8 * 1.69)
     unknown = replace(LESION, ratio=float("nan"))
     assert score(unknown, SETTINGS) == score(LESION, SETTINGS)
@@ -169,6 +171,7 @@ def test_reasons_against_a_region_are_said_too():
     against = replace(
         LESION,
         compactness=0.1,
+        thick_mm=5.0,
         share=0.2,
         place=Place(behind_chest=0.7, near_skin=0.8, at_back=True),
     )
@@ -219,3 +222,38 @@ def test_of_nested_regions_only_the_first_stays():
     kept = separate(ranked, 5, (6, 6, 20))
     assert [item.value for item in kept] == [3, 1]
     assert [item.value for item in separate(ranked, 1, (6, 6, 20))] == [3]
+
+
+def scored(*values, **changed):
+    mask = np.ones((2, 2, 2), dtype=bool)
+    return [Scored(v, region_of(mask), replace(LESION, **changed)) for v in values]
+
+
+def test_a_region_behind_the_chest_line_is_called_by_what_lies_at_its_height():
+    for height, words in ((0.2, "heart or chest wall?"), (0.9, "armpit or chest wall?")):
+        place = Place(behind_chest=0.7, height=height)
+        assert f"70 % of it lies behind the chest line: {words}" in reasons(
+            replace(LESION, place=place), "in phase 1", SETTINGS
+        )
+
+
+def test_a_branching_mass_is_not_called_a_vessel():
+    thick = replace(LESION, compactness=0.2, thick_mm=49.0)
+    assert "irregular or branching (compactness 0.20, 49 mm thick)" in reasons(
+        thick, "in phase 1", SETTINGS
+    )
+
+
+def test_of_a_first_candidate_that_leads_clearly_nothing_is_said():
+    assert unsure(scored(1.0, 0.6), SETTINGS) == ()
+    assert unsure([], SETTINGS) == ()
+
+
+def test_candidates_that_score_alike_are_counted():
+    assert unsure(scored(1.0, 0.8, 0.71, 0.3), SETTINGS) == ("candidates 1 to 3 score alike",)
+
+
+def test_a_weak_or_doubtful_first_candidate_is_said_to_be_one():
+    assert unsure(scored(0.3), SETTINGS) == ("candidate 1 is small or hardly stands out",)
+    (why,) = unsure(scored(1.0, ratio=8.7), SETTINGS)
+    assert why == "loses nearly all of its contrast: vessel, motion or a ghost?"

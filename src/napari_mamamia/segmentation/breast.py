@@ -43,6 +43,8 @@ __all__ = [
 
 _BODY_GRID_MM: Final = 4.0  # grid on which body and chest wall are looked for
 _AIR_AT_MOST: Final = 0.7  # of the 95th percentile: a higher threshold was not measured in air
+_BLANKED_AIR: Final = 0.4  # of the front half: a border that a scanner fills is thinner
+_LEVELS: Final = 200  # of the histogram from 0 to the 95th percentile
 _TEXT: Final = "Looking for the breast"
 _POOLED, _FOUND, _STEPS = 250, 950, 1000  # about their shares of the time
 
@@ -55,13 +57,15 @@ class BreastRegion:
     """The breast in the patient frame.
 
     `inside` is the body without its skin, `cut_mm` (superior, left) how far behind the volume's
-    anterior face the breast ends (infinite where nothing is cut), `breast` the part of `inside`
-    before the cut. `notes` say in plain words what could not be found.
+    anterior face the breast ends (infinite where nothing is cut), `stands_out` (superior, left)
+    where a breast stands out from the chest or is near, `breast` the part of `inside` before the
+    cut. `notes` say in plain words what could not be found.
     """
 
     inside: Bools
     breast: Bools
     cut_mm: NDArray[np.float64]
+    stands_out: Bools
     notes: tuple[str, ...] = ()
 
     def before_cut(self, rows: NDArray[Any], extra_mm: float, spacing_mm: Spacing) -> Bools:
@@ -113,7 +117,7 @@ def find_breast_job(
 ) -> Job[BreastRegion]:
     """Return a job that finds the breast in a volume of the patient frame.
 
-    1. Air is what the darker half of the volume's anterior face shows; tissue is clearly brighter.
+    1. In the front half air is a peak of the histogram; tissue is the long tail that follows it.
     2. The body is the tissue, closed, in large pieces, its holes filled; nipples and skin are taken
        off.
     3. The chest is what remains of the body's anterior surface when its bumps are taken away.
@@ -128,21 +132,23 @@ def find_breast_job(
     factors = pool_factors(spacing_mm, _BODY_GRID_MM)
     steps = _multiplied(spacing_mm, factors)
     coarse = smoothed(pooled(volume, factors), 2.0, steps)
-    threshold = _tissue_from(coarse, settings)
+    threshold = _tissue_from(coarse, pooled(volume, factors) <= 0, settings)
     if threshold is None:
         note = "no air was found in front of the breast: the whole image was searched"
         return _whole_image(volume, (note,))
     yield Progress(1, 5, _TEXT)
     body = yield from part(_body(coarse > threshold, steps, settings), 1000, 2000, 5000)
     yield Progress(2, 5, _TEXT)
-    cut, notes = chest_cut(body, steps, settings)
+    cut = chest_cut(body, steps, settings)
     yield Progress(3, 5, _TEXT)
     fine = smoothed(volume, 1.0, spacing_mm) > threshold
     yield Progress(4, 5, _TEXT)
     inside = yield from part(_inside(fine, body, factors, spacing_mm, settings), 4000, 5000, 5000)
-    shape = (volume.shape[0], volume.shape[2])
-    wide = np.repeat(np.repeat(cut, factors[0], axis=0), factors[2], axis=1)
-    region = BreastRegion(inside, inside, wide[: shape[0], : shape[1]], notes)
+    shape = (volume.shape[0], 1, volume.shape[2])
+    depth, stands_out = (
+        spread(of[:, None], factors, shape)[:, 0] for of in (cut.depth_mm, cut.stands_out)
+    )
+    region = BreastRegion(inside, inside, depth, stands_out, cut.notes)
     before = region.before_cut(np.arange(volume.shape[1]), 0.0, spacing_mm)
     yield Progress(5, 5, _TEXT)
     return replace(region, breast=inside & before)
@@ -151,16 +157,36 @@ def find_breast_job(
 def _whole_image(volume: NDArray[np.float32], notes: tuple[str, ...]) -> BreastRegion:
     everything = np.ones(volume.shape, dtype=np.bool_)
     cut = np.full((volume.shape[0], volume.shape[2]), np.inf)
-    return BreastRegion(everything, everything, cut, notes)
+    return BreastRegion(everything, everything, cut, np.isinf(cut), notes)
 
 
-def _tissue_from(coarse: NDArray[np.float32], settings: BreastSettings) -> float | None:
-    """Return the signal above which a voxel is tissue, None where there is no air in front."""
-    face = coarse[:, : max(coarse.shape[1] // 20, 1), :]
-    air = float(np.percentile(face, 25))  # the median of the darker half
+def _tissue_from(
+    coarse: NDArray[np.float32], blank: Bools, settings: BreastSettings
+) -> float | None:
+    """Return the signal above which a voxel is tissue, None where there is no air in front.
+
+    In the front half, air is a peak of the histogram and tissue its long tail: the threshold is the
+    level farthest below the line from the peak to the tail's end (Zack 1977). Voxels that hold
+    exact zeros, and their neighbours, do not count: scanners fill with them what a corrected image
+    does not cover. Where they are 40 % or more, it was the air that was blanked.
+    """
     bright = float(np.percentile(coarse, 95))
-    threshold = max(settings.air_factor * air, settings.body_share_percent / 100 * bright)
+    half = np.s_[:, : max(coarse.shape[1] // 2, 1)]
+    front, blank = coarse[half], blank[half]
+    if np.mean(blank) < _BLANKED_AIR:
+        front = front[~ndimage.binary_dilation(blank, iterations=2)]
+    threshold = max(_end_of_air(front, bright), settings.body_share_percent / 100 * bright)
     return threshold if threshold < _AIR_AT_MOST * bright else None
+
+
+def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
+    """Return the level at which the histogram's darkest large peak has become its tail."""
+    counts, edges = np.histogram(front, _LEVELS, range=(0.0, bright))
+    counts = ndimage.gaussian_filter1d(counts.astype(np.float64), 1.0)
+    peak = int(counts.argmax())
+    steps = np.arange(_LEVELS - peak) / max(_LEVELS - 1 - peak, 1)
+    line = counts[peak] + (counts[-1] - counts[peak]) * steps
+    return float(edges[peak + int(np.argmax(line - counts[peak:]))])
 
 
 def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Job[Bools]:

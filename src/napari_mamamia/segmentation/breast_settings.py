@@ -12,12 +12,9 @@ __all__ = ["BreastSettings"]
 class BreastSettings:
     """What makes the breast mask; each field's metadata holds unit, range, source and meaning."""
 
-    air_factor: float = setting(
-        1.6, 1.1, 5.0, "", "Tissue is brighter than this many times the air in front of the body",
-        "our choice: smoothed Rayleigh noise varies by 10 % or less around its mean",
-    )
     body_share_percent: float = setting(
-        6.0, 1.0, 30.0, "%", "Tissue is also brighter than this share of the 95th percentile",
+        6.0, 1.0, 30.0, "%", "Tissue stands out from the air's noise, and is brighter than "
+        "this share of the 95th percentile",
         "our choice: below fat-suppressed fat, above ghosts",
     )
     skin_mm: float = setting(

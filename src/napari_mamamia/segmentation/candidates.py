@@ -1,7 +1,6 @@
-"""Regions that may be the tumour: measured, scored, explained."""
+"""Regions that may be the tumour: measured, and told apart."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.segmentation.enhancement import Enhancement
-from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.regions import Region
 
 __all__ = [
@@ -18,16 +16,11 @@ __all__ = [
     "Place",
     "Scored",
     "measured",
-    "reasons",
-    "score",
     "separate",
 ]
 
-_STRONGEST_PERCENT: Final = 300.0  # more early PE than this says nothing more
-_RATIO_RANGE: Final = (0.6, 1.3)  # of SER: persistent curves lie below, vessels above
+_NO_SIGNAL_PERCENT: Final = 300.0  # early PE of what has no signal before contrast
 _AROUND_MM: Final = (2.0, 6.0)  # the tissue that a region is compared with
-_LIKELY_PART: Final = 0.5  # share below which the reasons name the larger region
-_LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons speak of a vessel
 
 Bools = NDArray[np.bool_]
 Spacing = tuple[float, float, float]
@@ -35,11 +28,19 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a region lies, as shares of its volume from 0 to 1; of a prompt all are 0."""
+    """Where a region lies; the default for a prompt, which says where to look.
+
+    `behind_chest`, `near_skin` and `beside` (no breast stands out there) are shares of its volume,
+    `height` is its middle from 0 at the image's lower end to 1 at its upper. `tissue` is the median
+    signal of the breast in the early phase, 0 where it is not known.
+    """
 
     behind_chest: float = 0.0
     near_skin: float = 0.0
     at_back: bool = False
+    beside: float = 0.0
+    height: float = 0.5
+    tissue: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Features:
     `percent` is the mean early PE of the core, `contrast` how much that is above the mean PE of the
     tissue 2 to 6 mm around; `ratio` is the core's SER, NaN without a late phase. `compactness` is 1
     for an ellipsoid with two equal long axes, near 0 for a strand; `long_mm` and `thick_mm` are the
-    longest and the second axis of the ellipsoid of equal moments.
+    longest and the second axis of the ellipsoid of equal moments. `signal` is the core's mean in
+    the early phase.
     """
 
     volume_mm3: float
@@ -61,6 +63,7 @@ class Features:
     thick_mm: float
     share: float = 1.0
     place: Place = Place()
+    signal: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +85,7 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
     inside = region.box.slices
     early = float(found.rise[inside][region.core].mean())
     pre = float(found.pre[inside][region.core].mean())
-    percent = 100 * early / pre if pre > 0 else _STRONGEST_PERCENT
+    percent = 100 * early / pre if pre > 0 else _NO_SIGNAL_PERCENT
     ratio = float("nan")
     if found.late_rise is not None:
         late = float(found.late_rise[inside][region.core].mean())
@@ -93,34 +96,17 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
     solid = volume / (4 / 3 * np.pi * float(np.prod(axes)))
     compactness = float(min(solid, 1.0) * axes[1] / axes[0])
     return Features(
-        volume, percent, contrast, ratio, compactness, 2 * axes[0], 2 * axes[1], region.share, place
+        volume_mm3=volume,
+        percent=percent,
+        contrast=contrast,
+        ratio=ratio,
+        compactness=compactness,
+        long_mm=2 * axes[0],
+        thick_mm=2 * axes[1],
+        share=region.share,
+        place=place,
+        signal=pre + early,
     )
-
-
-def score(features: Features, settings: KineticSettings) -> float:
-    """Return how much a region looks like a tumour; a number that only orders candidates.
-
-    sqrt(V) x contrast/100 (up to 3) x compactness x SER^2 (SER within 0.6 to 1.3; left out without
-    a late phase) x sqrt(share), times 0.05 behind the chest line, 0.2 at the back of the image, 0.4
-    near the skin. V is the volume in ml; beyond E = `enough_volume_ml` it is E x E / volume, since
-    the largest regions are gland.
-
-    Source: our choice. SER^2 follows Wang 2009, who found 46 % of lesions with washout malignant,
-    20 % with a plateau and 13 % with a persistent rise.
-    """
-    volume, enough = features.volume_mm3 / 1000, settings.enough_volume_ml
-    value: float = min(max(features.contrast, 0.0), _STRONGEST_PERCENT) / 100
-    value *= features.compactness * math.sqrt(min(volume, enough**2 / volume) * features.share)
-    if not np.isnan(features.ratio):
-        value *= min(max(features.ratio, _RATIO_RANGE[0]), _RATIO_RANGE[1]) ** 2
-    place = features.place
-    if place.behind_chest > settings.behind_percent / 100:
-        value *= 0.05
-    if place.at_back:
-        value *= 0.2
-    if place.near_skin > 0.5:
-        value *= 0.4
-    return value
 
 
 def separate(
@@ -142,48 +128,6 @@ def separate(
             here |= crop
             chosen.append(item)
     return chosen
-
-
-def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[str, ...]:
-    """Return in plain words, with numbers, why a region got its score.
-
-    `when` names the early phase, such as "at 147 s".
-    """
-    said = [f"enhances by {features.percent:.0f} % {when}", *_course(features.ratio)]
-    said.append(f"{features.volume_mm3 / 1000:.2g} ml, {features.long_mm:.0f} mm long")
-    if features.compactness < _LIKELY_VESSEL:
-        said.append(
-            f"elongated or branching like a vessel (compactness {features.compactness:.2f}, "
-            f"{features.thick_mm:.0f} mm thick)"
-        )
-    else:
-        said.append(f"compactness {features.compactness:.2f} (1 is a ball)")
-    if features.share < _LIKELY_PART:
-        share = 100 * features.share
-        said.append(f"{share:.0f} % of a larger enhancing region, such as gland or a vessel")
-    return (*said, *_place_reasons(features.place, settings))
-
-
-def _course(ratio: float) -> tuple[str, ...]:
-    if np.isnan(ratio):
-        return ()
-    if np.isinf(ratio):
-        return ("washes out down to the signal before contrast",)
-    if ratio > 1.1:
-        return (f"washes out (SER {ratio:.2f})",)
-    if ratio >= 0.9:
-        return (f"stays level (SER {ratio:.2f})",)
-    return (f"goes on rising (SER {ratio:.2f})",)
-
-
-def _place_reasons(place: Place, settings: KineticSettings) -> Iterator[str]:
-    if place.behind_chest > settings.behind_percent / 100:
-        share = 100 * place.behind_chest
-        yield f"{share:.0f} % of it lies behind the chest line: heart or chest wall?"
-    if place.at_back:
-        yield "touches the back of the image: heart or large vessel?"
-    if place.near_skin > 0.5:
-        yield f"lies within {settings.near_skin_mm:g} mm of the skin layer: skin or nipple?"
 
 
 def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> float:

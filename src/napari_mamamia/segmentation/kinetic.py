@@ -12,7 +12,8 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_image_phases
-from napari_mamamia.segmentation.candidates import Scored, reasons
+from napari_mamamia.segmentation.candidates import Scored
+from napari_mamamia.segmentation.judgement import reasons, unsure
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.prompts import (
     box_from_frame,
@@ -95,7 +96,7 @@ class KineticSegmenter:
             candidates=candidates,
             parameters=tuple(_parameters(choice, search, prompt, self.settings)),
             seconds=time.perf_counter() - started,
-            notes=tuple(_notes(choice, search, prompt, candidates)),
+            notes=tuple(_notes(choice, search, prompt, ranked, self.settings)),
         )
 
     def _ranked(
@@ -176,7 +177,11 @@ def _parameters(
 
 
 def _notes(
-    choice: PhaseChoice, search: Search, prompt: Prompt | None, candidates: tuple[Candidate, ...]
+    choice: PhaseChoice,
+    search: Search,
+    prompt: Prompt | None,
+    ranked: list[Scored],
+    settings: KineticSettings,
 ) -> Iterator[str]:
     if choice.timing is Timing.PHASE_ORDER:
         last = "" if choice.late is None else f" and phase {choice.late} as late"
@@ -191,8 +196,18 @@ def _notes(
         yield (
             f"phase {choice.early} is not brighter than phase 0: phases may be in the wrong order"
         )
-    if not candidates:
+    if not ranked:
         yield _nothing_found(choice, search, prompt)
+    elif prompt is None:
+        yield from _doubtful(unsure(ranked, settings))
+
+
+def _doubtful(why: tuple[str, ...]) -> Iterator[str]:
+    if why:
+        yield (
+            f"unsure which region is the tumour: {'; '.join(why)}. Look at every candidate, or "
+            "click the tumour"
+        )
 
 
 def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:

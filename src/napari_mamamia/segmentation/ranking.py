@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.candidates import Scored, measured, score, separate
+from napari_mamamia.segmentation.candidates import Scored, measured, separate
 from napari_mamamia.segmentation.delineate import delineate
+from napari_mamamia.segmentation.judgement import score
 from napari_mamamia.segmentation.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.regions import Region, enhancing, pieces_of, regions_of
 from napari_mamamia.segmentation.search import Search, place_of, touched
@@ -27,6 +28,7 @@ _LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
 glandular tissue or a vessel at the lowest comes apart at a higher one. Our choice."""
 
 _COMPACT: Final = 0.45  # compactness from which a region is not taken apart
+_FAINT: Final = 0.3  # of the breast's median after contrast, below which lies noise, not tissue
 _TEXT: Final = "Looking for regions"
 _SPARE: Final = 3  # regions outlined beyond those asked for, since outlining may change the order
 _SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
@@ -117,6 +119,7 @@ def _scored(
     search: Search, percent: float, rise: float, settings: KineticSettings
 ) -> Job[list[Scored]]:
     allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
+    allowed &= search.found.pre + search.found.rise >= _FAINT * search.tissue
     scored = []
     for n, step in enumerate(_LEVELS):
         yield Progress(n, len(_LEVELS), _TEXT)

@@ -37,8 +37,10 @@ class Search:
 
     `scan` is cut to the part, which begins at voxel `origin` of the whole patient frame; `limit` is
     the box of it that a mask may fill. `percent` is the PE from which a voxel counts, `rise` how
-    much it must rise besides. `deep` (away from the skin) and `before_chest` serve `place_of` and
-    are None for a prompt; `back_row` is the image's posterior end. `brightens` is
+    much it must rise besides. `deep` (away from the skin), `before_chest` and `stands_out`
+    (superior, left: where there is a breast) serve `place_of` and are None for a prompt;
+    `back_row` is the image's posterior end, `top_row` its upper one, both on the search grid.
+    `tissue` is the breast's median signal in the early phase, 0 for a prompt. `brightens` is
     whether the early phase is brighter than phase 0 at all.
     """
 
@@ -52,7 +54,10 @@ class Search:
     rise: float
     deep: Bools | None = None
     before_chest: Bools | None = None
+    stands_out: Bools | None = None
     back_row: int = -1
+    top_row: int = -1
+    tissue: float = 0.0
     brightens: bool = True
     notes: tuple[str, ...] = ()
 
@@ -94,7 +99,10 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
         rise=settings.noise_factor * found.noise,
         deep=deep,
         before_chest=region.before_cut(rows, 0.0, spacing)[here],
+        stands_out=region.stands_out[here[0], here[2]],
         back_row=pre.shape[1] - box.start[1],
+        top_row=pre.shape[0] - box.start[0],
+        tissue=_median(early[region.breast]),
         brightens=_brightens(found, region.breast[here]),
         notes=region.notes,
     )
@@ -155,15 +163,19 @@ def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Pl
 
     `factors` is how many voxels of the region's grid make one of the search grid.
     """
-    if search.deep is None or search.before_chest is None:
+    if search.deep is None or search.before_chest is None or search.stands_out is None:
         return Place()
     voxels = (np.argwhere(region.crop) + region.box.start) // factors
     index = tuple(voxels.T)
     rows = search.back_row * factors[1]
+    below = search.origin[0] / search.factors[0]
     return Place(
         behind_chest=1 - float(search.before_chest[index].mean()),
         near_skin=1 - float(search.deep[index].mean()),
         at_back=region.box.stop[1] >= rows,
+        beside=1 - float(search.stands_out[index[0], index[2]].mean()),
+        height=(below + float(index[0].mean())) / (below + search.top_row),
+        tissue=search.tissue,
     )
 
 
@@ -194,6 +206,10 @@ def _brightens(found: Enhancement, where: Bools) -> bool:
         return True
     low, high = np.percentile(rise, (1, 99))
     return bool(rise.mean() > 0 or high > -low)
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values)) if values.size else 0.0
 
 
 def _near(centre: list[int], spacing_mm: tuple[float, float, float], like: NDArray[Any]) -> Bools:
