@@ -245,8 +245,10 @@ def test_dicom_dropped_on_any_page_of_the_dock_is_looked_into(qtbot, dock, page)
     assert page.state is ImportState.FOUND
 
 
-def test_another_folder_dropped_on_the_dock_is_opened_as_a_data_set(qtbot, dock):
+def test_another_folder_dropped_on_the_dock_is_opened_as_a_data_set_and_listed(qtbot, dock):
+    dock.show_page("Kinetics")
     drop(dock, Path("/data/set"))
+    assert dock.pages.shown is dock.cases_page
     qtbot.waitUntil(lambda: dock.session.opened is not None)
     assert dock.session.opened.data_set.root == Path("/data/set")
 

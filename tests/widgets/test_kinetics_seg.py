@@ -190,7 +190,7 @@ def test_a_repeated_pre_is_left_out_averaged_or_kept_as_chosen(qtbot, twice):
     assert pre.isVisible()
     assert [pre.itemText(k) for k in range(3)] == [
         "phase 0; phase 1 left out",
-        "mean of 0-1",
+        "mean of phases 0-1",
         "phase 0; phase 1 kept",
     ]
     assert first_signal(twice) == 100

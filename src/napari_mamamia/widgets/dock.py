@@ -321,6 +321,7 @@ class MamamiaDock(QWidget):
         common = (self.jobs, self.services, self.notifier)
         self.import_flow = ImportFlow(self.import_page, self.session, open_data_set, *common)
         self.dropping = Dropping(self.import_flow, self.cases_flow, self.services)
+        self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
         self._own(self.import_flow, self.dropping)
 
     def _make_kinetics(self) -> None:

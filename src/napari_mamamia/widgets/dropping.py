@@ -6,7 +6,7 @@ Without this, napari asks for each folder which of its readers shall take it.
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QEvent, QObject, Qt
+from qtpy.QtCore import QEvent, QObject, Qt, Signal
 from qtpy.QtGui import QGuiApplication
 
 from napari_mamamia.io.sources import LayoutKind
@@ -22,7 +22,12 @@ _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.Shift
 
 
 class Dropping(QObject):
-    """Takes drops for the dock, and for napari's view while the dock is there."""
+    """Takes drops for the dock, and for napari's view while the dock is there.
+
+    `cases_wanted` asks for the page on which the cases of a dropped data set are listed.
+    """
+
+    cases_wanted = Signal()
 
     def __init__(self, importing: ImportFlow, cases: CasesFlow, services: Services) -> None:
         super().__init__()
@@ -43,7 +48,7 @@ class Dropping(QObject):
         is_one = len(paths) == 1
         kind = self._services.recognise(paths[0]) if is_one else None
         if kind not in (None, LayoutKind.SINGLE_FILE, LayoutKind.DICOM):
-            self._cases.open_data_set(paths[0])
+            self._open(paths[0])
             return True
         source = None if kind is LayoutKind.SINGLE_FILE else self._services.imports.source_of(paths)
         if source is None:
@@ -54,7 +59,11 @@ class Dropping(QObject):
     def take_or_open(self, paths: list[Path]) -> None:
         """Take a drop on the dock; what is not known is opened, so that its refusal is said."""
         if not self.take(paths) and paths:
-            self._cases.open_data_set(paths[0])
+            self._open(paths[0])
+
+    def _open(self, path: Path) -> None:
+        self.cases_wanted.emit()
+        self._cases.open_data_set(path)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
         """Take what is ours before napari asks which reader shall."""

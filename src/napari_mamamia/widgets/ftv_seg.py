@@ -4,8 +4,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QFileDialog, QVBoxLayout, QWidget
+from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtWidgets import QFileDialog, QScrollArea, QVBoxLayout, QWidget
 
 from napari_mamamia.services.ftv_from import FtvFromRow, FtvUnderSeg
 from napari_mamamia.widgets.controls import breakable, button, label, row, set_level
@@ -55,11 +55,14 @@ class FtvSegControls(QWidget):
         self._say("" if first is None else first.remark, "warning")
         for made in (self.numbers, self.basis):
             made.setVisible(found is not None)
+        if found is not None:
+            QTimer.singleShot(0, self._come_into_view)  # once the new height is laid out
 
     def show_failed(self, reason: str) -> None:
         """Say why a SEG was not taken; what was shown of another one goes."""
         self.show_comparison(None)
         self._say(reason, "error")
+        QTimer.singleShot(0, self._come_into_view)
 
     def dragEnterEvent(self, event: Any) -> None:
         """Take a single file."""
@@ -70,6 +73,13 @@ class FtvSegControls(QWidget):
         """Count under the file."""
         event.acceptProposedAction()
         self.seg_wanted.emit(dropped_paths(event)[0])
+
+    def _come_into_view(self) -> None:
+        area = self.parentWidget()
+        while area is not None and not isinstance(area, QScrollArea):
+            area = area.parentWidget()
+        if isinstance(area, QScrollArea):
+            area.ensureWidgetVisible(self)
 
     def _say(self, text: str, level: str) -> None:
         self.remark.setText(text)

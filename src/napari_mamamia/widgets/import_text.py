@@ -58,7 +58,8 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
         images = f"{images}, {series.n_phases} of each slice"
     if not series.phases:
         left_out = series.kind if series.kind == "not decided" else f"left out: {series.kind}"
-        known = f" ({series.evidence})" if series.evidence and not series.problem else ""
+        is_told = series.evidence and not series.problem and series.kind != "not chosen"
+        known = f" ({series.evidence})" if is_told else ""
         return f"{left_out}{known}{' – see below' * bool(series.problem)}\n{images}"
     phases = f"DCE phase{'s' * (len(series.phases) > 1)} {_runs(series.phases)}"
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]

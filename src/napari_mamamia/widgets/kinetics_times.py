@@ -96,7 +96,11 @@ class TimesControls(QWidget):
         later = "phase 1" if n_before == 2 else f"phases 1-{n_before - 1}"
         self.pre.blockSignals(True)
         for at, text in enumerate(
-            (f"phase 0; {later} left out", f"mean of 0-{n_before - 1}", f"phase 0; {later} kept")
+            (
+                f"phase 0; {later} left out",
+                f"mean of phases 0-{n_before - 1}",
+                f"phase 0; {later} kept",
+            )
         ):
             self.pre.setItemText(at, text)
         self.pre.setCurrentIndex(self.pre.findData(how))
