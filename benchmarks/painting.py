@@ -39,6 +39,7 @@ from napari_mamamia.widgets.dock import MamamiaDock  # noqa: E402
 from napari_mamamia.widgets.layers import Role, find_layer  # noqa: E402
 from napari_mamamia.widgets.napari_adapter import redraw_part  # noqa: E402
 from napari_mamamia.widgets.refine_state import PaintTool  # noqa: E402
+from napari_mamamia.widgets.scene import load_napari_parts, use_units  # noqa: E402
 from napari_mamamia.widgets.service_record import Services  # noqa: E402
 from napari_mamamia.widgets.session import SessionMask  # noqa: E402
 
@@ -98,7 +99,9 @@ class Bench:
         preferences = Preferences(reader="Bench")
         services = Services(load_preferences=lambda: preferences, save_preferences=lambda _: None)
         self.dock = MamamiaDock(self.viewer, services)
-        self.dock.scene.warm_up()
+        use_units(load_napari_parts())
+        for step in self.dock.scene.warm_up_steps():
+            step()
         self.dock.show_page("Refine")
         files = CaseFiles("BENCH", ())
         data_set = DataSet(folder, LayoutKind.MAMA_MIA, (files,))

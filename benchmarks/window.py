@@ -28,7 +28,7 @@ os.environ["NAPARI_CONFIG"] = str(Path(settings.name) / "settings.yaml")
 os.environ["MAMAMIA_CONFIG_DIR"] = settings.name
 
 import napari  # noqa: E402
-from qtpy.QtCore import QPoint, Qt  # noqa: E402
+from qtpy.QtCore import QPoint, Qt, QTimer  # noqa: E402
 from qtpy.QtTest import QTest  # noqa: E402
 from qtpy.QtWidgets import QWidget  # noqa: E402
 
@@ -166,7 +166,8 @@ class Driver:
     def use(self, folder: Path) -> float:
         """Do what a reader does with two cases; return the seconds to the first picture."""
         panel, session = self.panel, self.panel.session
-        self.do("list", lambda: panel.open_data_set(folder), lambda: session.opened and self.idle())
+        opens = lambda: QTimer.singleShot(0, lambda: panel.open_data_set(folder))  # noqa: E731
+        self.do("list", opens, lambda: session.opened and self.idle())
         first = self.first_picture(0)
         one, two = session.queue[:2]
         self.do("fill phases", lambda: None, lambda: self.is_open(one))

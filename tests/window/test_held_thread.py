@@ -1,6 +1,8 @@
 """What keeps the window's thread free: swapped layers, late controls, garbage left out."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -159,7 +161,8 @@ def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_
 
     # what the window is made of is left out of collections until it closes
     window.layers.clear()
-    docked.scene.warm_up()
+    for step in docked.scene.warm_up_steps():
+        step()
     assert is_set_aside()
     assert gc.get_freeze_count() > 10_000
 
@@ -348,3 +351,25 @@ def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, window, 
     assert all(len(pane.model.layers) == 2 for pane in planes.panes)
     docked.close_down()
     assert planes.window._gone == []
+
+
+UNITS = """
+import sys
+import pint
+from napari_mamamia.widgets.scene import load_napari_parts, use_units
+
+table = load_napari_parts()
+if sys.argv[1] == "used":
+    own = pint.application_registry.get()
+    pixel = pint.application_registry.pixel
+else:
+    own = table
+use_units(table)
+assert pint.application_registry.get() is own
+assert pint.application_registry.mm / pint.application_registry.cm is not None
+"""
+
+
+@pytest.mark.parametrize("pints_own", ["unused", "used"])
+def test_the_units_loaded_in_a_thread_replace_only_those_that_nobody_has_used(pints_own):
+    subprocess.run([sys.executable, "-c", UNITS, pints_own], check=True, timeout=120)

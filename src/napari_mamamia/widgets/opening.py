@@ -18,7 +18,7 @@ from napari_mamamia.services.case_context import CaseContext
 from napari_mamamia.services.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.canvas import CanvasText
-from napari_mamamia.widgets.jobs import JobRunner
+from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.layers import (
     MASK_ROLES,
     Role,
@@ -31,7 +31,7 @@ from napari_mamamia.widgets.layers import (
 from napari_mamamia.widgets.napari_adapter import main_view
 from napari_mamamia.widgets.napari_drawing import sliced_once
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.scene import Scene, load_napari_parts, use_units
 from napari_mamamia.widgets.service_record import Services
 from napari_mamamia.widgets.session import Session, SessionMask
 from napari_mamamia.widgets.turns import Turns
@@ -98,8 +98,22 @@ class Opening(QObject):
                 self._notifier.fail(f"Opening {path.name or path}", outcome.error)
 
         self._jobs.start("list", "Listing cases", lambda: self._list(path, workspace), listed)
-        if self._scene.warm_up():
-            self._ahead.start(self._text.make_steps())
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Let napari do what it does once while the reader chooses a case, a turn for each step."""
+        steps = self._scene.warm_up_steps()
+
+        def loaded(outcome: Outcome[Any]) -> None:
+            if isinstance(outcome, Finished):
+                use_units(outcome.result)
+                self._ahead.start([*steps, *self._text.make_steps(), self._scene.set_aside])
+
+        if steps:
+            title = "Loading parts of napari"
+            self._jobs.start(
+                "warm up", title, lambda: job_of(load_napari_parts), loaded, shown=False
+            )
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""
@@ -146,7 +160,11 @@ class Opening(QObject):
 
         def read(outcome: Outcome[CaseRead]) -> None:
             if isinstance(outcome, Finished):
-                self._show(outcome.result, context)
+                show = partial(self._show, outcome.result, context)
+                if self._scene.choose_phases():  # 15 ms where a mask was chosen: a turn of its own
+                    self._late.start([show])
+                else:
+                    show()
                 return
             if isinstance(outcome, Failed):
                 self._notifier.fail(f"Opening {case_id}", outcome.error)

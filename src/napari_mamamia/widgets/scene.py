@@ -4,7 +4,7 @@ Layers are found by their tag each time, so that a user may rename, reorder or d
 Only the GUI thread calls this.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from napari.layers import Layer
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.case import Case
 from napari_mamamia.core.garbage import set_aside, take_back
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.colours import OUTLINE_VOXELS
@@ -35,7 +35,7 @@ from napari_mamamia.widgets.overlays import Overlays
 from napari_mamamia.widgets.prompt_box import PromptBox
 from napari_mamamia.widgets.slice_view import SliceView
 
-__all__ = ["Scene"]
+__all__ = ["Scene", "load_napari_parts", "use_units"]
 
 _SPACE_AXES = 3
 _OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
@@ -69,6 +69,7 @@ class Scene:
         self.overlays = Overlays(self.stack)
         self.box = PromptBox(self.stack)
         self._is_warm = False
+        self._is_closed = False
         self._hidden: list[Any] = []
 
     # ---------------------------------------------------------------- layers
@@ -91,32 +92,29 @@ class Scene:
         """Whether we are adding or removing layers ourselves at this moment."""
         return self.stack.is_changing
 
-    def warm_up(self) -> bool:
-        """Let napari do now what it does once: units, controls and visuals of its first layers.
+    def warm_up_steps(self) -> list[Callable[[], object]]:
+        """Return what napari does once, for turns of the event loop before the first case.
 
-        It takes about a second, which otherwise the first case would wait for. Nothing is drawn:
-        the layers are gone before the window is painted again. False where it was done before, or
-        there are layers.
+        First `load_napari_parts` in a thread, or they take 0.3 s of one turn. None where it was
+        done before, or there are layers.
 
-        What the window is made of by then, some 300 000 objects, is left out of collections until
-        `cool_down`: a full one stops the window for 200 ms, often in the middle of a stroke.
+        What the window is made of at the end, some 300 000 objects, is left out of collections
+        until `cool_down`: a full one stops the window for 200 ms, often in the middle of a stroke.
         """
         if self._is_warm or len(self.viewer.layers):
-            return False
+            return []
         self._is_warm = True
-        grid = Grid((1, 2, 2), np.eye(4))
-        tiny = Case("-", grid, np.zeros((1, 1, 2, 2), np.uint8), (Phase(0),))
-        with self.stack.changing():
-            self.stack.put(case_layer(tiny, (0.0, 1.0)), Role.PHASE)
-            self.stack.put(
-                mask_layer(tag_for(tiny, Role.REFERENCE), tiny.signal[0]), Role.REFERENCE
-            )
-            self.stack.remove(self.stack.find())
-        self.viewer.dims.ndim = 4
-        self.viewer.dims.range = ((0, 0, 1),) * 4
-        if main_view(self.viewer) is not None:
+        return [self.set_aside, self._make_sliders, self.stack.spares.stock_soon]
+
+    def _make_sliders(self) -> None:
+        if not len(self.viewer.layers):
+            self.viewer.dims.ndim = 4
+            self.viewer.dims.range = ((0, 0, 1),) * 4
+
+    def set_aside(self) -> None:
+        """Leave what there is by now out of collections, where this viewer has a window."""
+        if main_view(self.viewer) is not None and not self._is_closed:
             set_aside()
-        return True
 
     def expect_case(self, expected: bool) -> None:
         """Have sliders while the first case is read, 20 ms that it then need not wait for."""
@@ -124,9 +122,9 @@ class Scene:
             self.viewer.dims.ndim = _SPACE_AXES + 1
             self.viewer.dims.range = ((0, int(expected), 1),) * (_SPACE_AXES + 1)
 
-    @staticmethod
-    def cool_down() -> None:
+    def cool_down(self) -> None:
         """Let collections look at everything again, because the window closes."""
+        self._is_closed = True
         take_back()
 
     def retire_case(self, kept: Collection[Role]) -> None:
@@ -150,6 +148,14 @@ class Scene:
             self.viewer.layers.selection.active = layer
             self.view.fit()
         return layer
+
+    def choose_phases(self) -> bool:
+        """Make the phases the chosen layer; whether there are any and another layer was."""
+        layer, selection = self.layer(Role.PHASE), self.viewer.layers.selection
+        if layer is None or selection.active is layer:
+            return False
+        selection.active = layer
+        return True
 
     def replace_phases(self, case: Case, note: str) -> None:
         """Show other voxels of the case on screen; `note` says on the image what they are."""
@@ -294,3 +300,25 @@ def _protect(layer: Any) -> None:
 def _role(layer: Layer) -> Role:
     tag = tag_of(layer)
     return Role.PHASE if tag is None else tag.role
+
+
+def load_napari_parts() -> Any:
+    """Import what napari's first layer imports, 0.3 s, and return a table of units for `use_units`.
+
+    Any thread may. The units are a table of their own: pint's, which it fills at its first use,
+    is found half full by another thread.
+    """
+    import pandas  # noqa: F401 - for a layer's table of features
+    import pint
+
+    return pint.UnitRegistry(on_redefinition="raise")
+
+
+def use_units(units: Any) -> None:
+    """Let napari take these units, where it has none yet; only the GUI thread calls this."""
+    import pint
+    from pint.registry import LazyRegistry
+
+    table: Any = pint.application_registry
+    if isinstance(table.get(), LazyRegistry):
+        table.set(units)
