@@ -105,6 +105,7 @@ MODEL = "results/Dataset900_Made/nnUNetTrainer__nnUNetPlans__3d_fullres"
 NOBODY = "http://127.0.0.1:9/dicom-web"
 PAIR = "--reference segmentations/expert --prediction segmentations/expert"
 QUICK = "--bootstrap 0"
+TOFTS = "--model tofts --aif parker --t10 1.4 --relaxivity 4.5"  # refused: 90 s apart
 
 # in this order: some need what an earlier one wrote; relative paths start in the folder
 SWEEP = (
@@ -133,6 +134,7 @@ AT_NIGHT = (
     ("score-table", f"scores/case_scores.csv --out scores2 {QUICK}", 0),
     ("score-pcr", f"predictions.csv --clinical truth.csv --out scores3 {QUICK}", 0),
     ("kinetics", ". --out curves --time-limit 60 --case A_1", 0),
+    ("perfusion", f". --out ktrans --case A_1 {TOFTS}", 3),
     ("models convert", f"{MODEL} --out converted", 0),
     ("check-computer", "", 0),
     ("demo", "--out demo", 0),

@@ -285,6 +285,25 @@ def score_with_workers(world: Path) -> list[str]:
     return [*score_words(world), "--workers", "2"]
 
 
+def perfusion(world: Path) -> list[str]:
+    """Two ultrafast cases of 12 phases 5 s apart; contrast comes after the third."""
+    root = world / "ultrafast"
+    rng = np.random.default_rng(11)
+    reference = np.zeros(SHAPE, np.uint8)
+    reference[BLOB] = 1
+    for case_id in CASES:
+        for k in range(12):
+            volume = rng.normal(200, 1, SHAPE)
+            volume[BLOB] += 260 * (1 - np.exp(-max(0, k - 2) / 2))
+            path = root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
+            write_nifti(path, volume.astype(np.int16))
+        write_nifti(root / "segmentations" / "expert" / f"{case_id}.nii.gz", reference)
+    times = ",".join(str(5 * k) for k in range(12))
+    scan = ["--tr", "5", "--flip-angle", "12", "--t10", "1.4", "--relaxivity", "4.5"]
+    model = ["--model", "tofts", "--aif", "parker", "--times", times, *scan]
+    return ["perfusion", str(root), *model, *out(world)]
+
+
 def register(world: Path) -> list[str]:
     return ["register", data_set(world), "--transform", "rigid", *out(world)]
 
@@ -382,6 +401,7 @@ COMMANDS = (
     Way("verify", verify, out=()),
     Way("kinetics", kinetics, RESUME),
     Way("kinetics", kinetics_in_child, RESUME, title="time limit", is_slow=True),
+    Way("perfusion", perfusion, RESUME),
     Way("register", register, RESUME),
     Way("models add", models_add, out=HOME),
     Way("models list", models_list, out=()),

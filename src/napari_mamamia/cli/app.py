@@ -18,6 +18,7 @@ from napari_mamamia.cli import (
     kinetics,
     models,
     pacs,
+    perfusion,
     predicting,
     registering,
     replay,
@@ -146,6 +147,7 @@ app.add_typer(pacs.app, name="pacs")
 app.command()(exporting.export)
 app.command()(exporting.verify)
 app.command()(kinetics.kinetics)
+app.command()(perfusion.perfusion)
 app.command()(registering.register)
 
 

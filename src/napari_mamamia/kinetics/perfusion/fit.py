@@ -19,6 +19,9 @@ _MOST_KEP: Final = 60.0
 _N_KEP: Final = 1201
 """A table from 17 hours to a second, in steps of 0.92 %, refined between them by a parabola."""
 
+_MOST_KTRANS: Final = 5.0
+"""1/min: more is no tissue. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
+
 _VOXELS: Final = 4096
 """Voxels whose 1,201 trials are compared at once: 20 MB of float32."""
 
@@ -27,7 +30,8 @@ class FitStatus(IntEnum):
     """What came of a voxel's fit; all but FITTED are NaN in every map, and counted.
 
     NO_CONCENTRATION: a signal is not positive or saturated, or T1 is unknown. NO_UPTAKE: Ktrans is
-    not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, or ve is above 1.
+    not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min, or ve or
+    vp above 1.
     """
 
     FITTED = 0
@@ -242,6 +246,7 @@ def _judged(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> Tissue
         ve = ktrans / kep
         status = np.full(ktrans.shape, FitStatus.UNRESOLVED, np.uint8)
         in_range = (kep >= _LEAST_KEP) & (kep <= _MOST_KEP) & (ve <= 1) & (vp <= 1)
+        in_range &= ktrans <= _MOST_KTRANS
         status[in_range] = FitStatus.FITTED
         status[~(ktrans > 0)] = FitStatus.NO_UPTAKE
     status[~np.isfinite(ktrans)] = FitStatus.NO_CONCENTRATION

@@ -58,7 +58,12 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
             f"Ktrans needs a phase before contrast arrives, got arrival at {arrival_s:g} s and the "
             f"first phase at {times[0]:g} s: give another arrival with --arrival"
         )
-    around = times[before] - times[before - 1] if before < len(times) else float("inf")
+    if before == len(times):
+        raise CaseError(
+            f"Ktrans needs phases after contrast arrives, got arrival at {arrival_s:g} s and the "
+            f"last phase at {times[-1]:g} s: give another arrival with --arrival"
+        )
+    around = times[before] - times[before - 1]
     if around > MOST_SPACING_S:
         raise CaseError(
             f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart where contrast arrives, got "

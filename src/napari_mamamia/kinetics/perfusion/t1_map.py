@@ -9,12 +9,33 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
 
-__all__ = ["B1_NOTE", "t1_of_flip_angles"]
+__all__ = ["B1_NOTE", "require_flip_angles", "t1_of_flip_angles"]
 
 B1_NOTE: Final = (
     "T1 of flip angles without a B1 map: true angles 10 % above the nominal ones turn T1 1.40 s "
     "into 1.70 s, 10 % below into 1.13 s"
 )
+
+
+def require_flip_angles(
+    flips_degrees: Sequence[float], n_volumes: int, repetition_s: float
+) -> None:
+    """Refuse angles that no T1 comes from.
+
+    Raises
+    ------
+    CaseError
+        If angles and volumes differ in number, fewer than two angles differ, or an angle or TR has
+        another unit.
+    """
+    if len(flips_degrees) != n_volumes or len(set(flips_degrees)) < 2:
+        listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
+        raise CaseError(
+            f"expected two or more different flip angles, one for each of {n_volumes} volumes, "
+            f"got {listed or 'none'}: name the angle of every volume in order"
+        )
+    for flip in flips_degrees:
+        SpoiledEcho(repetition_s, float(flip))
 
 
 def t1_of_flip_angles(
@@ -38,7 +59,7 @@ def t1_of_flip_angles(
     Raises
     ------
     CaseError
-        If angles and volumes differ in number, or fewer than two angles differ.
+        As `require_flip_angles`.
 
     Source: linear form of the Ernst formula, S / sin a over S / tan a with slope E = exp(-TR / T1)
     and intercept S0 (1 - E), Gupta 1977 (J Magn Reson 25:231), OSIPI CAPLEX M.SM2.002.
@@ -51,14 +72,7 @@ def t1_of_flip_angles(
     array([1.4198], dtype=float32)
     """
     angles = np.radians(np.asarray(flips_degrees, np.float64))
-    if len(angles) != len(signals) or len(set(flips_degrees)) < 2:
-        listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
-        raise CaseError(
-            f"expected two or more different flip angles, one for each of {len(signals)} volumes, "
-            f"got {listed or 'none'}: name the angle of every volume in order"
-        )
-    for flip in flips_degrees:
-        SpoiledEcho(repetition_s, float(flip))
+    require_flip_angles(flips_degrees, len(signals), repetition_s)
     n = len(angles)
     sum_x, sum_y, sum_xx, sum_xy = (np.zeros(signals.shape[1:], np.float64) for _ in range(4))
     sound = np.ones(signals.shape[1:], np.bool_)

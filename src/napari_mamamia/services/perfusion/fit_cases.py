@@ -1,0 +1,299 @@
+"""Perfusion of many cases: maps, a table, definitions; a case that is refused is a row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.checked_lines import read_checked_lines
+from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.flat_tables import flat_table_job
+from napari_mamamia.io.tables import write_json
+from napari_mamamia.io.volumes import read_volume, write_volume_job
+from napari_mamamia.kinetics.perfusion.gate import require_spacing
+from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
+from napari_mamamia.services.batch import run_batch
+from napari_mamamia.services.batch_store import STORE_NAME
+from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.case_kinetics import with_times
+from napari_mamamia.services.data_set import OpenDataSet
+from napari_mamamia.services.kinetic_row import FAILED, OK
+from napari_mamamia.services.open_case import load_mask, load_remaining, open_case
+from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.perfusion.fit_case import fit_case
+from napari_mamamia.services.perfusion.inputs import PerfusionInputs, perfusion_inputs
+from napari_mamamia.services.perfusion.row import PerfusionRow, perfusion_columns
+from napari_mamamia.services.perfusion.settings import MAP_UNITS, PerfusionSettings
+from napari_mamamia.services.perfusion.t1_source import read_t1_map, t1_of_volumes
+
+__all__ = ["TABLE", "PerfusionSummary", "fit_files", "perfusion_of_data_set"]
+
+TABLE: Final = "perfusion.csv"
+_PROVENANCE: Final = "perfusion.json"
+_T1: Final = "t1"
+
+
+@dataclass(frozen=True, slots=True)
+class PerfusionSummary:
+    """What a run fitted: a row for each case, refused ones too, and where it was written."""
+
+    rows: tuple[PerfusionRow, ...]
+    failures: tuple[CaseFailure, ...]
+    folder: Path
+    n_reused: int = 0
+
+    @property
+    def table(self) -> Path:
+        """The table of cases."""
+        return self.folder / TABLE
+
+
+def perfusion_of_data_set(
+    opened: OpenDataSet,
+    settings: PerfusionSettings,
+    *,
+    masks: Path | None = None,
+    case_ids: Sequence[str] = (),
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[PerfusionSummary]:
+    """Return a job that fits every case and writes maps and tables to `settings.out`.
+
+    Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, ``ID_vp.nii.gz``,
+    with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` beside them;
+    ``perfusion.csv`` and ``.xlsx`` (a row for each case), ``perfusion.json`` (what each column
+    means, the settings); ``case_results.jsonl`` keeps each case as it is done.
+
+    Parameters
+    ----------
+    masks
+        Folder of masks ``ID.nii.gz``; None takes the data set's references.
+    case_ids
+        Only these; empty for all.
+    place, existing
+        As in `run_batch`.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there, or one T1 map stands for several.
+    FormatError
+        If `masks` is missing or holds no mask.
+    SaveConflictError
+        If the folder holds other results.
+    """
+    out = Path(settings.out)
+    parameters: tuple[tuple[str, Setting], ...] = (
+        ("data_set", opened.data_set.name),
+        ("cases", " ".join(case_ids)),
+        *settings.parameters,
+    )
+    inputs = perfusion_inputs(
+        opened,
+        masks,
+        case_ids,
+        settings,
+        _own_maps(out) if existing is Existing.RESUME else {},
+        may_replace=existing is Existing.OVERWRITE,
+    )
+    claim_folder(out, "perfusion", parameters, existing, _folders_read(opened, masks, settings))
+    batch = yield from run_batch(
+        inputs,
+        CaseWork("perfusion", fit_files, settings, PerfusionRow),
+        place,
+        store=out / STORE_NAME,
+        existing=existing,
+        here=lambda one: fit_files(one, settings),
+        still_holds=lambda row: _are_there(out, row),
+    )
+    by_id = {row.case_id: row for row in batch.results}
+    for failure in batch.failures:
+        by_id[failure.case_id] = PerfusionRow(
+            failure.case_id, FAILED, failure.reason, mask=settings.mask_name
+        )
+    rows = tuple(by_id[one.case_id] for one in inputs)
+    yield from _write(rows, settings, overwrite=existing is not Existing.REFUSE)
+    return PerfusionSummary(rows, batch.failures, out, batch.n_reused)
+
+
+def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> Job[PerfusionRow]:
+    """Return a job that fits one case from its files and writes its maps.
+
+    The times are looked at before more than one phase is read: a standard exam is refused at once.
+
+    Raises
+    ------
+    CaseError, FormatError, GridMismatchError, SaveConflictError, SaveError
+    """
+    if not isinstance(inputs, PerfusionInputs) or inputs.sources is None:
+        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+    case = yield from open_case(inputs.sources, inputs.record)
+    if settings.times_s is not None:
+        case = with_times(case, settings.times_s)
+    require_spacing(case.times_s)
+    echo, source = _echo(inputs, settings)
+    case = yield from load_remaining(case, inputs.sources)
+    path = inputs.files[-1]
+    mask = None if path is None else load_mask(path, case).mask(settings.label).array
+    t10 = yield from _t10(inputs, settings, case, echo)
+    fitted = yield from fit_case(case, mask, t10, echo, settings)
+    maps = dict(fitted.maps)
+    if settings.flip_angles is not None and not isinstance(t10, float):
+        maps[_T1] = t10
+    sums = yield from _write_maps(maps, case.grid, inputs, settings)
+    row = replace(fitted.row, scan_source=source, maps_sha256=" ".join(sums))
+    _note(row, inputs, settings)
+    return row
+
+
+def _echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
+    """Return how the dynamic series was taken, and where that is known from."""
+    typed = (settings.repetition_ms is not None, settings.flip_degrees is not None)
+    repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
+    flip = settings.flip_degrees if typed[1] else inputs.flip_degrees
+    if repetition is None or flip is None:
+        missing = "repetition time (--tr)" if repetition is None else "flip angle (--flip-angle)"
+        raise CaseError(
+            f"expected TR and flip angle of {inputs.case_id} in the clinical table "
+            f"(repetition_time in ms, flip_angle in degrees), got no {missing}: type it in"
+        )
+    words = ["typed in" if own else "clinical table" for own in typed]
+    source = words[0] if words[0] == words[1] else f"TR {words[0]}, flip angle {words[1]}"
+    return SpoiledEcho(repetition / 1e3, flip, settings.relaxivity), source
+
+
+def _t10(
+    inputs: PerfusionInputs, settings: PerfusionSettings, case: Case, echo: SpoiledEcho
+) -> Job[NDArray[np.float32] | float]:
+    if settings.t10_s is not None:
+        return settings.t10_s
+    files = [path for path in inputs.t1_files if path is not None]
+    if not files or len(files) < len(inputs.t1_files):
+        what = f"{len(inputs.t1_files)} volumes ID_0000, ..." if settings.flip_angles else "a map"
+        raise CaseError(
+            f"expected T1 of {case.case_id} as {what} in "
+            f"{settings.t10_map or (settings.flip_angles and settings.flip_angles.folder)}, found "
+            f"{len(files)}: add what is missing, or type T1 in with --t10 SECONDS"
+        )
+    flips = settings.flip_angles
+    if flips is None:
+        return read_t1_map(files[0], case)
+    own = flips.repetition_ms
+    repetition_s = echo.repetition_s if own is None else own / 1e3
+    return (yield from t1_of_volumes(files, flips.degrees, repetition_s, case))
+
+
+def _write_maps(
+    maps: Mapping[str, NDArray[np.float32]],
+    grid: Grid,
+    inputs: PerfusionInputs,
+    settings: PerfusionSettings,
+) -> Job[list[str]]:
+    """Write the maps, none of them over a file that this run did not write."""
+    paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
+    for name, path in paths.items():
+        if not inputs.may_replace:
+            _require_own(path, maps[name], inputs.own_maps)
+    sums = []
+    for number, (name, path) in enumerate(paths.items()):
+        yield Progress(number, len(paths), f"Writing {path.name}")
+        yield from write_volume_job(maps[name], grid, path, overwrite=True)
+        sums.append(f"{name}={sha256_of(path)}")
+    return sums
+
+
+def _map_path(settings: PerfusionSettings, case_id: str, name: str) -> Path:
+    return Path(settings.out) / f"{case_id}_{name}.nii.gz"
+
+
+def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) -> None:
+    """Refuse to replace a map that is neither noted as this run's nor equal to what it makes."""
+    if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
+        return
+    raise SaveConflictError(
+        f"expected no file or this run's own at {path}, got another one: it was kept; move it "
+        "away, or replace all maps with --overwrite"
+    )
+
+
+def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
+    try:
+        _, there = read_volume(path)
+    except (MamamiaError, OSError):
+        return False
+    return there.shape == values.shape and np.array_equal(there, values, equal_nan=True)
+
+
+def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
+    """Return the SHA-256 of every map that the runs in `out` noted, by case."""
+    store = out / STORE_NAME
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in read_checked_lines(store) if store.exists() else ():
+        result = entry.get("result") if isinstance(entry, dict) else None
+        if isinstance(result, dict):
+            sums = [part.rpartition("=")[2] for part in str(result.get("maps_sha256")).split()]
+            name = str(entry["case_id"])
+            found[name] = (*found.get(name, ()), *sums)
+    return found
+
+
+def _are_there(out: Path, row: PerfusionRow) -> bool:
+    names = [part.partition("=")[0] for part in row.maps_sha256.split()]
+    return all((out / f"{row.case_id}_{name}.nii.gz").exists() for name in names)
+
+
+def _folders_read(
+    opened: OpenDataSet, masks: Path | None, settings: PerfusionSettings
+) -> frozenset[Path]:
+    flips = settings.flip_angles
+    others = (settings.t10_map, settings.vessels, "" if flips is None else flips.folder)
+    own = {Path(name) for name in others if name} | ({masks} if masks is not None else set())
+    return opened.data_set.folders | own
+
+
+def _note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
+    """Write what the maps of a case are beside them."""
+    paths = [path for path in inputs.files if path is not None]
+    content: dict[str, Any] = {
+        "software": software_version(),
+        "created": now_utc(),
+        "units": {**MAP_UNITS, _T1: "s"},
+        "fit": "least squares inside the mask, linear (Murase 2004) outside; NaN: no fit",
+        "settings": dict(settings.parameters),
+        "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
+        **dict(zip((name for name, _ in perfusion_columns()), astuple(row), strict=True)),
+    }
+    path = Path(settings.out) / f"{row.case_id}_{_PROVENANCE}"
+    write_json(content, path, overwrite=True)
+
+
+def _write(
+    rows: tuple[PerfusionRow, ...], settings: PerfusionSettings, *, overwrite: bool
+) -> Job[None]:
+    out = Path(settings.out)
+    columns = [name for name, _ in perfusion_columns()]
+    cells = [astuple(row) for row in rows]
+    for suffix in (".csv", ".xlsx"):
+        path = (out / TABLE).with_suffix(suffix)
+        yield from flat_table_job(
+            columns, cells, len(cells), path, name="perfusion", overwrite=overwrite
+        )
+    content = {
+        "software": software_version(),
+        "created": now_utc(),
+        "settings": dict(settings.parameters),
+        "n_cases": len(rows),
+        "n_failed": sum(row.status != OK for row in rows),
+        "map_units": MAP_UNITS,
+        "columns": dict(perfusion_columns()),
+    }
+    write_json(content, out / _PROVENANCE, overwrite=overwrite)
