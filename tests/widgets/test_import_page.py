@@ -40,7 +40,8 @@ OUT = Path("/data/cases")
 @pytest.fixture(scope="module")
 def real_looks(tmp_path_factory):
     """What real services found, once: a study with a localiser; three, one refused; a doubt."""
-    names = ("one", "many", "doubt", "dixon", "broken", "two", "twice", "fast")
+    names = ("one", "many", "doubt", "dixon", "broken", "two", "twice", "fast",
+             "breasts")  # fmt: skip
     folders = {name: tmp_path_factory.mktemp("looks") / name for name in names}
     dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
     phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
@@ -60,6 +61,12 @@ def real_looks(tmp_path_factory):
     for number, angle in ((5, 10), (9, 25)):
         phantoms.write_exam(folders["two"] / str(number), SeriesNumber=number, FlipAngle=angle,
                             SeriesInstanceUID=f"2.25.{number}")  # fmt: skip
+    for number, x0 in ((5, 40.0), (6, -60.0)):
+        phantoms.write_exam(
+            folders["breasts"] / str(number), SeriesNumber=number,
+            SeriesInstanceUID=f"2.25.{number}", ImageOrientationPatient=list(phantoms.SAGITTAL),
+            ImagePositionPatient=lambda _, z, x0=x0: [x0 - 2.0 * z, -20.0, 30.0],
+        )  # fmt: skip
     (folders["broken"] / "IM_9_001.dcm").write_bytes(b"")
     for k in range(4):
         phantoms.write_phase(folders["twice"], k, values=phantoms.dce_values(max(k - 1, 0)),
@@ -162,7 +169,7 @@ def imports(real_looks):
 
 @pytest.fixture
 def dock(qtbot, viewer, world, imports):
-    world.case_ids = ("one", "A", "C", "Erika2")
+    world.case_ids = ("one", "A", "C", "Erika2", "twice")
     services = replace(world.services(), imports=imports.services(), recognise=lambda path: None)
     made = MamamiaDock(viewer, services)
     qtbot.addWidget(made)
@@ -490,6 +497,30 @@ def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports
     settle(qtbot, dock)
     assert cells(page)[0][1].startswith("DCE phases 0-2")
     assert not page.study.problem.isVisible()
+
+
+def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
+    qtbot, dock, imports, looked
+):
+    page = looked("breasts")
+    assert page.study.join.isVisible()
+    assert not page.study.join.isChecked()
+    assert "xpected series of one size and place" in page.study.problem.text()
+    assert "or join the two breasts" in page.study.problem.text()
+    click(page.study.join)
+    settle(qtbot, dock)
+    assert imports.judged[-1].sides == "join"
+    assert page.study.problem.text() == ""
+    assert "slices 4 to 49 between them hold 0" in page.study.warnings.text()
+    assert not page.open.isVisible()
+    click(page.study.join)
+    settle(qtbot, dock)
+    assert imports.judged[-1].sides == "ask"
+    assert page.study.problem.isVisible()
+
+
+def test_a_study_of_one_stack_has_nothing_to_join(looked):
+    assert not looked("one").study.join.isVisible()
 
 
 def test_an_earlier_pre_has_no_tick_and_one_keeps_it(qtbot, dock, imports, looked):

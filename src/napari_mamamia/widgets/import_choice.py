@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from napari_mamamia.io.dicom_facts import Dates
-from napari_mamamia.io.dicom_roles import Use
+from napari_mamamia.io.dicom_roles import PHASES, Use
 from napari_mamamia.io.dicom_selectors import Group
+from napari_mamamia.io.dicom_sides import SIDES, Sides
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import UNREADABLE_FILES
 from napari_mamamia.services.import_finding import FoundStudy, ImportSettings
@@ -18,7 +19,7 @@ class StudyChoice:
     """One study as it stands on the page; `found` carries the id that the user gave it.
 
     `parts` None and `clock` None leave both to the import; `phases` are the ones kept. `left_out`
-    says that files which cannot be read are left out.
+    says that files which cannot be read are left out, `joins` that two breasts become one case.
     """
 
     found: FoundStudy
@@ -27,12 +28,20 @@ class StudyChoice:
     parts: frozenset[Group] | None = None
     clock: Clock | None = None
     left_out: bool = False
+    joins: bool = False
 
     @property
     def is_default(self) -> bool:
         """Whether the user changed nothing that decides what the phases are."""
         everything = len(self.phases) == _n_phases(self.found)
-        return self.parts is None and self.clock is None and not self.left_out and everything
+        is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
+        return everything and not is_own
+
+    @property
+    def has_two_breasts(self) -> bool:
+        """Whether parts of a left and of a right breast may be phases."""
+        rows = [row for row in self.found.rows if row.role in PHASES]
+        return all(any(side in row.part.split(", ") for row in rows) for side in SIDES)
 
     @property
     def problem(self) -> str:
@@ -61,7 +70,8 @@ class StudyChoice:
         """Return what decides which phases there are."""
         use = () if self.parts is None else tuple(sorted(self.parts, key=_as_text))
         leave_out = (UNREADABLE_FILES,) if self.left_out else ()
-        return ImportSettings(self.clock, (), use, leave_out)
+        sides = Sides.JOIN if self.joins else Sides.ASK
+        return ImportSettings(self.clock, (), use, leave_out, sides=sides)
 
     def with_found(self, found: FoundStudy) -> "StudyChoice":
         """Return the choice after the study was judged again: all phases are kept."""

@@ -59,6 +59,7 @@ class Choosing(QObject):
         page.study.part_toggled.connect(self._toggle_part)
         page.study.phase_toggled.connect(self._toggle_phase)
         page.study.clock_chosen.connect(self._choose_clock)
+        page.study.breasts_joined.connect(self._join_breasts)
         page.form.id_edited.connect(self._name)
         page.form.changed.connect(self._ask_check)
 
@@ -178,6 +179,9 @@ class Choosing(QObject):
         choice = self.choices[self._at]
         if clock is not choice.clock:
             self._judge(replace(choice, clock=clock))
+
+    def _join_breasts(self, joins: bool) -> None:
+        self._judge(replace(self.choices[self._at], parts=None, joins=joins))
 
     def _name(self, case_id: str) -> None:
         self._set(self._at, self.choices[self._at].with_id(case_id))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QComboBox, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.io.dicom_roles import Use
 from napari_mamamia.io.dicom_slices import Clock
@@ -18,11 +18,16 @@ __all__ = ["StudyView"]
 
 _BY_ITSELF: Final = "automatic"
 _TICK: Final = "Here: leave the ticks in the table on what counts, and take the others away"
+_JOIN: Final = ", or join the two breasts"
 
 
 class StudyView(QWidget):
-    """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`."""
+    """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`.
 
+    `breasts_joined` carries whether two breasts become one case.
+    """
+
+    breasts_joined = Signal(bool)
     part_toggled = Signal(object, bool)
     phase_toggled = Signal(int, bool)
     clock_chosen = Signal(object)
@@ -40,6 +45,13 @@ class StudyView(QWidget):
         set_level(self.place, "hint")
         self.problem = label("import_problem", tip="Why this study cannot be imported")
         set_level(self.problem, "error")
+        self.join: QCheckBox = named(
+            QCheckBox("join the two breasts into one case"),
+            "import_join",
+            "Both lie on one grid, with zeros between them; else tick one breast, import it, and "
+            "then the other under an id of its own",
+        )
+        self.join.clicked.connect(self.breasts_joined)
         self.phases_title = heading("Phases to keep")
         self.phases = PhaseStrip()
         self.phases.toggled.connect(self.phase_toggled)
@@ -60,6 +72,7 @@ class StudyView(QWidget):
             self.place,
             self.table,
             self.problem,
+            self.join,
             self.clock_line,
             self.reason,
             self.phases_title,
@@ -75,6 +88,8 @@ class StudyView(QWidget):
         self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows)
         self.table.fit()
         self.show_problem(choice)
+        self.join.setChecked(choice.joins)
+        self.join.setVisible(choice.has_two_breasts)
         n_phases = 0 if exam is None else len(exam.stacks)
         texts = [phase_text(index, times_s) for index in range(n_phases)]
         self.phases.show_phases(texts, choice.phases)
@@ -94,6 +109,7 @@ class StudyView(QWidget):
         wrong = [row.problem for row in choice.found.rows if row.problem]
         asked = [row for row in choice.found.rows if row.use is Use.ASKED]
         way = _TICK if choice.found.exam is None and len(asked) > 1 else ""
+        way += _JOIN * bool(way and choice.has_two_breasts)
         told = dict.fromkeys(text for text in (choice.problem, *wrong, way) if text)
         self.problem.setText("\n".join(_begun(without_options(text)) for text in told))
         self.problem.setVisible(bool(told))
