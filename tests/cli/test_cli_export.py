@@ -89,3 +89,23 @@ def test_the_names_of_options_are_those_of_the_services():
         (exporting.MadeBy, SegmentMaker),
     ):
         assert [item.value for item in ours] == [item.value for item in theirs]
+
+
+def test_without_a_dicom_source_it_is_said_that_nobody_searched_for_the_patient(
+    mamamia, small_data_set, expert, tmp_path
+):
+    beside = small_data_set / "images/A_1/A_1_0000.json"
+    beside.write_text(json.dumps({"PatientName": "Xavierson^Zoe", "PatientID": "A_1"}))
+    out = tmp_path / "bundle"
+    done = mamamia("export", "--masks", expert, "--out", out, "--no-quality")
+    assert done.exit_code == 0, done.output
+    assert "NOT searched for the patient's name" in done.stdout
+    assert "searched for 1 text(s) of the volumes' headers and JSON files: none" in done.stdout
+    assert "the case id is also the PatientID of a JSON file" in done.stdout
+    assert "NOT searched" in " ".join(json.loads((out / "manifest.json").read_text())["notes"])
+    assert "NOT searched" in mamamia("verify", out).stdout
+
+    (out / "A_1.json").write_text((out / "A_1.json").read_text() + " " * 9 + "zoe xavierson")
+    found = mamamia("verify", out, "--images", small_data_set)
+    assert found.exit_code == 3
+    assert "A_1.json: it holds the source's PatientName" in found.stdout

@@ -118,6 +118,7 @@ SWEEP = (
     ("export", ". --masks masks --out bundle", 0),
     ("verify", "bundle", 0),
     ("register", ". --out ../moved --case A_1", 0),
+    ("straighten", ". --out ../straight", 1),
     ("models add", f"{MODEL} --name m --registry reg", 0),
     ("models list", "--registry reg", 0),
     ("models show", "m --registry reg", 0),

@@ -308,6 +308,18 @@ def register(world: Path) -> list[str]:
     return ["register", data_set(world), "--transform", "rigid", *out(world)]
 
 
+def straighten(world: Path) -> list[str]:
+    root = Path(data_set(world))
+    for path in root.rglob("*.nii.gz"):
+        image = nib.load(path)
+        affine = image.affine.copy()
+        affine[:3, 2] += 0.3 * affine[:3, 1]
+        leaning = nib.Nifti1Image(np.asarray(image.dataobj), affine)
+        leaning.set_qform(None, 0)
+        nib.save(leaning, path)
+    return ["straighten", str(root), *out(world)]
+
+
 def model(world: Path) -> str:
     """Write an nnU-Net folder of which only what a card tells is true."""
     from safetensors.numpy import save_file
@@ -403,6 +415,7 @@ COMMANDS = (
     Way("kinetics", kinetics_in_child, RESUME, title="time limit", is_slow=True),
     Way("perfusion", perfusion, RESUME),
     Way("register", register, RESUME),
+    Way("straighten", straighten, OVER),
     Way("models add", models_add, out=HOME),
     Way("models list", models_list, out=()),
     Way("models show", models_show, out=()),

@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 from unittest.mock import patch
 
+import nibabel as nib
 import numpy as np
 from harness import Format
 from made import from_tests
@@ -185,6 +186,25 @@ def _told(folder: Path) -> object:
 
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return run_job(find_identifiers(files)), [names_nobody(path) for path in files]
+
+
+def _volume_of_somebody(folder: Path) -> Path:
+    image = nib.Nifti1Image(np.zeros((4, 4, 4), np.int16), np.eye(4))
+    image.header["descrip"] = "Nobody^Nowhere"
+    image.header.extensions.append(nib.nifti1.Nifti1Extension(6, b"of Nobody^Nowhere"))
+    nib.save(image, folder / "a.nii.gz")
+    return folder / "a.nii.gz"
+
+
+def _json_of_somebody(folder: Path) -> Path:
+    (folder / "a.json").write_text(json.dumps({"PatientName": ["Nobody"], "of": [{"StudyID": 7}]}))
+    return folder / "a.json"
+
+
+def _told_by_volume(path: Path) -> object:
+    from napari_mamamia.io.volume_persons import _told
+
+    return _told(path)
 
 
 def _searched(path: Path) -> object:
@@ -389,6 +409,16 @@ DICOM = (
         _two_studies,
         _told,
         ("io.dicom_persons._new_identifiers", "io.dicom_persons.names_nobody"),
+    ),
+    Format(
+        "volume-persons",
+        _volume_of_somebody,
+        _told_by_volume,
+        ("io.volume_persons._told",),
+        share=0.3,
+    ),
+    Format(
+        "json-persons", _json_of_somebody, _told_by_volume, ("io.volume_persons._told",), share=0.3
     ),
     Format("searched-zip", _zipped, _searched, ("io.identifier_search.search_file",), share=0.5),
     Format("dicom-zip", _zipped, _import, ("io.dicom_zip.unpack",)),

@@ -60,6 +60,14 @@ def test_a_name_is_found_in_each_of_its_spellings(text):
         ("1970-01-31", "PatientBirthDate"),
         ("31.01.1970", "PatientBirthDate"),
         ("01/31/1970", "PatientBirthDate"),
+        ("19700131", "PatientBirthDate"),
+        ("1970/1/31", "PatientBirthDate"),
+        ("31.1.1970", "PatientBirthDate"),
+        ("1/31/1970", "PatientBirthDate"),
+        ("born 31-JAN-1970", "PatientBirthDate"),
+        ("January 31, 1970", "PatientBirthDate"),
+        ("31. Januar 1970", "PatientBirthDate"),
+        ("1970-01-31T00:00:00+00:00", "PatientBirthDate"),
         ("FALKENSTEIN", "InstitutionName"),
         ("1.2.826.0.1.777.4.12", "StudyInstanceUID"),
     ],
@@ -72,11 +80,49 @@ def test_numbers_dates_places_and_uids_are_found_in_their_parts(text, element):
     "text",
     [
         "does", "doenst", "0.778812", "1778812", "1970", "University Hospital", "QX", "2.826.0.1",
-        "MR 1 green", "9af778812bc", "119700131", "11.2.826.0.1.777",
+        "MR 1 green", "9af778812bc", "119700131", "11.2.826.0.1.777", "1311970", "31 1 970",
+        "1970-31-01-2", "31.11.1970", "2.31.01.1970",
     ],
 )  # fmt: skip
 def test_what_tells_nobody_is_no_hit(text):
     assert told(text) == []
+
+
+def test_the_day_of_the_exam_is_found_but_not_in_the_time_at_which_a_mask_was_made():
+    signs = signs_of([Identifier("StudyDate", "20190304", "exam")])
+    for text in ("20190304", "2019-03-04", "04.03.2019", "3/4/2019", "4 March 2019"):
+        assert told(text, signs) == ["StudyDate"], text
+    assert told("2019-03-04T10:11:12+00:00", signs) == []
+    assert told("2019-03-04T10:11:12", signs) == ["StudyDate"]
+
+
+@pytest.mark.parametrize("text", ["", "0", "00000000", "18000101", "20191304", "20190432", "2019"])
+def test_what_is_no_day_is_no_sign(text):
+    assert signs_of([Identifier("StudyDate", text, "exam")]) == ()
+
+
+def test_each_sentence_of_a_comment_is_searched_for_as_a_whole():
+    signs = signs_of(
+        [Identifier("PatientComments", "Seen with Quimby; ok.\nFell off a horse", "text")]
+    )
+    assert (
+        told("SEEN_WITH  quimby", signs) == told("fell off a horse", signs) == ["PatientComments"]
+    )
+    assert told("seen with others, ok", signs) == []
+
+
+@pytest.mark.parametrize(
+    ("description", "is_told"), [("Breast of Doe, left", True), ("Breast MRI bilateral", False)]
+)
+def test_a_description_counts_if_it_holds_a_word_of_the_patient(tmp_path, description, is_told):
+    phantoms.write_image(
+        tmp_path / "1.dcm", np.zeros((4, 4), np.int16), SOPInstanceUID="2.25.1",
+        SeriesInstanceUID="2.25.2", PatientName="Doe^Zoe", StudyDescription=description,
+        AcquisitionDateTime="20190304101112.5",
+    )  # fmt: skip
+    found = run_job(find_identifiers([tmp_path / "1.dcm"])).identifiers
+    assert ("StudyDescription" in {one.element for one in found}) == is_told
+    assert told("4.3.2019", signs_of(found)) == ["AcquisitionDateTime"]
 
 
 def test_a_surname_that_is_a_word_of_every_bundle_counts_beside_the_first_name_only():

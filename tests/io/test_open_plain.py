@@ -38,6 +38,7 @@ OWN = {
     "services.computer_facts": "a file of /proc",
     "services.convert_stage": "copied into a folder of our own just before",
     "services.export_tables": "a table that was read before",
+    "widgets.grey_pixmap": "a picture in memory",
     "widgets.recipe_flow": "a dialog",
 }
 

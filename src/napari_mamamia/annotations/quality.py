@@ -80,9 +80,16 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
 
     Red: another shape, or corners farther apart than `SAME_PLACE_VOXELS` of the smallest spacing.
     Amber: affines that differ by less than that, but by more than float32 rounding (1e-4 mm at a
-    corner), which other software may show.
+    corner), which other software may show; axes of phase 0 that are not at right angles, which
+    programs built on ITK do not read.
     """
     found = []
+    if grids and grids[0].is_sheared:
+        text = (
+            "its axes are not at right angles (sheared): programs built on ITK cannot read it; "
+            "mamamia straighten makes a copy"
+        )
+        found.append(Finding(Light.AMBER, Check.GEOMETRY, text))
     for k, grid in enumerate(grids[1:], start=1):
         if grid.shape != grids[0].shape:
             text = f"phase {k} has shape {grid.shape} (z, y, x), phase 0 has {grids[0].shape}"

@@ -23,6 +23,7 @@ from napari_mamamia.cli import (
     registering,
     replay,
     scoring,
+    straightening,
     submissions,
     wrapping,
 )
@@ -149,6 +150,7 @@ app.command()(exporting.verify)
 app.command()(kinetics.kinetics)
 app.command()(perfusion.perfusion)
 app.command()(registering.register)
+app.command()(straightening.straighten)
 
 
 @app.command()

@@ -196,7 +196,7 @@ def verify(
         print(f"{len(found.problems)} thing(s) wrong in {bundle}")
         raise typer.Exit(NOT_EVERY_CASE)
     print(f"{found.n_files} file(s), {found.n_masks} of them masks: all as the manifest says")
-    _print_search(found.n_identifiers)
+    _print_search(found.search)
 
 
 def _mask_folder(text: str) -> "MaskFolder":
@@ -222,12 +222,12 @@ def _print_summary(summary: "ExportSummary") -> None:
     for problem in summary.problems:
         print(f"wrong: {problem}")
     if not summary.problems:
-        _print_search(summary.n_identifiers)
+        _print_search(summary.search)
     finish(summary.failures)
     if summary.problems:
         raise typer.Exit(NOT_EVERY_CASE)
 
 
-def _print_search(n_identifiers: int) -> None:
-    if n_identifiers:
-        print(f"Searched for {n_identifiers} name(s), number(s) and UID(s) of the source: none")
+def _print_search(sentence: str) -> None:
+    if sentence:
+        print(sentence)

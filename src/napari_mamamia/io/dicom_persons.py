@@ -10,9 +10,16 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.identifiers import Identifier
+from napari_mamamia.io.identifiers import Identifier, folded, signs_of
 
-__all__ = ["Persons", "find_identifiers", "is_identity_removed", "names_nobody"]
+__all__ = [
+    "Persons",
+    "find_identifiers",
+    "is_identity_removed",
+    "kind_of",
+    "names_nobody",
+    "telling",
+]
 
 _GROUP: Final = 0x0010
 _IDS: Final = frozenset(
@@ -28,6 +35,36 @@ _PLACES: Final = frozenset(
     {"InstitutionName", "InstitutionAddress", "InstitutionalDepartmentName", "PatientAddress"}
 )
 _DATES: Final = frozenset({"PatientBirthDate"})
+_EXAM_DAYS: Final = frozenset(
+    {
+        "StudyDate", "SeriesDate", "AcquisitionDate", "ContentDate", "AcquisitionDateTime",
+        "PerformedProcedureStepStartDate", "ScheduledProcedureStepStartDate", "AdmittingDate",
+    }
+)  # fmt: skip
+_NAMES: Final = frozenset(
+    {
+        "PatientName", "OtherPatientNames", "PatientBirthName", "PatientMotherBirthName",
+        "ReferringPhysicianName", "PerformingPhysicianName", "OperatorsName", "PhysiciansOfRecord",
+        "NameOfPhysiciansReadingStudy", "RequestingPhysician", "ResponsiblePerson",
+        "ConsultingPhysicianName",
+    }
+)  # fmt: skip
+"""Names of persons as JSON files call them; DICOM says by the element's kind (PN)."""
+_COMMENTS: Final = frozenset(
+    {
+        "PatientComments", "AdditionalPatientHistory", "ImageComments", "StudyComments",
+        "VisitComments", "RequestedProcedureComments", "CommentsOnThePerformedProcedureStep",
+        "ReasonForStudy", "ReasonForTheRequestedProcedure", "AdmittingDiagnosesDescription",
+        "InterpretationText", "SpecialNeeds",
+    }
+)  # fmt: skip
+_DESCRIPTIONS: Final = frozenset(
+    {
+        "StudyDescription", "SeriesDescription", "ProtocolName", "RequestedProcedureDescription",
+        "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
+    }
+)  # fmt: skip
+"""Free texts that thousands share, unless they hold a word of the patient."""
 _OF_MANY: Final = frozenset(
     {
         "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",
@@ -44,10 +81,11 @@ _WHO: Final[list[Any]] = ["SeriesInstanceUID", "PatientID", "PatientName", "Pati
 
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """What tells the patients of some files, each once; `n_unread` files could not be asked."""
+    """What tells the patients of `n_files` files, each once; `n_unread` could not be asked."""
 
     identifiers: tuple[Identifier, ...] = ()
     n_unread: int = 0
+    n_files: int = 0
 
 
 def is_identity_removed(header: Any) -> bool:
@@ -79,16 +117,17 @@ def find_identifiers(files: Iterable[Path]) -> Job[Persons]:
     found: dict[Identifier, None] = {}
     pseudonyms: set[str] = set()
     known: set[tuple[str, ...]] = set()
-    n_unread = 0
+    n_unread = n_files = 0
     for number, path in enumerate(files):
         yield Progress(number, number + 1, "Reading who the patient is")
         if is_dicom_file(path):
+            n_files += 1
             try:
                 found.update(dict.fromkeys(_new_identifiers(path, known, pseudonyms)))
             except FormatError:
                 n_unread += 1
     told = tuple(one for one in found if one.certain or one.text.casefold() not in pseudonyms)
-    return Persons(told, n_unread)
+    return Persons(told, n_unread, n_files)
 
 
 @reads("a readable DICOM file", "export the series again")
@@ -101,7 +140,7 @@ def _new_identifiers(
         return ()
     known.add(key)
     header = open_dicom(path, path, stop_before_pixels=True)
-    found = tuple(_identifiers(path, header))
+    found = telling(_identifiers(path, header))
     if is_identity_removed(header):
         pseudonyms.update(one.text.casefold() for one in found)
         return ()
@@ -129,8 +168,7 @@ def _identifiers(path: Path, header: Any) -> Iterator[Identifier]:
 
 
 def _kind(element: Any) -> str:
-    by_keyword = {"id": _IDS, "place": _PLACES, "date": _DATES, "uid": _UIDS}
-    kind = next((kind for kind, names in by_keyword.items() if element.keyword in names), "")
+    kind = kind_of(element.keyword)
     if kind or element.tag.is_private:
         return kind
     if element.VR == "PN":
@@ -139,7 +177,29 @@ def _kind(element: Any) -> str:
     return "id" if is_patient and element.keyword not in _OF_MANY else ""
 
 
+def kind_of(keyword: str) -> str:
+    """Return what kind of `Identifier` an element is by its DICOM keyword, "" for none."""
+    return next((kind for kind, names in _KINDS.items() if keyword in names), "")
+
+
+def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
+    """Return identifiers without those descriptions that hold no word of the others."""
+    told = tuple(found)
+    signs = signs_of(one for one in told if one.element not in _DESCRIPTIONS)
+    return tuple(
+        one
+        for one in told
+        if one.element not in _DESCRIPTIONS or any(s.is_in(folded(one.text)) for s in signs)
+    )
+
+
 def _texts(value: Any) -> Iterator[str]:
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     several = value if is_list else [value]
     yield from (text for one in several if (text := str(one or "").strip()))
+
+
+_KINDS: Final = {
+    "id": _IDS, "place": _PLACES, "date": _DATES, "exam": _EXAM_DAYS, "uid": _UIDS,
+    "name": _NAMES, "text": _COMMENTS | _DESCRIPTIONS,
+}  # fmt: skip

@@ -24,6 +24,17 @@ _LEAST_RAW: Final = 6
 """Letters from which on a word counts in voxels and inside other words, where few are by chance."""
 _LEAST_IN_HEX: Final = 7
 _MOST_NAMES: Final = 4
+_LEAST_WORDS: Final = 2
+_LEAST_PHRASE: Final = 12
+_NOT_OUR_TIME: Final = r"(?!t\d\d:\d\d:\d\d\+00:00)"
+"""When a mask was made stands in its provenance in this form, on the day of the exam too."""
+_MONTHS: Final = (
+    ("jan", "ene", "gen"), ("feb", "fev"), ("mar", "mrz"), ("apr", "avr", "abr"),
+    ("may", "mai", "mag"), ("jun", "juin", "giu"), ("jul", "juil", "lug"),
+    ("aug", "aou", "ago"), ("sep", "set"), ("oct", "okt", "ott"), ("nov",),
+    ("dec", "dez", "dic"),
+)  # fmt: skip
+"""How months begin in English, German, French, Spanish and Italian, without accents."""
 
 _OWN_WORDS: Final = frozenset(
     {
@@ -55,8 +66,9 @@ _BETWEEN: Final = r"[\W_]"
 class Identifier:
     """One element of a source that tells the patient.
 
-    `kind` is "name", "id", "date", "place" or "uid"; it is `certain` where the file says that the
-    identity was not removed.
+    `kind` is "name", "id", "date" (of birth), "exam" (the day of the exam), "place", "uid" or
+    "text" (a comment or description); it is `certain` where the file says that the identity was
+    not removed.
     """
 
     element: str
@@ -179,14 +191,47 @@ def _id(element: str, parts: list[str]) -> Sign:
 
 
 def _dates(one: Identifier) -> Iterator[Sign]:
-    digits = re.sub(r"\D", "", one.text)
-    if len(digits) != 8:
-        return
+    if pattern := _day(one.text):
+        yield Sign(one.element, (_day_digits(one.text)[:4],), re.compile(pattern))
+
+
+def _exam_days(one: Identifier) -> Iterator[Sign]:
+    if pattern := _day(one.text):
+        own = re.compile(pattern + _NOT_OUR_TIME)
+        yield Sign(one.element, (_day_digits(one.text)[:4],), own)
+
+
+def _day_digits(text: str) -> str:
+    """Return year, month and day as eight digits, "" for what is no date or a placeholder."""
+    digits = re.sub(r"\D", "", text)[:8]
+    is_day = len(digits) == 8 and digits[:4] > "1900" and "01" <= digits[4:6] <= "12"
+    return digits if is_day and "01" <= digits[6:] <= "31" else ""
+
+
+def _day(text: str) -> str:
+    """Return the pattern of a day in its usual spellings, months by number or by name."""
+    digits = _day_digits(text)
+    if not digits:
+        return ""
     year, month, day = digits[:4], digits[4:6], digits[6:]
-    gap = r"[-./_ ]?"
     orders = ((year, month, day), (day, month, year), (month, day, year))
-    body = "|".join(gap.join(order) for order in orders)
-    yield Sign(one.element, (year,), re.compile(rf"(?<!\d)(?<!\d\.)(?:{body})(?!\d)"))
+    bodies = [r"[-./_ ]?".join(order) for order in orders]
+    short = {month: f"0?{int(month)}", day: f"0?{int(day)}", year: year}
+    bodies += [r"[-./_ ]".join(short[part] for part in order) for order in orders]
+    named = f"(?:{'|'.join(_MONTHS[int(month) - 1])}){_LETTER}*"
+    gap = r"[-./_, ]{0,2}"
+    bodies += [f"0?{int(day)}{gap}{named}{gap}{year}", f"{named}{gap}0?{int(day)}{gap}{year}"]
+    bodies.append(f"{year}{gap}{named}{gap}0?{int(day)}")
+    return rf"(?<!\d)(?<!\d\.)(?:{'|'.join(bodies)})(?!\d)"
+
+
+def _phrases(one: Identifier) -> Iterator[Sign]:
+    """Yield each sentence of a free text that is long enough to be no chance."""
+    for sentence in re.split(r"[.;\r\n]+", folded(one.text)):
+        words = re.findall(r"[^\W_]+", sentence)
+        if len(words) >= _LEAST_WORDS and len("".join(words)) >= _LEAST_PHRASE:
+            body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
+            yield Sign(one.element, tuple(words), re.compile(rf"(?<![^\W_]){body}(?![^\W_])"))
 
 
 def _places(one: Identifier) -> Iterator[Sign]:
@@ -213,4 +258,7 @@ def _raw(word: str) -> bytes:
     return word.encode() if word.isascii() and len(word) >= _LEAST_RAW else b""
 
 
-_SIGNS: Final = {"name": _names, "id": _ids, "date": _dates, "place": _places, "uid": _uids}
+_SIGNS: Final = {
+    "name": _names, "id": _ids, "date": _dates, "exam": _exam_days, "place": _places,
+    "uid": _uids, "text": _phrases,
+}  # fmt: skip

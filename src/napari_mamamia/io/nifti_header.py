@@ -220,7 +220,10 @@ def _no_form(repaired: Any) -> str:
 def _shear(grid: Grid) -> str:
     if not grid.is_sheared:
         return ""
-    return "its axes are not at right angles (sheared affine); it is measured and exported as it is"
+    return (
+        "its axes are not at right angles (sheared affine); it is measured and exported as it is. "
+        "A copy at right angles: mamamia straighten DATASET --out DIR"
+    )
 
 
 def _unit(fields: Any) -> str:

@@ -128,7 +128,10 @@ def _header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
         remedy = "export it again from the scanner's data"
         raise refusal(path, "directions that span space", str(error), remedy) from error
     if grid.is_sheared:
-        text = "its axes are not at right angles (sheared); it is measured and exported as it is"
+        text = (
+            "its axes are not at right angles (sheared); it is measured and exported as it is. A "
+            "copy at right angles: mamamia straighten DATASET --out DIR"
+        )
         warnings = (*warnings, f"{path.name}: {text}")
     return VolumeHeader(path, grid, _stored(path, fields), warnings=warnings)
 

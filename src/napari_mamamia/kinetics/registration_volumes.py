@@ -85,8 +85,8 @@ def require_registrable(
         )
     if case.grid.is_sheared:
         raise CaseError(
-            f"registration needs axes at right angles, those of {name} are sheared: use the phases "
-            "of this case as they are"
+            f"registration needs axes at right angles, those of {name} are sheared: register a "
+            "copy (mamamia straighten DATASET --out DIR)"
         )
     if mask is not None and mask.shape != case.grid.shape:
         raise GridMismatchError(

@@ -19,7 +19,7 @@ from napari_mamamia.io.bundle import (
     write_manifest,
 )
 from napari_mamamia.io.patient_info import TIMES_FILE
-from napari_mamamia.io.sources import DataSet, LayoutKind
+from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.services.batch import for_each_case
 from napari_mamamia.services.data_set import OpenDataSet
@@ -48,6 +48,7 @@ from napari_mamamia.services.export_quality import (
 from napari_mamamia.services.export_seg import require_seg
 from napari_mamamia.services.export_tables import copy_tables
 from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.privacy import NOT_SEARCHED, volumes_of
 from napari_mamamia.services.verify import verify_bundle
 
 __all__ = ["ExportSummary", "ExportedMask", "export_bundle", "export_masks"]
@@ -73,8 +74,8 @@ class ExportSummary:
     """What an export wrote; every file in it was read back before it counted as saved.
 
     `problems` is what the verification of the whole bundle found, empty for a sound one; `notes`
-    are plain sentences, such as that a reader has no mask of a case. `n_identifiers` is how many
-    elements of the source studies the bundle was searched for, 0 where no study is at hand.
+    are plain sentences, such as that a reader has no mask of a case. `search` says what the bundle
+    was searched for that would tell the patient, and what it was not.
     """
 
     out: Path
@@ -82,7 +83,7 @@ class ExportSummary:
     failures: tuple[CaseFailure, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    n_identifiers: int = 0
+    search: str = ""
 
 
 def export_masks(
@@ -155,17 +156,20 @@ def _export(
         (out / MANIFEST_NAME).unlink()  # of an earlier export: until the end there is none
     batch = yield from for_each_case(plan.cases, lambda case_id: export_case(plan, case_id))
     yield Progress(0, 1, "Writing the manifest")
+    studies = _studies(plan)
     notes = tuple(note for done in batch.results for note in done.notes)
-    manifest = _manifest(plan, opened, batch.results, notes)
+    is_searched = bool(studies) or not plan.settings.identified_seg
+    unsearched = () if studies or not is_searched else (NOT_SEARCHED,)
+    manifest = _manifest(plan, opened, batch.results, (*notes, *unsearched))
     write_manifest(manifest, out)
-    verified = yield from verify_bundle(out, studies=_studies(plan))
+    verified = yield from verify_bundle(out, None, studies, volumes_of(_cases(plan)))
     return ExportSummary(
         out,
         tuple(_summarised(done.entry) for done in batch.results),
         batch.failures,
         verified.problems,
         (*notes, *verified.notes),
-        verified.n_identifiers,
+        verified.search if is_searched else "",
     )
 
 
@@ -182,6 +186,14 @@ def _studies(plan: CasePlan) -> tuple[Path, ...]:
         for case_id in plan.cases:
             studies += [f for phase in plan.data_set.case(case_id).phases for f in phase.files]
     return tuple(studies)
+
+
+def _cases(plan: CasePlan) -> tuple[CaseFiles, ...]:
+    """Return the exported cases that are no DICOM."""
+    if plan.data_set.kind is LayoutKind.DICOM:
+        return ()
+    known = plan.data_set.by_id()
+    return tuple(known[case_id] for case_id in plan.cases if case_id in known)
 
 
 def _planned(

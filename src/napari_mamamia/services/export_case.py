@@ -64,6 +64,7 @@ def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
     files = plan.data_set.case(case_id)
     _require_impersonal(files, settings)
     grid = read_phase_header(files.phases[0]).grid
+    _require_readable(case_id, grid, settings)
     drawn = yield from drawn_masks(case_id, grid, settings, plan.names, plan.sets)
     needs_images = settings.with_images or ExportFormat.NNUNET in settings.formats
     case: Case | None = None
@@ -82,7 +83,28 @@ def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
     volume = float((drawn[0].labels > 0).sum()) * grid.voxel_volume_mm3
     entry = CaseEntry(case_id, volume, light, tuple(writer.files))
     times_s = () if case is None else case.times_s
-    return DoneCase(entry, quality, _absent(plan, case_id, drawn), times_s)
+    notes = (*_absent(plan, case_id, drawn), *_shear(case_id, grid))
+    return DoneCase(entry, quality, notes, times_s)
+
+
+def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> None:
+    """Refuse layouts for programs that read with ITK, which takes axes at right angles only."""
+    for wanted in (ExportFormat.NNUNET, ExportFormat.CHALLENGE):
+        if grid.is_sheared and wanted in settings.formats:
+            raise CaseError(
+                f"expected axes at right angles for {wanted}, whose programs read with SimpleITK, "
+                f"but those of {case_id} are sheared: export a copy (mamamia straighten DATASET "
+                "--out DIR), or leave that format out"
+            )
+
+
+def _shear(case_id: str, grid: Grid) -> tuple[str, ...]:
+    if not grid.is_sheared:
+        return ()
+    return (
+        f"the axes of {case_id} are not at right angles (sheared), and programs built on ITK cannot"
+        " read its files; a copy at right angles: mamamia straighten DATASET --out DIR",
+    )
 
 
 def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:

@@ -15,7 +15,7 @@ from napari_mamamia.io.tables import write_json
 __all__ = ["Existing", "claim_folder"]
 
 RUN_FILE = "run.json"
-_WITHOUT_RESUME: Final = frozenset({"export", "ftv-from", "score-pcr", "score-table"})
+_WITHOUT_RESUME: Final = frozenset({"export", "ftv-from", "score-pcr", "score-table", "straighten"})
 """Commands that start anew or not at all."""
 _RESUMING: Final = ", continue the run that made it with --resume,"
 

@@ -1,22 +1,130 @@
 """Whether a bundle tells the patients whose studies it was made from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.bundle import MANIFEST_NAME, bundle_names
-from napari_mamamia.io.dicom_persons import Persons, find_identifiers
+from napari_mamamia.io.dicom_persons import find_identifiers
 from napari_mamamia.io.identifier_search import search_file
 from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
+from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.sources import CaseFiles
+from napari_mamamia.io.volume_persons import find_volume_identifiers
 from napari_mamamia.services.export_seg import IDENTIFIED_FOLDER
 
-__all__ = ["impersonal", "persons_in", "search_bundle"]
+__all__ = ["NOT_SEARCHED", "Telling", "impersonal", "search_bundle", "telling_in", "volumes_of"]
+
+NOT_SEARCHED = (
+    "NOT searched for the patient's name, number and dates: no DICOM source was at hand; "
+    "mamamia verify BUNDLE --study DICOM_FOLDER does it"
+)
 
 
-def persons_in(studies: Sequence[Path]) -> Job[Persons]:
-    """Return a job for what tells the patients of `studies`, DICOM files or folders."""
-    return (yield from find_identifiers(_files(studies)))
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What in some sources tells the patient; `notes` say what could not be asked or searched for.
+
+    `has_study` is whether DICOM was among them; `n_texts` how many identifiers come from headers
+    and JSON files of other volumes.
+    """
+
+    identifiers: tuple[Identifier, ...]
+    has_study: bool
+    n_texts: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What a bundle in which nothing was found was searched for."""
+        n_dicom = len(self.identifiers) - self.n_texts
+        if n_dicom:
+            told = f"{n_dicom} name(s), number(s), date(s) and UID(s) of the source: none"
+        elif self.has_study:
+            told = ""
+        texts = f"{self.n_texts} text(s) of the volumes' headers and JSON files: none"
+        if not self.has_study:
+            rest = f"; searched for {texts}" if self.n_texts else ""
+            return f"{NOT_SEARCHED}{rest}"
+        if not n_dicom and not self.n_texts:
+            return "The source says that the patient's identity was removed: nothing to search for"
+        several = [told] * bool(told) + [texts] * bool(self.n_texts)
+        return f"Searched for {'; for '.join(several)}"
+
+
+def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
+    """Return the files of cases that are no DICOM and may tell the patient."""
+    found: list[Path] = []
+    for files in cases:
+        found += [file for phase in files.phases for file in phase.files]
+        found += [path for path in (files.reference, files.automatic, files.info) if path]
+    return tuple(dict.fromkeys(found))
+
+
+def telling_in(
+    studies: Sequence[Path],
+    volumes: Sequence[Path] = (),
+    case_ids: Sequence[str] = (),
+    own_day: str = "",
+) -> Job[Telling]:
+    """Return a job for what tells the patients of DICOM `studies` and of `volumes`.
+
+    Parameters
+    ----------
+    studies
+        DICOM files, or folders with them; JSON files and volumes in them are asked too.
+    volumes
+        NIfTI and NRRD files, and JSON.
+    case_ids
+        The ids in the bundle. A number in a JSON file that is one of them is told in a note: it
+        may be the collection's pseudonym, or the hospital's number.
+    own_day
+        The day on which the bundle was written, YYYYMMDD, which stands in its own files: an exam of
+        that day is not searched for by its day.
+    """
+    files = tuple(_files(studies))
+    persons = yield from find_identifiers(files)
+    of_volumes = yield from find_volume_identifiers(chain(files, volumes))
+    ids = {case_key(case_id) for case_id in case_ids}
+    known = set(persons.identifiers)
+    named = [one for one in of_volumes.identifiers if _is_case(one, ids)]
+    texts = [one for one in of_volumes.identifiers if not _is_case(one, ids)]
+    told = [*persons.identifiers, *(one for one in texts if one not in known)]
+    searched = [one for one in told if not (one.kind == "exam" and _day(one.text) == own_day)]
+    return Telling(
+        tuple(searched),
+        bool(persons.n_files),
+        len(told) - len(persons.identifiers),
+        tuple(_notes(persons.n_unread, of_volumes.n_unread, named, len(told) - len(searched))),
+    )
+
+
+def _notes(
+    n_damaged: int, n_unread: int, named: Sequence[Identifier], n_own_days: int
+) -> Iterator[str]:
+    if n_damaged:
+        yield f"{n_damaged} damaged file(s) of the source were not asked for names"
+    if n_unread:
+        yield f"{n_unread} header(s) or JSON file(s) of the volumes could not be asked for names"
+    if named:
+        elements = ", ".join(dict.fromkeys(one.element for one in named))
+        yield (
+            f"the case id is also the {elements} of a JSON file beside the images: if that is the "
+            "hospital's number, rename the case"
+        )
+    if n_own_days:
+        yield "the exam is of the day of this export, which stands in its files: not searched for"
+
+
+def _is_case(one: Identifier, ids: Collection[str]) -> bool:
+    return one.kind in ("id", "name") and case_key(one.text) in ids
+
+
+def _day(text: str) -> str:
+    return "".join(c for c in text if c.isdigit())[:8]
 
 
 def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> Job[tuple[str, ...]]:

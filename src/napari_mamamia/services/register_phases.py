@@ -39,7 +39,15 @@ from napari_mamamia.services.registration_row import (
     rows_of,
 )
 
-__all__ = ["TABLE", "RegisterSettings", "RegisterSummary", "register_data_set", "register_files"]
+__all__ = [
+    "TABLE",
+    "RegisterSettings",
+    "RegisterSummary",
+    "copy_beside_cases",
+    "register_data_set",
+    "register_files",
+    "require_apart",
+]
 
 TABLE: Final = "registration.csv"
 _NOTES: Final = "registration"
@@ -111,7 +119,7 @@ def register_data_set(
         If `out` lies in the data set itself, or holds other results.
     """
     require_simpleitk()
-    _require_apart(opened.data_set.root, out)
+    require_apart(opened.data_set.root, out)
     name = "reference" if masks is None else masks.resolve().name
     settings = RegisterSettings(str(out.resolve()), method or RegistrationSettings(), name)
     inputs = masked_inputs(opened, masks, case_ids)
@@ -160,11 +168,18 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[Regist
     return rows_of(found)
 
 
-def _require_apart(root: Path, out: Path) -> None:
+def require_apart(root: Path, out: Path) -> None:
+    """Refuse to write a new data set into the one that it is made from.
+
+    Raises
+    ------
+    SaveConflictError
+        If `out` lies in `root`.
+    """
     inside = out.resolve()
     if root.resolve() in (inside, *inside.parents):
         raise SaveConflictError(
-            f"expected a folder outside of the data set {root}, got {out}: registered phases are a "
+            f"expected a folder outside of the data set {root}, got {out}: what is written is a "
             "new data set; choose another folder"
         )
 
@@ -236,7 +251,12 @@ def _write(
     content = {"software": software_version(), "columns": dict(registration_columns())}
     write_json(content, out / "registration_columns.json", overwrite=overwrite)
     written = dict.fromkeys(row.case_id for row in rows if row.status == "ok")
-    _write_clinical(opened, list(written), out)
+    copy_beside_cases(opened, list(written), out)
+
+
+def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
+    """Copy what a data set holds besides its cases: clinical rows of `case_ids`, and the splits."""
+    _write_clinical(opened, case_ids, out)
     if opened.data_set.splits is not None:
         _copy(opened.data_set.splits, out / opened.data_set.splits.name)
 

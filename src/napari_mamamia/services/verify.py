@@ -15,7 +15,7 @@ from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.sources import DataSet
 from napari_mamamia.io.volumes import read_header, read_labels, read_phase_header
-from napari_mamamia.services.privacy import impersonal, persons_in, search_bundle
+from napari_mamamia.services.privacy import impersonal, search_bundle, telling_in, volumes_of
 
 __all__ = ["Verification", "verify_bundle"]
 
@@ -26,7 +26,7 @@ _LISTED: Final = 6
 class Verification:
     """What was looked at and what is wrong; `notes` say what could not be looked at.
 
-    `n_identifiers` is how many elements of the source studies were searched for, 0 without studies.
+    `search` says what the files were searched for, and what they were not.
     """
 
     root: Path
@@ -34,7 +34,7 @@ class Verification:
     n_masks: int
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    n_identifiers: int = 0
+    search: str = ""
 
     @property
     def is_sound(self) -> bool:
@@ -44,15 +44,18 @@ class Verification:
 
 @reads("a bundle", "get the bundle again")
 def verify_bundle(
-    root: Path, images: Path | None = None, studies: Sequence[Path] = ()
+    root: Path,
+    images: Path | None = None,
+    studies: Sequence[Path] = (),
+    volumes: Sequence[Path] = (),
 ) -> Job[Verification]:
     """Return a job that checks a bundle against its ``manifest.json``.
 
     Looked at: every file is there and has its SHA-256; no other file lies in the folder; every mask
     and image can be read and lies where the manifest says its image lies (within
     `SAME_PLACE_VOXELS`), and masks of a case lie on the images of that case beside them; every
-    label has a name; and where the DICOM that the bundle was made from is at hand, no byte of any
-    file tells its patients (`services/privacy.py`).
+    label has a name; and no byte of any file tells the patients of the sources that are at hand
+    (`services/privacy.py`).
 
     Parameters
     ----------
@@ -62,6 +65,9 @@ def verify_bundle(
         A data set; masks on the native grid must lie on the first phase of its cases too.
     studies
         DICOM files, or folders with them, whose patients the bundle must not tell.
+    volumes
+        The same for NIfTI and NRRD files with what stands in their headers and JSON files; those
+        of `images` are added.
 
     Raises
     ------
@@ -92,19 +98,25 @@ def verify_bundle(
             found = list(_content(root, file))
         problems += found
         n_masks += file.kind in ("mask", "segmentation")
-    persons = yield from persons_in(studies)
-    problems += yield from search_bundle(root, persons.identifiers)
-    if persons.n_unread:
-        notes[f"{persons.n_unread} damaged file(s) of the source were not asked for names"] = None
+    if data_set is not None:
+        known = data_set.by_id()
+        volumes = (*volumes, *volumes_of([known[c] for c in _case_ids(manifest) if c in known]))
+    own_day = manifest.created[:10].replace("-", "")
+    told = yield from telling_in(studies, volumes, _case_ids(manifest), own_day)
+    problems += yield from search_bundle(root, told.identifiers)
     yield Progress(len(files), len(files), "Verified")
     return Verification(
         root,
         len(files),
         n_masks,
-        tuple(dict.fromkeys(impersonal(problems, persons.identifiers))),
-        tuple(notes),
-        len(persons.identifiers),
+        tuple(dict.fromkeys(impersonal(problems, told.identifiers))),
+        (*notes, *told.notes),
+        told.sentence,
     )
+
+
+def _case_ids(manifest: Manifest) -> tuple[str, ...]:
+    return tuple(entry.case_id for entry in manifest.cases)
 
 
 def _path(root: Path, file: BundleFile) -> Path:

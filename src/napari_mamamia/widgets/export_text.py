@@ -66,8 +66,8 @@ def summary_text(summary: ExportSummary) -> tuple[str, str]:
     if lights:
         counts = (f"{lights.count(name)} {name}" for name in ("green", "amber", "red"))
         lines.append(f"Quality: {', '.join(counts)}; quality.html says why")
-    if summary.n_identifiers and not summary.problems:
-        lines.append("No file tells the patient: names, numbers and UIDs of the study searched for")
+    if summary.search and not summary.problems:
+        lines.append(summary.search)
     wrong = [f"{failure.case_id}: {failure.reason}" for failure in summary.failures]
     told = [*wrong, *summary.problems, *summary.notes]
     lines += told[:_MOST_LINES]

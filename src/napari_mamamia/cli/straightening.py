@@ -1,0 +1,39 @@
+"""The command that copies cases with sheared axes onto grids at right angles."""
+
+import typer
+
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import (
+    CaseOption,
+    DataSetArgument,
+    OutOption,
+    OverwriteOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import finish, run
+
+__all__ = ["straighten"]
+
+
+def straighten(
+    data_set: DataSetArgument,
+    out: OutOption,
+    case: CaseOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
+    from napari_mamamia.services.straighten import straighten_data_set
+
+    opened = open_at(data_set)
+    existing = existing_policy(False, overwrite)
+    done = run(straighten_data_set(opened, out, case_ids=case or (), existing=existing))
+    for one in done.cases:
+        before, after = (" x ".join(map(str, shape)) for shape in (one.shape, one.new_shape))
+        print(f"{one.case_id}: {one.lean_degrees:.2f} degrees off; {before} voxels -> {after}")
+        for name, old, new in one.masks_mm3:
+            print(f"    mask {name}: {old / 1000:.3f} -> {new / 1000:.3f} cc")
+    if done.n_straight:
+        typer.echo(f"note: {done.n_straight} case(s) at right angles were not copied")
+    print(f"Data set: {done.folder}")
+    print("Voxels are resampled (phases trilinear, masks nearest): straightened/ID.json says how.")
+    finish(done.failures)
