@@ -1,10 +1,24 @@
 """What headers tell of the time axis: resolution, number of images, injection, over midnight."""
 
+import importlib.util
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
 import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
-from napari_mamamia.io.dicom_timing import read_scan_timing
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.dicom_exam import find_exam
+from napari_mamamia.io.dicom_files import read_studies
+from napari_mamamia.io.dicom_timing import moments_of, read_scan_timing
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
 
 
 def header(path, duration=None, **values):
@@ -79,3 +93,70 @@ def test_the_injection_counts_from_the_start_of_phase_0(tmp_path, start, given, 
     pre = header(tmp_path / "pre.dcm", AcquisitionTime=start)
     post = header(tmp_path / "post.dcm", ContrastBolusStartTime=given)
     assert read_scan_timing(post, pre).injection_s == seconds
+
+
+# ---- which moments of a phase the frames of an enhanced file tell
+
+
+def moments(folder, reference_s=None, duration_s=None, starts_s=(0, 90, 165), at="20200101235900"):
+    """Return the moments of an enhanced file whose phases start so many seconds after `at`."""
+    first = datetime.strptime(at, "%Y%m%d%H%M%S")
+
+    def told(seconds):
+        return (first + timedelta(seconds=seconds)).strftime("%Y%m%d%H%M%S.%f")
+
+    def frame(groups, time):
+        (content,) = groups.FrameContentSequence
+        if reference_s is not None:
+            content.FrameReferenceDateTime = told(starts_s[time] + reference_s)
+        if duration_s is not None:
+            content.FrameAcquisitionDuration = 1000.0 * duration_s
+
+    values = np.stack([phantoms.dce_values(k) for k in range(len(starts_s))])
+    phantoms.write_enhanced(folder / "a.dcm", values, [told(s) for s in starts_s], frame=frame)
+    (study,) = run_job(read_studies(folder))
+    return moments_of(find_exam(study.images, "x").stacks)
+
+
+def test_the_reference_time_is_the_centre_of_each_phase_over_midnight_too(tmp_path):
+    found = moments(tmp_path, reference_s=31.5)
+    assert found.centres_s == (31.5, 121.5, 196.5)
+    assert found.centres_are == "FrameReferenceDateTime"
+    assert found.ends_s is None
+
+
+def test_a_duration_of_one_phase_gives_its_end_and_a_nominal_centre(tmp_path):
+    found = moments(tmp_path, duration_s=74.0)
+    assert found.ends_s == (74, 164, 239)
+    assert found.centres_s == (37, 127, 202)
+    assert found.centres_are.startswith("nominal: start and half of FrameAcquisitionDuration")
+
+
+def test_a_reference_time_comes_before_half_of_the_duration(tmp_path):
+    found = moments(tmp_path, reference_s=20.0, duration_s=74.0)
+    assert (found.centres_s, found.ends_s) == ((20, 110, 185), (74, 164, 239))
+
+
+@pytest.mark.parametrize(
+    ("reference_s", "duration_s"),
+    [
+        (0.0, 229.0),  # as in dcm_qa_enh, a Siemens file: the start, and the whole scan's duration
+        (-20.0, None),
+        (90.0, None),  # behind the next phase: 75 s are the least gap
+        (None, 0.0),
+        (None, None),
+    ],
+)
+def test_what_can_be_no_moment_of_a_phase_leaves_it_unknown(tmp_path, reference_s, duration_s):
+    found = moments(tmp_path, reference_s, duration_s)
+    assert (found.centres_s, found.ends_s) == (None, None)
+    assert found.centres_are == found.ends_are == "unknown: no element tells it"
+
+
+@pytest.mark.real
+def test_a_real_enhanced_file_of_siemens_tells_no_centre(real_data):
+    folder = real_data("dicom") / "siemens_enhanced" / "In"
+    (study,) = run_job(read_studies(folder))
+    stacks = [image for image in study.images if isinstance(image, tuple)]
+    assert stacks[0][0].clocks["FrameAcquisitionDuration"] == 229
+    assert moments_of(stacks).centres_s is None

@@ -191,6 +191,23 @@ def test_scaled_values_are_written_as_the_quantity(tmp_path):
 # ---- enhancement
 
 
+def test_the_record_says_which_moments_of_the_phases_the_headers_tell(tmp_path):
+    values = np.stack([phantoms.dce_values(k) for k in range(3)])
+    times = [f"202001011{k}0000.000000" for k in range(3)]
+
+    def frame(groups, time):
+        groups.FrameContentSequence[0].FrameReferenceDateTime = f"202001011{time}0040.000000"
+
+    for name, told in (("A", frame), ("B", None)):
+        phantoms.write_enhanced(tmp_path / name / "a.dcm", values, times, frame=told)
+        run_job(import_dicom(tmp_path / name, tmp_path / "out", name))
+    infos = tmp_path / "out" / "patient_info_files"
+    a, b = (json.loads((infos / f"{n}.json").read_text())["import"]["timing"] for n in "AB")
+    assert (a["centres_s"], a["centres_are"]) == ([40, 3640, 7240], "FrameReferenceDateTime")
+    assert (b["centres_s"], b["centres_are"]) == (None, "unknown: no element tells it")
+    assert a["times_are"] == b["times_are"] == "start of each phase"
+
+
 def test_phases_that_do_not_enhance_are_imported_with_a_warning(tmp_path):
     for phase in range(2):
         phantoms.write_phase(

@@ -17,7 +17,16 @@ from napari_mamamia.io.dicom_elements import (
 )
 from napari_mamamia.io.dicom_kinds import KIND_TAGS, SequenceKey, kind_of, sequence_of
 from napari_mamamia.io.dicom_roles import Kind
-from napari_mamamia.io.dicom_slices import FRAMES, OFFSET_TIME, Clock, Header, Slice, clocks_of
+from napari_mamamia.io.dicom_slices import (
+    DURATION,
+    FRAMES,
+    OFFSET_TIME,
+    REFERENCE_TIME,
+    Clock,
+    Header,
+    Slice,
+    clocks_of,
+)
 
 __all__ = ["frames_of"]
 
@@ -174,6 +183,8 @@ def _clocks(frame: Any, of_file: dict[str, float], index: int) -> dict[str, floa
         Clock.TRIGGER_TIME: _seconds(optional_number(frame, "NominalCardiacTriggerDelayTime")),
         Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
         OFFSET_TIME: optional_number(frame, "TemporalPositionTimeOffset"),
+        REFERENCE_TIME: date_time_s(frame.get("FrameReferenceDateTime")),
+        DURATION: _seconds(optional_number(frame, "FrameAcquisitionDuration")),
         Clock.INSTANCE_NUMBER: of_file.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
     }
     known = {str(name): value for name, value in own.items() if value is not None}

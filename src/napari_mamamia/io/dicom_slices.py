@@ -21,9 +21,11 @@ from napari_mamamia.io.dicom_kinds import SequenceKey
 from napari_mamamia.io.dicom_roles import Kind, Role
 
 __all__ = [
+    "DURATION",
     "DYNAMIC_TIME",
     "FRAMES",
     "OFFSET_TIME",
+    "REFERENCE_TIME",
     "RESOLUTION",
     "BadImage",
     "Clock",
@@ -55,6 +57,10 @@ OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
 RESOLUTION: Final = "TemporalResolution"
 """Names under which `Slice.clocks` has seconds that can time phases, but do not order them."""
+REFERENCE_TIME: Final = "FrameReferenceDateTime"
+DURATION: Final = "FrameAcquisitionDuration"
+"""Names under which it has the moment that stands for a frame, and how long the frame took, in
+seconds. Source: DICOM PS3.3, C.7.6.16.2.2."""
 
 FRAMES: Final = 1_000_000
 """Instance numbers of enhanced files are spread by this, to leave room for the frames."""
@@ -118,11 +124,12 @@ class Slice:
     `shape` is (rows, columns); `spacing_mm` the distance between rows and between columns;
     `orientation` the six direction cosines (along a row, down a column) and `position_mm` the
     centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
-    `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME` and `RESOLUTION`, as far as
-    the file gives them. `frame` counts the planes of the file from 0; `tile` is where the plane
-    lies in the picture of a mosaic, None where the picture is the plane. `kind` is what the header
-    says it is, `echo` its EchoNumbers, `thickness_mm` from one slice to the next as the header has
-    it. `is_padding` marks a plane of no image, between two breasts that are joined.
+    `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`,
+    `REFERENCE_TIME` and `DURATION`, as far as the file gives them. `frame` counts the planes of the
+    file from 0; `tile` is where the plane lies in the picture of a mosaic, None where the picture
+    is the plane. `kind` is what the header says it is, `echo` its EchoNumbers, `thickness_mm` from
+    one slice to the next as the header has it. `is_padding` marks a plane of no image, between two
+    breasts that are joined.
     """
 
     header: Header

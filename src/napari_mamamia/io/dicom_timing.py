@@ -1,17 +1,22 @@
-"""What DICOM headers tell of the time axis besides the times: resolution, images, injection.
+"""What DICOM headers tell of the time axis besides starts: resolution, injection, centres, ends.
 
 Source of the resolution: UCSF's program (rnadkarni2/SlicerBreast_DCEMRI_FTV,
 chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases rests on it.
 """
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.case import ScanTiming
 from napari_mamamia.io.dicom_elements import open_dicom, optional_number, seconds
+from napari_mamamia.io.dicom_slices import DURATION, REFERENCE_TIME, Clock, Slice
 from napari_mamamia.io.foreign import reads
 
-__all__ = ["read_scan_timing"]
+__all__ = ["Moments", "moments_of", "read_scan_timing"]
 
 _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
@@ -19,6 +24,70 @@ _GE_DURATION: Final = (0x0019, 0x105A)
 _DAY_S: Final = 86400.0
 _MOST_S: Final = 7200.0
 """An exam takes no two hours from its pre-contrast scan to the injection."""
+
+
+_LEAST_S: Final = 0.1
+"""A reference time this close to the start is the start, as some scanners write it."""
+_LEAST_SHARE: Final = 1.05
+"""Up to how many least gaps a frame's duration may be that of one phase; else it is the scan's."""
+_UNKNOWN: Final = "unknown: no element tells it"
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Centre and end of each phase, seconds since the start of phase 0; None where not told.
+
+    `centres_are` and `ends_are` say by which element, or that nothing tells it.
+    """
+
+    centres_s: tuple[float, ...] | None = None
+    centres_are: str = _UNKNOWN
+    ends_s: tuple[float, ...] | None = None
+    ends_are: str = _UNKNOWN
+
+
+def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
+    """Return which moments of each phase its frames tell besides the start, AcquisitionTime.
+
+    FrameReferenceDateTime is the centre where it differs from the start and lies before the next
+    phase. Else the centre is nominal: the start and half of FrameAcquisitionDuration, where that is
+    one phase's and not the whole scan's. Neither is known to be the centre of k-space.
+    """
+    starts = _least(stacks, Clock.ACQUISITION_TIME)
+    if starts is None:
+        return Moments()
+    gaps = [b - a for a, b in pairwise(starts)]
+    longest = _LEAST_SHARE * min(gaps) if gaps else math.inf
+    lasting = _least(stacks, DURATION)
+    ends, ends_are = None, _UNKNOWN
+    if lasting is not None and all(0 < one <= longest for one in lasting):
+        ends, ends_are = _since(starts, lasting), f"start and {DURATION}"
+    centres, centres_are = None, _UNKNOWN
+    told = _least(stacks, REFERENCE_TIME)
+    if told is not None:
+        behind = [one - start for one, start in zip(told, starts, strict=True)]
+        if all(_LEAST_S <= one <= longest for one in behind):
+            centres, centres_are = _since(starts, behind), REFERENCE_TIME
+    if centres is None and ends is not None and lasting is not None:
+        centres = _since(starts, [one / 2 for one in lasting])
+        centres_are = f"nominal: start and half of {DURATION}"
+    return Moments(centres, centres_are, ends, ends_are)
+
+
+def _least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
+    """Return the least value of each phase, None where a plane has none."""
+    found = []
+    for stack in stacks:
+        told = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        if len(told) < len(stack):
+            return None
+        found.append(min(told))
+    return found
+
+
+def _since(starts: Sequence[float], later: Sequence[float]) -> tuple[float, ...]:
+    pairs = zip(starts, later, strict=True)
+    return tuple(round(start + more - starts[0], 3) for start, more in pairs)
 
 
 @reads("a readable DICOM file", "export the series again")

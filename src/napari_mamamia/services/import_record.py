@@ -14,6 +14,7 @@ from napari_mamamia.io.dicom_exam import Exam
 from napari_mamamia.io.dicom_facts import ScannerFacts
 from napari_mamamia.io.dicom_slices import DYNAMIC_TIME, Clock
 from napari_mamamia.io.dicom_table import SeriesRow
+from napari_mamamia.io.dicom_timing import moments_of
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.services.import_finding import FoundStudy
 
@@ -110,6 +111,7 @@ def patient_info(
             "phases_kept": list(choices.phases),
             "timing": {
                 "times_are": _MOMENTS.get(exam.choice.chosen.timed_by, _UNKNOWN_MOMENT),
+                **asdict(moments_of([exam.stacks[k] for k in choices.phases])),
                 **asdict(scan),
             },
             **({} if exam.joined is None else {"joined": asdict(exam.joined)}),
