@@ -125,6 +125,7 @@ def test_score_rises_with_what_speaks_for_a_lesion(better):
         {"place": Place(at_back=True)},
         {"place": Place(near_skin=0.7)},
         {"place": Place(beside=0.7)},
+        {"place": Place(at_wall=0.7)},
         {"place": Place(tissue=300.0), "signal": 100.0},
         {"ratio": 3.5},
         {"share": 0.2},

@@ -13,7 +13,7 @@ from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 from napari_mamamia.phantom.texture import Field, make_field
 
-__all__ = ["coil", "coil_field", "field_of_view", "rician"]
+__all__ = ["blank_border", "coil", "coil_field", "field_of_view", "rician"]
 
 _POSITIVE: Final = "RAS"
 _ONE_BREAST_MM: Final = 230.0
@@ -71,6 +71,22 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
     smooth = 1 + np.float32(spec.bias_percent / 100) * uneven.at(points)
     factor: Array = fall * np.clip(smooth, np.float32(0.2), None)
     return factor
+
+
+def blank_border(spec: PhantomSpec) -> NDArray[np.bool_]:
+    """Return where a slice ``(y, x)`` holds zeros: a bent border, widest in the corners.
+
+    A correction for the gradients' distortion draws the image in there and has nothing to show.
+    """
+    n_rows, n_columns = spec.shape[1:]
+    across = np.abs(np.linspace(-1, 1, n_rows))[:, None]
+    along = np.abs(np.linspace(-1, 1, n_columns))[None, :]
+    half_y, half_x = n_rows * spec.spacing_mm[1] / 2, n_columns * spec.spacing_mm[2] / 2
+    wide = spec.blank_border_mm
+    at_y = (1 - across) * half_y < wide * (0.2 + 0.8 * along**2) * 0.3
+    at_x = (1 - along) * half_x < wide * (0.3 + 0.7 * across**2)
+    blank: NDArray[np.bool_] = at_y | at_x
+    return blank
 
 
 def rician(

@@ -12,6 +12,7 @@ from napari_mamamia.phantom.anatomy import SKIN_MM, Body, Depths, draw_body
 from napari_mamamia.phantom.canvas import Canvas, Look
 from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_kinetics
 from napari_mamamia.phantom.fat import FatSuppression, suppress_fat
+from napari_mamamia.phantom.nodes import Node, lay_nodes
 from napari_mamamia.phantom.parenchyma import Parenchyma, grow_parenchyma
 from napari_mamamia.phantom.points import Points
 from napari_mamamia.phantom.shapes import ellipsoid, filled, smoothstep
@@ -33,13 +34,14 @@ _NIPPLE_ENHANCEMENT: Final = 2.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anatomy:
-    """All that a grid samples: body, glandular tissue, vessels, tumours, and where fat shines."""
+    """All a grid samples: body, gland, vessels, tumours, lymph nodes, and where fat shines."""
 
     body: Body
     parenchyma: Parenchyma
     tubes: tuple[Tube, ...]
     tumours: tuple[Tumour, ...]
     suppression: FatSuppression
+    nodes: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +87,12 @@ def draw_anatomy(spec: PhantomSpec) -> Anatomy:
         for index, tumour in enumerate(tumours)
     ]
     return Anatomy(
-        body, parenchyma, (*lay_vessels(spec, body), *feeding), tumours, suppress_fat(spec, body)
+        body,
+        parenchyma,
+        (*lay_vessels(spec, body), *feeding),
+        tumours,
+        suppress_fat(spec, body),
+        lay_nodes(spec, body),
     )
 
 
@@ -154,6 +161,8 @@ def _paint_all(canvas: Canvas, anatomy: Anatomy, curves: Curves) -> Depths:
     paint_torso(canvas, anatomy.body, depths)
     for tube in anatomy.tubes:
         _paint_tube(canvas, tube)
+    for node in anatomy.nodes:
+        _paint_node(canvas, node)
     for tumour, curve in zip(anatomy.tumours, curves.tumours, strict=True):
         _paint_tumour(canvas, tumour, curve)
     return depths
@@ -189,6 +198,13 @@ def _paint_tube(canvas: Canvas, tube: Tube) -> None:
         thin = min(1.0, 2 * radius_mm / canvas.voxel_mm)
         share = np.float32(thin) * filled(distance, canvas.voxel_mm)
         canvas.paint(Tissue.VESSEL, share, window)
+
+
+def _paint_node(canvas: Canvas, node: Node) -> None:
+    window = canvas.points.window(node.bounds_mm)
+    if window is not None:
+        distance = ellipsoid(canvas.points.block(window), node.centre_mm, node.radii_mm)
+        canvas.paint(Tissue.NODE, filled(distance, canvas.voxel_mm), window)
 
 
 def _paint_tumour(canvas: Canvas, tumour: Tumour, curve: NDArray[np.float32]) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.phantom.acquisition import coil, coil_field, rician
+from napari_mamamia.phantom.acquisition import blank_border, coil, coil_field, rician
 from napari_mamamia.phantom.contrast import noise_sigma
 from napari_mamamia.phantom.points import Points
 from napari_mamamia.phantom.render import Anatomy, Curves, render_block
@@ -80,6 +80,8 @@ def add_noise(spec: PhantomSpec, scene: Scene) -> Generator[Progress, None, None
         for phase, rngs in enumerate(channels):
             clean = scene.signal[phase, slab].astype(np.float32)
             scene.signal[phase, slab] = whole_numbers(rician(clean, scene.sigma, rngs))
+    if spec.blank_border_mm:
+        scene.signal[..., blank_border(spec)] = 0
     yield Progress(_TOTAL, _TOTAL, f"Made {spec.case_id}")
 
 

@@ -148,6 +148,11 @@ class PhantomSpec:
         1.5 or 3.0.
     fibroglandular_signal
         Signal of unenhanced fibroglandular tissue in scanner units, 40 to 4000.
+    nodes
+        Lymph nodes in each armpit, 0 to 6; they enhance early and strongly, as tumours do.
+    blank_border_mm
+        Width of the border of zeros that a correction for distortion leaves within the slices, at
+        its widest, in the corners; 0 (none) to 40.
 
     Raises
     ------
@@ -174,6 +179,8 @@ class PhantomSpec:
     motion_mm: tuple[tuple[float, float, float], ...] = ()
     field_strength_t: float = 1.5
     fibroglandular_signal: float = 150.0
+    nodes: int = 0
+    blank_border_mm: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.case_id or set(self.case_id) & set("/\\ \t\n"):
@@ -246,12 +253,14 @@ def _check_patient(spec: PhantomSpec) -> None:
             )
     if spec.breast_density not in ("a", "b", "c", "d"):
         raise CaseError(f'breast_density is "a" to "d", got {spec.breast_density!r}: choose one')
+    _in_range("nodes", spec.nodes, 0, 6)
     _in_range("background_enhancement_percent", spec.background_enhancement_percent, 0, 80)
 
 
 def _check_image(spec: PhantomSpec) -> None:
     _in_range("contrast_to_noise", spec.contrast_to_noise, 0.5, 200)
     _in_range("bias_percent", spec.bias_percent, 0, 50)
+    _in_range("blank_border_mm", spec.blank_border_mm, 0, 40)
     _in_range("fat_suppression_failure_mm", spec.fat_suppression_failure_mm, 0, 80)
     _in_range("fibroglandular_signal", spec.fibroglandular_signal, 40, 4000)
     if spec.field_strength_t not in (1.5, 3.0):

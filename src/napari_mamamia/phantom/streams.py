@@ -23,6 +23,7 @@ class Part(IntEnum):
     PATIENT = 10
     CASE = 11
     AUTOMATIC_MASK = 12
+    NODES = 13
 
 
 def stream(seed: int, part: Part, index: int = 0) -> np.random.Generator:

@@ -25,6 +25,7 @@ class Tissue(IntEnum):
     MYOCARDIUM = 10
     HEART_BLOOD = 11
     LIVER = 12
+    NODE = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,13 @@ MRI_PROPERTIES: Final[Mapping[Tissue, Relaxation]] = MappingProxyType(
         Tissue.MYOCARDIUM: Relaxation(1.22, 0.85),
         Tissue.HEART_BLOOD: Relaxation(1.66, 0.95),
         Tissue.LIVER: Relaxation(0.809, 0.75),
+        Tissue.NODE: Relaxation(1.4, 0.95),
     }
 )
 """Source of T1 at 3 T: fat and fibroglandular tissue Edden 2010 (JMRI 32:982); blood and myocardium
 Sharma 2006 (JMRI 23:323); muscle, marrow and liver de Bazelaire 2004 (Radiology 230:652); breast
-cancer Meng 2020 (Cancer Imaging 20:88). Skin, dead core, lung and all densities are our choice."""
+cancer Meng 2020 (Cancer Imaging 20:88). Skin, dead core, lung, nodes and all densities are our
+choice."""
 
 FAT_SHARE: Final[Mapping[Tissue, float]] = MappingProxyType({Tissue.FAT: 1.0, Tissue.BONE: 0.5})
 """Share of a tissue's signal that comes from fat, which fat suppression removes. Our choice."""
@@ -82,6 +85,7 @@ KINETICS: Final[Mapping[Tissue, Kinetics]] = MappingProxyType(
         Tissue.LUNG: Kinetics(0.03, 0.30, 0.03),
         Tissue.MYOCARDIUM: Kinetics(0.60, 2.50, 0.08),
         Tissue.LIVER: Kinetics(0.30, 0.80, 0.05),
+        Tissue.NODE: Kinetics(0.55, 1.20, 0.05),
     }
 )
 """Fixed kinetics, our choice, so that skin and muscle rise slowly and the heart's wall early. Blood

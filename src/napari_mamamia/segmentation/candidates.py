@@ -30,12 +30,14 @@ Spacing = tuple[float, float, float]
 class Place:
     """Where a region lies; the default for a prompt, which says where to look.
 
-    `behind_chest`, `near_skin` and `beside` (no breast stands out there) are shares of its volume,
-    `height` is its middle from 0 at the image's lower end to 1 at its upper. `tissue` is the median
-    signal of the breast in the early phase, 0 where it is not known.
+    `behind_chest`, `at_wall` (behind the chest's surface), `near_skin` and `beside` (no breast
+    stands out there) are shares of its volume, `height` is its middle from 0 at the image's lower
+    end to 1 at its upper. `tissue` is the median signal of the breast in the early phase, 0 where
+    it is not known.
     """
 
     behind_chest: float = 0.0
+    at_wall: float = 0.0
     near_skin: float = 0.0
     at_back: bool = False
     beside: float = 0.0

@@ -16,6 +16,7 @@ _STRONGEST_PERCENT: Final = 300.0  # more early PE than this says nothing more
 _RATIO_RANGE: Final = (0.6, 1.3)  # of SER: persistent curves lie below, vessels above
 _HIGHEST_RATIO: Final = 3.0  # where UCSF's scale of SER in a tumour ends (0.9 to 3)
 _DARK: Final = 0.5  # of the breast's median signal after contrast
+_AT_SKIN: Final = 0.4  # share near the skin; half of a nipple lies deeper
 _UPPER: Final = 0.67  # of the image's height: above lies the armpit rather than the heart
 _LIKELY_PART: Final = 0.5  # share below which the reasons name the larger region
 _LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons speak of a vessel
@@ -82,16 +83,20 @@ def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...
 
 
 def _place_doubts(place: Place, settings: KineticSettings) -> Iterator[Doubt]:
+    high = place.height > _UPPER
     if place.behind_chest > settings.behind_percent / 100:
-        what = "armpit or chest wall" if place.height > _UPPER else "heart or chest wall"
+        what = "armpit or chest wall" if high else "heart or chest wall"
         share = 100 * place.behind_chest
         yield Doubt(0.05, f"{share:.0f} % of it lies behind the chest line: {what}?")
+    elif place.at_wall > 0.5:
+        what = "a lymph node of the armpit" if high else "muscle, or a vessel of the chest"
+        yield Doubt(0.3, f"{100 * place.at_wall:.0f} % of it lies at the chest wall: {what}?")
     if place.at_back:
         yield Doubt(0.2, "touches the back of the image: heart or large vessel?")
     if place.beside > 0.5:
         share = 100 * place.beside
         yield Doubt(0.2, f"{share:.0f} % of it lies beside the breast: armpit, neck or chest wall?")
-    if place.near_skin > 0.5:
+    if place.near_skin > _AT_SKIN:
         near = f"lies within {settings.near_skin_mm:g} mm of the skin layer"
         yield Doubt(0.4, f"{near}: skin or nipple?")
 

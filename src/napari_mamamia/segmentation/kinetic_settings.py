@@ -100,7 +100,7 @@ class KineticSettings:
         "our choice: enough to see most of a region that crosses it",
     )
     near_skin_mm: float = setting(
-        4.0, 0.0, 20.0, "mm", "Regions that lie mostly within this distance of the searched "
+        4.0, 0.0, 20.0, "mm", "Regions of which 40 % lie within this distance of the searched "
         "region's surface are ranked down as skin or nipple",
         "our choice",
     )

@@ -37,8 +37,9 @@ class Search:
 
     `scan` is cut to the part, which begins at voxel `origin` of the whole patient frame; `limit` is
     the box of it that a mask may fill. `percent` is the PE from which a voxel counts, `rise` how
-    much it must rise besides. `deep` (away from the skin), `before_chest` and `stands_out`
-    (superior, left: where there is a breast) serve `place_of` and are None for a prompt;
+    much it must rise besides. `deep` (away from the skin), `before_chest`, `before_wall` (before
+    the chest's surface) and `stands_out` (superior, left: where there is a breast) serve `place_of`
+    and are None for a prompt;
     `back_row` is the image's posterior end, `top_row` its upper one, both on the search grid.
     `tissue` is the breast's median signal in the early phase, 0 for a prompt. `brightens` is
     whether the early phase is brighter than phase 0 at all.
@@ -54,6 +55,7 @@ class Search:
     rise: float
     deep: Bools | None = None
     before_chest: Bools | None = None
+    before_wall: Bools | None = None
     stands_out: Bools | None = None
     back_row: int = -1
     top_row: int = -1
@@ -99,6 +101,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
         rise=settings.noise_factor * found.noise,
         deep=deep,
         before_chest=region.before_cut(rows, 0.0, spacing)[here],
+        before_wall=region.before_cut(rows, -settings.breast.chest_depth_mm, spacing)[here],
         stands_out=region.stands_out[here[0], here[2]],
         back_row=pre.shape[1] - box.start[1],
         top_row=pre.shape[0] - box.start[0],
@@ -163,17 +166,20 @@ def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Pl
 
     `factors` is how many voxels of the region's grid make one of the search grid.
     """
-    if search.deep is None or search.before_chest is None or search.stands_out is None:
+    deep, stands_out = search.deep, search.stands_out
+    before_chest, before_wall = search.before_chest, search.before_wall
+    if deep is None or stands_out is None or before_chest is None or before_wall is None:
         return Place()
     voxels = (np.argwhere(region.crop) + region.box.start) // factors
     index = tuple(voxels.T)
     rows = search.back_row * factors[1]
     below = search.origin[0] / search.factors[0]
     return Place(
-        behind_chest=1 - float(search.before_chest[index].mean()),
-        near_skin=1 - float(search.deep[index].mean()),
+        behind_chest=1 - float(before_chest[index].mean()),
+        at_wall=1 - float(before_wall[index].mean()),
+        near_skin=1 - float(deep[index].mean()),
         at_back=region.box.stop[1] >= rows,
-        beside=1 - float(search.stands_out[index[0], index[2]].mean()),
+        beside=1 - float(stands_out[index[0], index[2]].mean()),
         height=(below + float(index[0].mean())) / (below + search.top_row),
         tissue=search.tissue,
     )
