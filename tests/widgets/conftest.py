@@ -118,6 +118,7 @@ class World:
     crashed: dict = field(default_factory=dict)
     journal: object = None
     notes: tuple = ()
+    clinical_notes: tuple = ()
     open_error: Exception | None = None
     predict_error: Exception | None = None
     before_predicting: Callable[[], None] = lambda: None
@@ -148,6 +149,7 @@ class World:
             DataSet(Path(path), LayoutKind.MAMA_MIA, cases),
             Workspace(workspace or self.root / "workspace"),
             Cohort(records),
+            clinical_notes=self.clinical_notes,
         )
         return done(opened, "Listing cases")
 

@@ -40,6 +40,13 @@ def test_a_data_set_is_listed_and_remembered(qtbot, dock, world):
     assert dock.session.case is None
 
 
+def test_a_file_that_fixed_the_clinical_tables_columns_is_told_under_the_list(qtbot, dock, world):
+    world.clinical_notes = ("columns as clinical_columns.json says: age: Age (y)",)
+    dock.cases_flow.open_data_set(world.root)
+    note = dock.cases_page.note
+    qtbot.waitUntil(lambda: "columns as clinical_columns.json says: age" in note.text())
+
+
 def test_an_opened_case_shows_its_phases_and_reference(opened, viewer):
     image = opened.scene.layer(Role.PHASE)
     assert np.shares_memory(image.data, opened.session.case.signal)

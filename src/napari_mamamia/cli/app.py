@@ -29,6 +29,7 @@ from napari_mamamia.cli import (
 )
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
+    ColumnsOption,
     DataSetArgument,
     OutOption,
     OverwriteOption,
@@ -118,11 +119,12 @@ def demo(out: OutOption, resume: ResumeOption = False, overwrite: OverwriteOptio
 def cases(
     data_set: DataSetArgument,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    columns: ColumnsOption = None,
 ) -> None:
     """List the cases of a data set, what each has and what is wrong."""
     from napari_mamamia.services.data_set import case_rows
 
-    opened = open_at(data_set)
+    opened = open_at(data_set, columns)
     rows = case_rows(opened)
     if as_csv:
         print_case_csv(rows)

@@ -28,15 +28,19 @@ def clinical(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Show what is read of a clinical table, what is not, and which columns may be meant."""
+    from napari_mamamia.io.clinical_columns import COLUMNS_FILE, columns_for
     from napari_mamamia.io.clinical_columns import write_columns as write
     from napari_mamamia.io.clinical_overview import overview_job
 
-    choice = column_choice(columns)
+    choice = columns_for(table, column_choice(columns))
     seen = run(overview_job(table, choice))
     _print_columns(seen)
     if write_columns is not None:
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)
-        print(f"Columns written to {write_columns}: look at it, then give it with --columns")
+        print(
+            f"Columns written to {write_columns}: look at it, then give it with --columns, or keep "
+            f"it as {COLUMNS_FILE} beside the table"
+        )
         if seen.cohort is None:
             return
     if seen.cohort is None:

@@ -9,6 +9,7 @@ import typer
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     LabelOption,
     OutOption,
@@ -134,6 +135,7 @@ def export(
     quality: Annotated[
         bool, typer.Option("--quality/--no-quality", help="Read the images and check them.")
     ] = True,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
@@ -166,7 +168,7 @@ def export(
         identified_seg=identified_seg,
     )
     existing = existing_policy(False, overwrite)
-    _print_summary(run(export_bundle(open_at(data_set), settings, out, existing)))
+    _print_summary(run(export_bundle(open_at(data_set, columns), settings, out, existing)))
 
 
 def verify(

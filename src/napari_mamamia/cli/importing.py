@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from napari_mamamia.cli.options import OutOption, OverwriteOption, ResumeOption, existing_policy
+from napari_mamamia.cli.options import (
+    ColumnsOption,
+    OutOption,
+    OverwriteOption,
+    ResumeOption,
+    column_choice,
+    existing_policy,
+)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 
 if TYPE_CHECKING:
@@ -98,6 +105,7 @@ def import_(
         Path | None,
         typer.Option("--json", metavar="FILE", help="With --dry-run: write its table to FILE."),
     ] = None,
+    columns: ColumnsOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -125,6 +133,7 @@ def import_(
         existing_policy(resume, overwrite),
         allow_thin,
         Sides(sides.value),
+        column_choice(columns),
     )
     if dry_run:
         found = run(look_into(source, case, settings))

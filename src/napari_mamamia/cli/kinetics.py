@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from napari_mamamia.cli.ftv_from import count_from, refuse_others
+from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     LabelOption,
     OutOption,
@@ -119,6 +121,7 @@ def kinetics(
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
+    columns: ColumnsOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -127,7 +130,6 @@ def kinetics(
     from napari_mamamia.kinetics.tumour_volume import FtvSettings
     from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.case_kinetics import FtvBox, KineticSettings
-    from napari_mamamia.services.data_set import open_data_set
     from napari_mamamia.services.kinetics import kinetics_of_data_set
     from napari_mamamia.services.repeated_pre import RepeatedPre
 
@@ -166,9 +168,7 @@ def kinetics(
                 "--resume": resume,
             }
         )
-    opened = run(open_data_set(data_set))
-    for warning in opened.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    opened = open_at(data_set, columns)
     if ftv_from is not None:
         count_from(opened, ftv_from, out, case or (), existing)
         return

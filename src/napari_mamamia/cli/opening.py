@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from napari_mamamia.cli.options import column_choice
 from napari_mamamia.cli.printing import run
 
 if TYPE_CHECKING:
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
 __all__ = ["open_at"]
 
 
-def open_at(path: Path) -> "OpenDataSet":
-    """Return the data set at `path`, and print its warnings."""
+def open_at(path: Path, columns: Path | None = None) -> "OpenDataSet":
+    """Return the data set at `path`, and print its warnings.
+
+    `columns` is a file that names the columns of its clinical table.
+    """
     from napari_mamamia.services.data_set import open_data_set
 
-    opened = run(open_data_set(path))
+    opened = run(open_data_set(path, columns=column_choice(columns)))
+    for note in opened.clinical_notes:
+        print(f"clinical table: {note}", file=sys.stderr)
     for warning in opened.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return opened

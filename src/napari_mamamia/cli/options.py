@@ -35,7 +35,8 @@ ColumnsOption = Annotated[
     typer.Option(
         "--columns",
         metavar="FILE",
-        help="JSON file that names the clinical table's columns; see `mamamia clinical`.",
+        help="JSON file that names the clinical table's columns (see `mamamia clinical`); without "
+        "it clinical_columns.json beside the table counts.",
     ),
 ]
 BootstrapOption = Annotated[

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from napari_mamamia.cli.kinetics import place_of, times_of
+from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     LabelOption,
     OutOption,
@@ -116,6 +118,7 @@ def perfusion(
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
+    columns: ColumnsOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -127,7 +130,6 @@ def perfusion(
     from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, InputName
     from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
     from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
-    from napari_mamamia.services.data_set import open_data_set
     from napari_mamamia.services.perfusion.fit_cases import perfusion_of_data_set
     from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
@@ -159,9 +161,7 @@ def perfusion(
         raise typer.BadParameter(str(error)) from error
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = run(open_data_set(data_set))
-    for warning in opened.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    opened = open_at(data_set, columns)
     job = perfusion_of_data_set(
         opened, settings, masks=masks, case_ids=case or (), place=place, existing=existing
     )

@@ -9,6 +9,7 @@ import typer
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     OutOption,
     OverwriteOption,
@@ -168,6 +169,7 @@ def predict(
     scheduler: SchedulerOption = "",
     registry: RegistryOption = None,
     resume: ResumeOption = False,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.
@@ -185,7 +187,7 @@ def predict(
     choices = _with(choices, not no_mirroring, not no_postprocessing, probability)
     choices = _on_threads(choices, threads, wanted, workers, scheduler)
     segmenter = _segmenter(wanted, fuse, choices, registry)
-    opened = open_at(data_set)
+    opened = open_at(data_set, columns)
     place = _place(workers, scheduler, time_limit, segmenter)
     existing = existing_policy(resume, overwrite)
     job = predict_data_set(

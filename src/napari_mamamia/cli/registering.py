@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from napari_mamamia.cli.kinetics import place_of
+from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     OutOption,
     OverwriteOption,
@@ -61,6 +63,7 @@ def register(
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
+    columns: ColumnsOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -70,16 +73,13 @@ def register(
         RegistrationSettings,
         TransformKind,
     )
-    from napari_mamamia.services.data_set import open_data_set
     from napari_mamamia.services.register_phases import register_data_set
 
     reading = Interpolation(interpolation.value)
     method = RegistrationSettings(TransformKind(transform.value), to, interpolation=reading)
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = run(open_data_set(data_set))
-    for warning in opened.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    opened = open_at(data_set, columns)
     job = register_data_set(
         opened, out, method, masks=masks, case_ids=case or (), place=place, existing=existing
     )

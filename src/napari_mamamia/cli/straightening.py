@@ -5,6 +5,7 @@ import typer
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     OutOption,
     OverwriteOption,
@@ -19,12 +20,13 @@ def straighten(
     data_set: DataSetArgument,
     out: OutOption,
     case: CaseOption = None,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
     from napari_mamamia.services.straighten import straighten_data_set
 
-    opened = open_at(data_set)
+    opened = open_at(data_set, columns)
     existing = existing_policy(False, overwrite)
     done = run(straighten_data_set(opened, out, case_ids=case or (), existing=existing))
     for one in done.cases:

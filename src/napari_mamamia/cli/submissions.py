@@ -10,6 +10,7 @@ from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     AsRootOption,
     CaseOption,
+    ColumnsOption,
     DataSetArgument,
     OutOption,
     OverwriteOption,
@@ -95,6 +96,7 @@ def run_submission(
     ] = False,
     as_root: AsRootOption = False,
     resume: ResumeOption = False,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
@@ -117,7 +119,7 @@ def run_submission(
         cuda_on_processor=cuda_on_processor,
     )
     existing = existing_policy(resume, overwrite)
-    opened = open_at(data_set)
+    opened = open_at(data_set, columns)
     job = service.run_submission(opened, folder, out, settings, case or (), existing)
     _print(run(job), out, settings)
 

@@ -12,6 +12,7 @@ from napari_mamamia.io.clinical_columns import (
     COLUMNS,
     ColumnChoice,
     Header,
+    columns_for,
     find_header,
     spelled,
 )
@@ -49,7 +50,7 @@ def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Cohort]:
     path
         The table.
     choice
-        Columns that the user fixed.
+        Columns that the user fixed; else ``clinical_columns.json`` beside the table says which.
 
     Raises
     ------
@@ -58,12 +59,18 @@ def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Cohort]:
         that was fixed.
     """
     text = f"Reading {path.name}"
+    choice = columns_for(path, choice)
     header, sheet = yield from _sheet_of_cases(path, text, choice)
-    return (yield from cohort_of_sheet(header, sheet, text))
+    return (yield from cohort_of_sheet(header, sheet, text, choice))
 
 
-def cohort_of_sheet(header: Header, sheet: Sheet, text: str) -> Job[Cohort]:
-    """Return a job for the cases below the header of a sheet; `text` is said meanwhile."""
+def cohort_of_sheet(
+    header: Header, sheet: Sheet, text: str, choice: ColumnChoice = BY_NAME
+) -> Job[Cohort]:
+    """Return a job for the cases below the header of a sheet; `text` is said meanwhile.
+
+    `choice` is told in the notes if a file says it.
+    """
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
     first_row: dict[str, tuple[int, str]] = {}
@@ -83,15 +90,18 @@ def cohort_of_sheet(header: Header, sheet: Sheet, text: str) -> Job[Cohort]:
         else:
             first_row[case_key(found.case_id)] = (number, found.case_id)
             records.append(found)
-    return Cohort(tuple(records), tuple(refused), _notes(header, sheet))
+    return Cohort(tuple(records), tuple(refused), _notes(header, sheet, choice))
 
 
-def write_clinical(cohort: Cohort, path: Path, *, overwrite: bool = False) -> None:
+def write_clinical(
+    cohort: Cohort, path: Path, choice: ColumnChoice = BY_NAME, *, overwrite: bool = False
+) -> None:
     """Write the records as .xlsx or .csv, with the column names of the MAMA-MIA table.
 
-    Columns of `CaseRecord.other` follow the known ones. Reading the file again gives equal
-    records, as far as texts have no blanks around them and none stands for a missing value;
-    .xlsx keeps 16 digits of a number.
+    Columns that the user fixed keep their names; of a field that has none, a column is written only
+    where a record knows it now. Columns of `CaseRecord.other` follow the known ones. Reading the
+    file again gives equal records, as far as texts have no blanks around them and none stands for a
+    missing value; .xlsx keeps 16 digits of a number.
 
     Raises
     ------
@@ -103,9 +113,17 @@ def write_clinical(cohort: Cohort, path: Path, *, overwrite: bool = False) -> No
         If the system refuses to write.
     """
     others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
-    names = [_written_name(field, others) for field in COLUMNS]
+    known = [_cells(record) for record in cohort.records]
+    kept = [
+        at
+        for at, field in enumerate(COLUMNS)
+        if field not in choice.absent or any(cells[at] is not None for cells in known)
+    ]
+    fields = list(COLUMNS)
+    names = [choice.column(fields[at]) or _written_name(fields[at], others) for at in kept]
     rows = [
-        [*_cells(record), *(record.other.get(name) for name in others)] for record in cohort.records
+        [*(cells[at] for at in kept), *(record.other.get(name) for name in others)]
+        for cells, record in zip(known, cohort.records, strict=True)
     ]
     write_sheet([[*names, *others], *rows], path, name=_SHEET, overwrite=overwrite)
 
@@ -127,9 +145,10 @@ def _unless_known(
     )
 
 
-def _notes(header: Header, sheet: Sheet) -> tuple[str, ...]:
+def _notes(header: Header, sheet: Sheet, choice: ColumnChoice) -> tuple[str, ...]:
+    fixed = f"columns as {choice.source} says: {choice}" if choice.source else ""
     titles = f"the header is row {header.row + 1}: what stands above it was passed over"
-    return tuple(filter(None, (sheet.note, titles if header.row else "")))
+    return tuple(filter(None, (fixed, sheet.note, titles if header.row else "")))
 
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> Job[tuple[Header, Sheet]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as record_field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -14,9 +15,11 @@ from napari_mamamia.io.tables import write_json
 __all__ = [
     "BY_NAME",
     "COLUMNS",
+    "COLUMNS_FILE",
     "MOST_TITLES",
     "ColumnChoice",
     "Header",
+    "columns_for",
     "find_header",
     "read_columns",
     "spelled",
@@ -39,6 +42,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 table has both names of the id, ``case_id`` counts and ``patient_id`` is kept as a further column:
 a patient may have several cases."""
 
+COLUMNS_FILE: Final = "clinical_columns.json"
+"""Beside a clinical table it fixes the columns, wherever that table is read."""
 MOST_TITLES: Final = 30
 """Rows above the header, our own limit: a sheet that starts lower is no table."""
 _MOST_BYTES: Final = 1 << 20
@@ -48,10 +53,12 @@ _MOST_BYTES: Final = 1 << 20
 class ColumnChoice:
     """Columns that a user fixed: a field and its column's name, None where the table has none.
 
-    Fields that are not named are found by `COLUMNS`.
+    Fields that are not named are found by `COLUMNS`. `source` is the file that says so, for the
+    user; "" where it was said otherwise.
     """
 
     names: tuple[tuple[str, str | None], ...] = ()
+    source: str = record_field(default="", compare=False)
 
     @property
     def absent(self) -> frozenset[str]:
@@ -60,7 +67,11 @@ class ColumnChoice:
 
     def with_names(self, names: Mapping[str, str | None]) -> "ColumnChoice":
         """Return a choice in which some fields are fixed anew."""
-        return ColumnChoice(tuple({**dict(self.names), **names}.items()))
+        return ColumnChoice(tuple({**dict(self.names), **names}.items()), self.source)
+
+    def column(self, field: str) -> str | None:
+        """Return the name that was fixed for a field, None where none was or it has no column."""
+        return dict(self.names).get(field)
 
     def __str__(self) -> str:
         return ", ".join(f"{field}: {name or 'none'}" for field, name in self.names)
@@ -102,7 +113,19 @@ def read_columns(path: Path) -> ColumnChoice:
             raise ValueError(f"the column of {field} is {name!r}, not a name or null")
     if "case_id" in content and content["case_id"] is None:
         raise ValueError("case_id cannot be absent")
-    return ColumnChoice(tuple(content.items()))
+    return ColumnChoice(tuple(content.items()), path.name)
+
+
+def columns_for(table: Path, choice: ColumnChoice = BY_NAME) -> ColumnChoice:
+    """Return the columns of a table: those that the user fixed, else those of the file beside it.
+
+    Raises
+    ------
+    FormatError
+        If ``clinical_columns.json`` lies beside the table and cannot be read.
+    """
+    beside = table.with_name(COLUMNS_FILE)
+    return read_columns(beside) if choice == BY_NAME and beside.is_file() else choice
 
 
 def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) -> None:

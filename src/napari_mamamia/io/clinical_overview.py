@@ -13,6 +13,7 @@ from napari_mamamia.io.clinical_columns import (
     MOST_TITLES,
     ColumnChoice,
     Header,
+    columns_for,
     find_header,
 )
 from napari_mamamia.io.clinical_proposal import ColumnProposal, propose_columns
@@ -56,6 +57,7 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[TableOvervie
         If the file cannot be read, holds nothing, or lacks a column that was fixed.
     """
     text = f"Reading {path.name}"
+    choice = columns_for(path, choice)
     best: tuple[int, Sheet] | None = None
     for sheet in paced_sheets(path):
         if sheet is None:
@@ -63,7 +65,7 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[TableOvervie
             continue
         header = find_header(sheet.rows, choice)
         if header is not None:
-            cohort = yield from cohort_of_sheet(header, sheet, text)
+            cohort = yield from cohort_of_sheet(header, sheet, text, choice)
             return _overview(header, sheet, cohort, choice)
         row = _likely_header(sheet.rows)
         if best is None or _n_names(sheet, row) > _n_names(best[1], best[0]):

@@ -13,6 +13,7 @@ from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.clinical import read_clinical, write_clinical
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import CLINICAL_NAMES
@@ -145,19 +146,22 @@ def write_info(
     return path
 
 
-def check_clinical_table(data_set: Path) -> None:
+def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
     """Raise `FormatError` where the data set's clinical table could not take another row."""
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is not None:
-        _whole_table(path)
+        _whole_table(path, columns)
 
 
-def add_clinical_row(data_set: Path, record: CaseRecord) -> Job[str]:
+def add_clinical_row(
+    data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME
+) -> Job[str]:
     """Return a job that adds one row to the clinical table and gives what to tell, or "".
 
     The table in the data set's root counts; without one a .csv file is made. A row that is there
     already is completed: values that it has are never changed, and columns that it lacks are added.
-    The table is read and written while no other import does; the job waits for its turn.
+    The table is read and written while no other import does; the job waits for its turn. `columns`
+    are those that the user fixed, which keep their names.
 
     Raises
     ------
@@ -167,16 +171,17 @@ def add_clinical_row(data_set: Path, record: CaseRecord) -> Job[str]:
         If the system refuses to write.
     """
     with (yield from wait_for_turn(data_set / _TABLE)) as turn:
-        told = _with_row(data_set, record)
+        told = _with_row(data_set, record, columns)
     return ". ".join(filter(None, (told, "" if turn.is_alone else _NO_LOCKS)))
 
 
-def _with_row(data_set: Path, record: CaseRecord) -> str:
+def _with_row(data_set: Path, record: CaseRecord, columns: ColumnChoice) -> str:
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is None:
         write_clinical(Cohort((record,)), data_set / CLINICAL_NAMES[-1])
         return ""
-    cohort = _whole_table(path)
+    columns = columns_for(path, columns)
+    cohort = _whole_table(path, columns)
     key = case_key(record.case_id)
     old = next((row for row in cohort.records if case_key(row.case_id) == key), None)
     if old is None:
@@ -185,7 +190,7 @@ def _with_row(data_set: Path, record: CaseRecord) -> str:
         records = tuple(_completed(old, record) if row is old else row for row in cohort.records)
     if tuple(records) == cohort.records:
         return ""
-    write_clinical(Cohort(tuple(records)), path, overwrite=True)
+    write_clinical(Cohort(tuple(records)), path, columns, overwrite=True)
     return "" if old is None else f"{path.name} had a row of {old.case_id}: only gaps were filled"
 
 
@@ -197,8 +202,8 @@ def _is_of_an_import(path: Path) -> bool:
     return isinstance(content, dict) and "import" in content
 
 
-def _whole_table(path: Path) -> Cohort:
-    cohort = read_clinical(path)
+def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
+    cohort = read_clinical(path, columns)
     if cohort.refused:
         raise FormatError(
             f"expected a clinical table without faults at {path}, but row {cohort.refused[0].row} "

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from napari_mamamia.core.cohort import coverage_text
 from napari_mamamia.core.progress import Job, spared_collections
-from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.clinical_overview import TableOverview, overview_job
 from napari_mamamia.services.clinical_table import FAIRNESS, lacking, needed_fields
 
@@ -35,6 +35,7 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Clinical
     FormatError
         If the table cannot be read.
     """
+    choice = columns_for(path, choice)
     seen = yield from overview_job(path, choice)
     text = _text(path, seen)
     needed = needed_fields(FAIRNESS)

@@ -11,7 +11,7 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
 from napari_mamamia.io.clinical import clinical_job
-from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.clinical_overview import overview_job
 from napari_mamamia.io.clinical_rules import parse_id
 from napari_mamamia.io.phase_files import case_key
@@ -62,6 +62,7 @@ def read_table(
 @spared_collections
 def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Job[Cohort]:
     """Return a job for a table that must have what `purpose` needs, as `read_table`."""
+    choice = columns_for(path, choice)
     cohort = yield from clinical_job(path, choice)
     empty = lacking(cohort, choice, purpose)
     if not empty:

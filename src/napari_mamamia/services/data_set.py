@@ -6,9 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical import read_clinical
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.phase_files import case_key
@@ -25,7 +26,8 @@ __all__ = ["CaseRow", "OpenDataSet", "case_row", "case_rows", "open_data_set"]
 class OpenDataSet:
     """A data set with what belongs to it; `warnings` are plain sentences for the user.
 
-    `workspace_why` says in a few words why the workspace is that folder.
+    `workspace_why` says in a few words why the workspace is that folder, `clinical_notes` what is
+    unusual about how the clinical table was read, such as a file that fixed its columns.
     """
 
     data_set: DataSet
@@ -33,6 +35,7 @@ class OpenDataSet:
     cohort: Cohort | None = None
     warnings: tuple[str, ...] = ()
     workspace_why: str = ""
+    clinical_notes: tuple[str, ...] = ()
     _records: Mapping[str, CaseRecord] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,10 +87,13 @@ class CaseRow:
         return "predicted" if self.predictions else "new"
 
 
-def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDataSet]:
+def open_data_set(
+    path: Path, workspace_root: Path | None = None, columns: ColumnChoice = BY_NAME
+) -> Job[OpenDataSet]:
     """Return a job that lists the data set at `path` and reads its clinical table.
 
-    A clinical table that cannot be read is a warning, not a failure. Without `workspace_root` the
+    A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
+    `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
     workspace is found as `io.workspace_place` says. What programs that were killed left
     half-written in it is removed.
 
@@ -96,12 +102,12 @@ def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDat
     CaseError
         If `workspace_root` is the workspace of another data set with the same case ids.
     FormatError
-        If no known layout is found at `path`.
+        If no known layout is found at `path`, or `columns` do not fit its clinical table.
     """
     yield Progress(0, 2, "Listing cases")
     data_set = find_data_set(path)
     yield Progress(1, 2, "Reading the clinical table")
-    cohort, warnings = _read_cohort(data_set.clinical)
+    cohort, warnings = _read_cohort(data_set, columns)
     place = _place_of(data_set, workspace_root)
     sweep_temporary()
     sweep_below(place.root)
@@ -109,7 +115,8 @@ def open_data_set(path: Path, workspace_root: Path | None = None) -> Job[OpenDat
     workspace = Workspace(place.root, mark)
     workspace.note_data_set()
     yield Progress(2, 2, f"{len(data_set.cases)} cases")
-    return OpenDataSet(data_set, workspace, cohort, (*place.warnings, *warnings), place.why)
+    notes = () if cohort is None else cohort.notes
+    return OpenDataSet(data_set, workspace, cohort, (*place.warnings, *warnings), place.why, notes)
 
 
 def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
@@ -151,12 +158,20 @@ def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
     return WorkspacePlace(wanted, "chosen now")
 
 
-def _read_cohort(path: Path | None) -> tuple[Cohort | None, tuple[str, ...]]:
+def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | None, tuple[str, ...]]:
+    path = data_set.clinical
+    if path is None and columns != BY_NAME:
+        raise FormatError(
+            f"expected a clinical table in {data_set.root}, whose columns were given, but there is "
+            "none: leave the columns out"
+        )
     if path is None:
         return None, ()
     try:
-        cohort = read_clinical(path)
+        cohort = read_clinical(path, columns)
     except MamamiaError as error:
+        if columns != BY_NAME:
+            raise
         return None, (f"the clinical table was not read: {error}",)
     refused = tuple(f"{path.name}, row {row.row}: {row.reason}" for row in cohort.refused)
     return cohort, refused

@@ -127,7 +127,7 @@ def import_dicom(
     sweep_data_set(out)
     with unpacked(source) as folder:
         found = yield from find_studies(source, folder, case_id, wanted)
-        check_clinical_table(out)
+        check_clinical_table(out, wanted.columns)
         there = {s.case_id for s in found if existing_case(out, s.case_id) is not None}
         skipped = sorted(there) if wanted.existing is Existing.RESUME else []
         for study in found:
@@ -165,7 +165,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
         info = patient_info(study.case_id, exam, grid, times_s, facts, choices, warnings, scan)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
-    told = yield from add_clinical_row(out, record)
+    told = yield from add_clinical_row(out, record, settings.columns)
     kept = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
     return ImportedCase(
         study.case_id,
@@ -190,7 +190,7 @@ def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Job
     facts = read_facts(exam.stacks[wanted[0]][0].file, (), user_secret(), settings.dates)
     times_s = _shifted(exam.times_s, wanted)
     row = clinical_record(study.case_id, grid, len(wanted), times_s, facts)
-    yield from add_clinical_row(out, row)
+    yield from add_clinical_row(out, row, settings.columns)
 
 
 def _shifted(times_s: Sequence[float] | None, wanted: Sequence[int]) -> tuple[float, ...] | None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom_elements import require_pydicom
 from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
@@ -50,7 +51,8 @@ class ImportSettings:
     `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
     all); `use` and `leave_out` are the groups of selectors of the parts that count and that do not
     (empty for all and none); `allow_thin` takes exams of one or two slices; `sides` is what becomes
-    of two breasts in two sagittal stacks.
+    of two breasts in two sagittal stacks; `columns` are those of the data set's clinical table that
+    the user fixed.
     """
 
     clock: Clock | None = None
@@ -61,6 +63,7 @@ class ImportSettings:
     existing: Existing = Existing.REFUSE
     allow_thin: bool = False
     sides: Sides = Sides.ASK
+    columns: ColumnChoice = BY_NAME
 
     @property
     def selection(self) -> Selection:

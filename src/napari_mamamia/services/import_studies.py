@@ -40,7 +40,7 @@ def import_studies(wanted: Sequence[WantedStudy], out: Path) -> Job[ImportSummar
     """
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
-    check_clinical_table(out)
+    check_clinical_table(out)  # a columns file beside it counts
     done = yield from for_each_case(list(by_id), lambda case_id: _import(by_id[case_id], out))
     return ImportSummary(done.results, (), done.failures)
 

@@ -83,6 +83,7 @@ class CasesFlow(QObject):
         problems = sum(bool(row.files.problems) for row in rows)
         troubled = f", {problems} with a problem" if problems else ""
         summary = f"{len(rows)} case(s){troubled} · {opened.data_set.kind}"
+        summary += "".join(f"\nClinical table: {note}" for note in opened.clinical_notes)
         self._page.show_data_set(opened.data_set.root, summary, rows)
         self._page.show_workspace(opened.workspace.root, opened.workspace_why)
         self._page.set_current(self._session.listed_id)
