@@ -41,6 +41,8 @@ def test_an_ultrafast_exam_gets_its_columns_and_counts_from_the_aorta(tmp_path):
     assert (row["pe_at_s"], row["pe_at_from"]) == ("30", "vessel")
     assert float(row["pe_at_percent"]) > 50
     assert row["ultrafast_reason"] == ""
+    assert row["phases_before"] == "5"  # of one series, not a scan that was taken again
+    assert "another scan" not in row["warning"]
 
 
 def test_standard_phases_leave_the_columns_blank_and_say_why(small_data_set, tmp_path):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QLabel
+from tests.ultrafast_phantoms import write_ultrafast_data_set
 
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom import write_data_set
@@ -91,6 +93,29 @@ def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture,
     assert coloured(pixels[pixels.shape[0] // 2 :], "#E69F00") > 30
     QTest.keyClick(native, Qt.Key.Key_K)
     qtbot.waitUntil(lambda: docked.scene.layer(Role.MAP) is None)
+
+
+def test_an_ultrafast_exam_has_its_maps_and_a_standard_one_says_why_not(
+    qtbot, window, docked, phantoms, picture, tmp_path
+):
+    write_ultrafast_data_set(tmp_path / "data", noise=0.02, n_phases=30)
+    open_case(qtbot, docked, tmp_path / "data", "ULTRAFAST_1")
+    page = docked.kinetics_page
+    qtbot.waitUntil(
+        lambda: "%/s · arrival" in page.findChild(QLabel, "kinetics_ultrafast").text(),
+        timeout=10_000,
+    )
+    show_map(qtbot, docked, MapKind.MAXIMUM_SLOPE)
+    picture(window, "63_kinetics_maximum_slope")
+    show_map(qtbot, docked, MapKind.ARRIVAL)
+    assert "tangent" in page.map_text.text()
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.TIME_TO_ENHANCEMENT))
+    qtbot.waitUntil(lambda: "arrival in the aorta" in page.map_text.text(), timeout=10_000)
+    open_case(qtbot, docked, phantoms, "PHANTOM_001")
+    page.maps.setCurrentIndex(page.maps.findData(MapKind.MAXIMUM_SLOPE))
+    qtbot.waitUntil(lambda: "at most 10 s apart" in page.map_text.text(), timeout=10_000)
+    assert docked.scene.layer(Role.MAP) is None
+    picture(window, "64_kinetics_no_slope")
 
 
 def test_a_sagittal_case_has_its_map_and_its_curve(qtbot, window, docked, phantoms, picture):

@@ -1,12 +1,13 @@
 """Ranges of values that the colours of a kinetic map stand for: fixed ones, or that of the map."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.services.show_kinetics import MapKind, ShownMap
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapRange
+from napari_mamamia.services.show_kinetics import ShownMap
 
 __all__ = ["MapRange", "auto_limits", "map_ranges", "ranged"]
 
@@ -14,28 +15,9 @@ _AUTO_PERCENTILES: Final = (1.0, 99.0)
 _MOST_VALUES: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class MapRange:
-    """A range by its name; `limits` None is the 1st to 99th percentile of the map's own values."""
-
-    name: str
-    limits: tuple[float, float] | None
-
-
-_AUTO: Final = MapRange("auto, 1–99 %", None)
-_PERCENT: Final = tuple(MapRange(f"0–{top} %", (0.0, float(top))) for top in (300, 100, 200, 400))
-_RANGES: Final = {
-    MapKind.PE: (*_PERCENT, _AUTO),
-    MapKind.PEAK: (*_PERCENT, _AUTO),
-    MapKind.SER: (MapRange("0–2", (0.0, 2.0)), _AUTO),
-    MapKind.WASH_IN: (MapRange("0–3 %/s", (0.0, 3.0)), _AUTO),
-    MapKind.WASH_OUT: (MapRange("−20–0 %/min", (-20.0, 0.0)), _AUTO),
-}
-
-
 def map_ranges(kind: MapKind) -> tuple[MapRange, ...]:
     """Return the ranges that a map can have, its usual one first; none for a map of classes."""
-    return _RANGES.get(kind, ())
+    return MAPS[kind].ranges if kind in MAPS else ()
 
 
 def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:

@@ -1,6 +1,8 @@
 """Opening a case: the phase shown is read first, the others are filled into the same array."""
 
+import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from napari_mamamia.io.volumes import (
     read_series_into,
 )
 from napari_mamamia.kinetics.arrival import find_arrival
+from napari_mamamia.kinetics.perfusion.gate import MOST_SPACING_S
 
 __all__ = ["load_case", "load_mask", "load_remaining", "open_case"]
 
@@ -227,7 +230,7 @@ def _with_arrival(case: Case) -> Case:
     """Return the case with what its pixels show of the arrival of contrast."""
     found = find_arrival(case.signal)
     warnings = case.warnings
-    if found.is_repeated:
+    if found.is_repeated and not _is_dynamic(case, found.n_before):
         again = ", ".join(str(k) for k in range(1, found.n_before))
         warnings = (
             *warnings,
@@ -235,6 +238,12 @@ def _with_arrival(case: Case) -> Case:
             "neither early nor late",
         )
     return replace(case, n_before=found.n_before, contrast=found.evidence, warnings=warnings)
+
+
+def _is_dynamic(case: Case, n_before: int) -> bool:
+    """Whether phases before contrast are the first of an ultrafast series, no scan taken again."""
+    times = [math.inf if time is None else time for time in case.times_s[:n_before]]
+    return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
 
 
 def _oddity(volume: NDArray[Any], index: int) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +23,9 @@ from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_rows
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
-from napari_mamamia.kinetics.maps import KineticMap, map_recipe
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
-from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
+from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     SER_BINS,
     FtvImages,
@@ -65,35 +64,7 @@ _ABOVE_NOISE: Final = 3.0
 difference: 1 in 700 voxels of pure noise. Our choice; it takes no part in any number."""
 
 
-class MapKind(StrEnum):
-    """What can be laid over the image, named as in the list of the page."""
-
-    PE = "PE, early phase"
-    SER = "SER"
-    WASH_IN = "wash-in slope"
-    WASH_OUT = "wash-out slope"
-    PEAK = "peak PE"
-    TYPE = "curve type"
-    FTV = "FTV by SER"
-
-
-_MAPS: Final = {
-    MapKind.PE: KineticMap.PERCENT_ENHANCEMENT,
-    MapKind.SER: KineticMap.SIGNAL_ENHANCEMENT_RATIO,
-    MapKind.WASH_IN: KineticMap.WASH_IN_SLOPE,
-    MapKind.WASH_OUT: KineticMap.WASH_OUT_SLOPE,
-    MapKind.PEAK: KineticMap.PEAK_ENHANCEMENT,
-    MapKind.TYPE: KineticMap.CURVE_TYPE,
-}
-
-_LIMITS: Final = {
-    MapKind.PE: (0.0, 300.0, "%"),
-    MapKind.PEAK: (0.0, 300.0, "%"),
-    MapKind.SER: (0.0, 2.0, ""),
-    MapKind.WASH_IN: (0.0, 3.0, "%/s"),
-    MapKind.WASH_OUT: (-20.0, 0.0, "%/min"),
-}
-"""The same colours mean the same in every case. Our choice; SER is centred on 1."""
+_CLASSES: Final = (0.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,20 +116,20 @@ def begin_map(
     case.require_phases(2)
     if kind is MapKind.FTV:
         return ShownMap(kind, np.zeros(case.grid.shape, np.uint8), (0, 6), "", "")
-    is_type = kind is MapKind.TYPE
-    choose = choose_curve_phases if is_type else choose_phases
+    spec = MAPS[kind]
+    choose = choose_curve_phases if spec.of_curve else choose_phases
     rule = rule_of(case, rule)
-    choice = choose(case.times_s, rule)
-    recipe = map_recipe(_MAPS[kind], choice, times_s=case.times_s)
+    needs = MapNeeds(choose(case.times_s, rule), case.times_s, rule)
+    recipe = spec.recipe(needs)
     if floor_percent is not None:
         initial = choose_curve_phases(case.times_s, rule).early
         noise = noise_of(case.signal[0], None, case.grid.spacing_mm)
         least = _ABOVE_NOISE * math.sqrt(2) * noise.sigma
         formula = where_enhancing(recipe.formula, initial, floor_percent, least)
         recipe = replace(recipe, formula=formula)
-    low, high, unit = _LIMITS.get(kind, (0.0, 3.0, ""))
+    usual = spec.ranges[0].limits if spec.ranges else None
     array = np.zeros(case.grid.shape, recipe.dtype)
-    return ShownMap(kind, array, (low, high), unit, _basis(kind, choice), recipe)
+    return ShownMap(kind, array, usual or _CLASSES, spec.unit, spec.basis(needs), recipe)
 
 
 def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
@@ -283,20 +254,3 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Job[Path]:
         picture = yield from draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)
     return path
-
-
-def _basis(kind: MapKind, choice: PhaseChoice) -> str:
-    if kind is MapKind.PE:
-        return f"phase {choice.early} against phase 0 · {choice.timing}"
-    if kind is MapKind.SER:
-        return (
-            f"phase {choice.early} over phase {choice.late}, each minus phase 0 · {choice.timing}"
-        )
-    if kind is MapKind.TYPE:
-        phases = f"phase {choice.early} to phase {choice.late}"
-        return f"{phases}, where PE is at least 50 % · {choice.timing}"
-    if kind is MapKind.PEAK:
-        return "largest of all phases after contrast"
-    if kind is MapKind.WASH_IN:
-        return "PE at the peak over its time since phase 0"
-    return "fall from the peak to the last phase"

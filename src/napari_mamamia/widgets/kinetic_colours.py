@@ -7,7 +7,7 @@ its letter since red and green alone do not serve everyone; the FTV's SER colour
 from dataclasses import dataclass
 from typing import Final
 
-from napari_mamamia.services.show_kinetics import MapKind
+from napari_mamamia.kinetics.map_kinds import MAPS, Colours, MapKind
 
 __all__ = [
     "CURSOR_COLOUR",
@@ -56,14 +56,18 @@ _HEAT: Final = ("#000004", "#57106E", "#BC3754", "#F98E09", "#FCFFA4")
 _DIVERGING: Final = ("#2F6BFF", "#9CC2FF", "#F2F2F2", "#F5A38A", "#E8352B")
 _FALLING: Final = ("#E8352B", "#F5A38A", "#F2F2F2")
 
+_RAMPS: Final = {
+    Colours.HEAT: ("mamamia_heat", _HEAT),
+    Colours.COOLING: ("mamamia_cooling", _HEAT[::-1]),
+    Colours.DIVERGING: ("mamamia_ser", _DIVERGING),
+    Colours.FALLING: ("mamamia_wash_out", _FALLING),
+}
+
 
 def ramp_of(kind: MapKind) -> Ramp:
-    """Return the colours of a map: rising heat, SER around 1, wash-out towards red."""
-    if kind is MapKind.SER:
-        return Ramp("mamamia_ser", tuple(map(_rgba, _DIVERGING)))
-    if kind is MapKind.WASH_OUT:
-        return Ramp("mamamia_wash_out", tuple(map(_rgba, _FALLING)))
-    return Ramp("mamamia_heat", tuple(map(_rgba, _HEAT)))
+    """Return the colours of a map, as its entry in `MAPS` says."""
+    name, steps = _RAMPS[MAPS[kind].colours]
+    return Ramp(name, tuple(map(_rgba, steps)))
 
 
 def _rgba(colour: str) -> tuple[float, float, float, float]:

@@ -244,8 +244,7 @@ def _with_mean_curve(
 
 
 def _warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:
-    baseline = case.contrast  # several phases before contrast are the baseline here
-    found = [text for text in case.warnings if not (baseline and text.startswith(baseline))]
+    found = list(case.warnings)
     if not row.n_voxels:
         found.append("no mask with voxels: the maps are the linear fit alone")
     elif row.n_fitted < row.n_voxels / 2:
