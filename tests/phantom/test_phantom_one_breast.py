@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.phantom import PhantomSpec, Tissue, TumourSpec, make_phantom
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.phantom import (
+    PhantomMix,
+    PhantomSpec,
+    Tissue,
+    TumourSpec,
+    make_phantom,
+    write_data_set,
+)
 from napari_mamamia.phantom.one_breast import plan_one_breast
 
 SMALL = PhantomSpec(
@@ -57,6 +65,14 @@ def test_without_nodes_and_border_a_phantom_is_what_it_was():
     same = with_nodes.tissue == without.tissue
     assert (with_nodes.tissue[~same] == Tissue.NODE).all()
     assert np.array_equal(with_nodes.lesions, without.lesions)
+
+
+def test_a_data_set_of_them_is_written_under_their_names(tmp_path):
+    root = run_job(
+        write_data_set(tmp_path / "set", n_cases=2, shape=(12, 32, 32), mix=PhantomMix.ONE_BREAST)
+    )
+    names = sorted(folder.name for folder in (root / "images").iterdir())
+    assert names == ["ONE_BREAST_001", "ONE_BREAST_002"]
 
 
 def test_the_blank_border_is_widest_in_the_corners_and_no_air_elsewhere_is_zeroed():

@@ -101,11 +101,20 @@ def _root(
 
 
 @app.command()
-def demo(out: OutOption, resume: ResumeOption = False, overwrite: OverwriteOption = False) -> None:
+def demo(
+    out: OutOption,
+    one_breast: Annotated[
+        bool, typer.Option("--one-breast", help="8 sagittal exams of one breast instead.")
+    ] = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
     """Make 12 phantom cases with known truth, then predict, score and export them."""
+    from napari_mamamia.phantom import PhantomMix
     from napari_mamamia.services.demo import make_demo
 
-    summary = run(make_demo(out, existing_policy(resume, overwrite)))
+    mix = PhantomMix.ONE_BREAST if one_breast else PhantomMix.MIXED
+    summary = run(make_demo(out, existing_policy(resume, overwrite), mix))
     print_scores(summary.rows)
     for warning in summary.warnings:
         print(f"warning: {warning}", file=sys.stderr)

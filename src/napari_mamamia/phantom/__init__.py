@@ -1,7 +1,7 @@
 """Procedural breast DCE-MRI cases with known truth."""
 
 from napari_mamamia.phantom.benchmark import benchmark_phantom
-from napari_mamamia.phantom.data_set import write_data_set
+from napari_mamamia.phantom.data_set import PhantomMix, write_data_set
 from napari_mamamia.phantom.phantom_case import (
     Phantom,
     TissueCurve,
@@ -22,6 +22,7 @@ __all__ = [
     "Breasts",
     "CurveType",
     "Phantom",
+    "PhantomMix",
     "PhantomSpec",
     "Side",
     "Tissue",

@@ -1,7 +1,9 @@
 """`write_data_set`: a folder of phantoms in the MAMA-MIA layout, with its clinical table."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -19,9 +21,10 @@ from napari_mamamia.io.tables import write_json
 from napari_mamamia.io.volumes import write_mask, write_volume_job
 from napari_mamamia.phantom.case_mix import Patient, PlannedCase, plan_case
 from napari_mamamia.phantom.degraded import degraded_mask
+from napari_mamamia.phantom.one_breast import plan_one_breast
 from napari_mamamia.phantom.phantom_case import Phantom, make_phantom_job
 
-__all__ = ["write_data_set"]
+__all__ = ["PhantomMix", "write_data_set"]
 
 T = TypeVar("T")
 
@@ -32,8 +35,24 @@ _REPETITION_MS: Final = 5.0
 _ECHO_MS: Final = 1.8
 
 
+class PhantomMix(StrEnum):
+    """Which cases a data set holds: what real data sets hold, or sagittal exams of one breast."""
+
+    MIXED = "mixed"
+    ONE_BREAST = "one-breast"
+
+    def plan(self, index: int, seed: int, attempt: int) -> PlannedCase:
+        """Return case `index` (from 0) of a data set; `attempt` gives another patient."""
+        planned = plan_case if self is PhantomMix.MIXED else plan_one_breast
+        return planned(index, seed, attempt)
+
+
 def write_data_set(
-    root: Path, n_cases: int = 12, seed: int = 0, shape: tuple[int, int, int] | None = None
+    root: Path,
+    n_cases: int = 12,
+    seed: int = 0,
+    shape: tuple[int, int, int] | None = None,
+    mix: PhantomMix = PhantomMix.MIXED,
 ) -> Job[Path]:
     """Return a job that writes `n_cases` phantoms and returns `root`.
 
@@ -47,11 +66,14 @@ def write_data_set(
     root
         Folder to make; missing parents are made.
     n_cases
-        1 to 2000. The first twelve differ in every respect that matters (`case_mix`).
+        1 to 2000. The first twelve differ in every respect that matters (`case_mix`); of one
+        breast the first eight do (`one_breast`).
     seed
         0 or more; equal seeds give equal voxels.
     shape
         Voxels (z, y, x) of every case in place of its own, over the same field of view.
+    mix
+        Which cases.
 
     Raises
     ------
@@ -74,7 +96,8 @@ def write_data_set(
     with own_folder(root.parent) as building:
         for index in range(n_cases):
             start = index * _STEPS_PER_CASE
-            phantom, patient = yield from _make(index, seed, shape, start, total)
+            plan = partial(mix.plan, index, seed)
+            phantom, patient = yield from _make(plan, shape, start, total)
             yield from _write_case(building, index, phantom, patient, start + _DRAWING, total)
             records.append(_record(phantom, patient))
         yield Progress(total, total, "Writing the clinical table")
@@ -96,11 +119,11 @@ def _put_in_place(building: Path, root: Path) -> None:
 
 
 def _make(
-    index: int, seed: int, shape: tuple[int, int, int] | None, start: int, total: int
+    plan: Callable[[int], PlannedCase], shape: tuple[int, int, int] | None, start: int, total: int
 ) -> Generator[Progress, None, tuple[Phantom, Patient]]:
     """Make one case; where the tumours do not fit into one patient's breast, try the next."""
     for attempt in range(_ATTEMPTS):
-        planned = _resized(plan_case(index, seed, attempt), shape)
+        planned = _resized(plan(attempt), shape)
         try:
             job = make_phantom_job(planned.spec)
             phantom = yield from _within(job, start, start + _DRAWING, total)
@@ -109,7 +132,9 @@ def _make(
                 raise
         else:
             return phantom, planned.patient
-    raise CaseError(f"case {index + 1} of the phantom data set cannot be made: change the seed")
+    raise CaseError(
+        f"{planned.spec.case_id} of the phantom data set cannot be made: change the seed"
+    )
 
 
 def _resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> PlannedCase:

@@ -7,7 +7,7 @@ from typing import Final
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure, CaseScore
 from napari_mamamia.io.clinical_columns import ColumnChoice
-from napari_mamamia.phantom import write_data_set
+from napari_mamamia.phantom import PhantomMix, write_data_set
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_masks
 from napari_mamamia.services.output_folder import Existing, claim_folder
@@ -21,7 +21,7 @@ __all__ = ["DemoSummary", "make_demo"]
 _NO_PATIENTS: Final = ColumnChoice((("age", None), ("menopausal_status", None)))
 """Phantoms have a breast density, and neither age nor menopausal status."""
 
-_CASES = 12
+_CASES: Final = {PhantomMix.MIXED: 12, PhantomMix.ONE_BREAST: 8}
 _SEED = 2026
 _MODEL = "kinetic"
 
@@ -38,24 +38,27 @@ class DemoSummary:
     warnings: tuple[str, ...] = ()
 
 
-def make_demo(out: Path, existing: Existing = Existing.REFUSE) -> Job[DemoSummary]:
+def make_demo(
+    out: Path, existing: Existing = Existing.REFUSE, mix: PhantomMix = PhantomMix.MIXED
+) -> Job[DemoSummary]:
     """Return a job that makes ``out/dataset``, ``out/workspace`` and ``out/export``.
 
-    Twelve phantom cases with known truth are predicted by the kinetic segmenter, scored against
-    that truth and exported; the workspace notes whose it is, so that all can be moved. With
-    RESUME, a data set and predictions that are there are kept, and so are the masks that a reader
-    refined.
+    Twelve phantom cases of mixed kinds, or eight sagittal exams of one breast, are predicted by the
+    kinetic segmenter, scored against their known truth and exported; the workspace notes whose it
+    is, so that all can be moved. With RESUME, a data set and predictions that are there are kept,
+    and so are the masks that a reader refined.
 
     Raises
     ------
     SaveConflictError
         If `out` holds something else.
     """
-    parameters = (("cases", _CASES), ("seed", _SEED))
+    n_cases = _CASES[mix]
+    parameters = (("cases", n_cases), ("seed", _SEED))
     claim_folder(out, "demo", parameters, existing)
     data_set, workspace, export = out / "dataset", out / "workspace", out / "export"
     if not (data_set / "train_test_splits.csv").exists():
-        yield from write_data_set(data_set, n_cases=_CASES, seed=_SEED)
+        yield from write_data_set(data_set, n_cases=n_cases, seed=_SEED, mix=mix)
     opened = yield from open_data_set(data_set, workspace)
     predictions = opened.workspace.predictions / _MODEL
     predicted = yield from predict_data_set(
