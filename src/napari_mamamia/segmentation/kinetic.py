@@ -89,14 +89,18 @@ class KineticSegmenter:
         frame = case.grid.display_frame("axial")
         search, ranked = yield from self._ranked(case, frame, choice, prompt)
         candidates = tuple(_candidates(case, frame, choice, search, ranked, self.settings))
+        why = "; ".join(unsure(ranked, self.settings)) if prompt is None else ""
         yield Progress(100, 100, "Done")
         return Prediction(
             case_id=case.case_id,
             mask=_mask(case, candidates),
             candidates=candidates,
-            parameters=tuple(_parameters(choice, search, prompt, self.settings)),
+            parameters=(
+                *_parameters(choice, search, prompt, self.settings),
+                ("unsure", why or "no"),
+            ),
             seconds=time.perf_counter() - started,
-            notes=tuple(_notes(choice, search, prompt, ranked, self.settings)),
+            notes=tuple(_notes(choice, search, prompt, candidates, why)),
         )
 
     def _ranked(
@@ -180,8 +184,8 @@ def _notes(
     choice: PhaseChoice,
     search: Search,
     prompt: Prompt | None,
-    ranked: list[Scored],
-    settings: KineticSettings,
+    candidates: tuple[Candidate, ...],
+    why: str,
 ) -> Iterator[str]:
     if choice.timing is Timing.PHASE_ORDER:
         last = "" if choice.late is None else f" and phase {choice.late} as late"
@@ -196,18 +200,22 @@ def _notes(
         yield (
             f"phase {choice.early} is not brighter than phase 0: phases may be in the wrong order"
         )
-    if not ranked:
+    if not candidates:
         yield _nothing_found(choice, search, prompt)
-    elif prompt is None:
-        yield from _doubtful(unsure(ranked, settings))
-
-
-def _doubtful(why: tuple[str, ...]) -> Iterator[str]:
-    if why:
+    elif why:
         yield (
-            f"unsure which region is the tumour: {'; '.join(why)}. Look at every candidate, or "
-            "click the tumour"
+            f"unsure which region is the tumour: {why}. Candidates: {_choice(candidates)}. Look at "
+            "each, or click the tumour"
         )
+
+
+def _choice(candidates: tuple[Candidate, ...]) -> str:
+    """Return where each candidate lies, for whom no list of them is shown."""
+    return ", ".join(
+        f"{one.rank} ({one.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, x {x:.0f})"
+        for one in candidates
+        for z, y, x in (one.box.centre,)
+    )
 
 
 def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
