@@ -148,3 +148,16 @@ def test_registered_cases_take_their_rows_along(renamed, tmp_path):
         (row,) = csv.DictReader(stream)
     assert (row["patient_id"], row["age"], row["Site"]) == ("A_2", "41", "B")
     assert row["acquisition_times"] == "[0, 60, 170, 440]"
+
+
+def test_a_data_sets_own_ods_is_read_but_takes_no_row(renamed, tmp_path):
+    (renamed / "clinical_and_imaging_info.csv").unlink()
+    made = Path(__file__).parents[1] / "io/ods/by_libreoffice.ods"
+    (renamed / "clinical_and_imaging_info.ods").write_bytes(made.read_bytes())
+    code, said = mamamia("cases", renamed)
+    assert code == 0, said
+    assert "warning: clinical_and_imaging_info.ods, row 5: age '#DIV/0!' is no number" in said
+    phantoms.write_exam(tmp_path / "dicom")
+    code, said = mamamia("import", tmp_path / "dicom", "--out", renamed, "--case", "NEW_1")
+    assert (code, "which is only read: save it as .xlsx or .csv" in said) == (1, True)
+    assert not (renamed / "images/NEW_1").exists()

@@ -1,6 +1,7 @@
 """Clinical tables as .ods: the same cases as in .xlsx, and no bomb."""
 
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,45 @@ def test_a_damaged_ods_is_refused_by_name(tmp_path, content):
     (tmp_path / "t.ods").write_bytes(content)
     with pytest.raises(FormatError, match=r"t\.ods"):
         read_clinical(tmp_path / "t.ods")
+
+
+# ---- files that other programs made
+
+MADE = Path(__file__).parent / "ods"
+
+
+def test_a_file_of_libreoffice_is_read_with_its_dates_blanks_titles_and_hidden_rows():
+    """Converted by LibreOffice 7.4.7 from a workbook with what people leave in one."""
+    found = read_clinical(MADE / "by_libreoffice.ods")
+    told = {r.case_id: (r.age, r.menopausal_status, r.breast_density, r.pcr) for r in found.records}
+    assert told == {
+        "A_1": (51, "post", "b", True),
+        "A_2": (42, "pre", "c", False),  # the age is the result of a formula
+        "A_4": (45.5, "peri", None, False),
+        "A_6": (38, "pre", "a", True),  # a hidden row; TRUE
+        "A_7": (38, "pre", "a", True),
+    }
+    first, second = found.records[:2]
+    assert first.acquisition_times_s == (0, 90, 180, 420)
+    assert dict(first.other) == {"scan day": "2019-03-04", "two  spaces": "a  b"}
+    assert second.other["two  spaces"] == "line\nbreak"
+    assert found.notes == ("the header is row 2: what stands above it was passed over",)
+
+
+def test_an_error_of_a_formula_of_libreoffice_refuses_its_row_and_is_no_missing_value():
+    refused = read_clinical(MADE / "by_libreoffice.ods").refused
+    assert [(row.row, row.reason) for row in refused] == [
+        (5, "age '#DIV/0!' is no number"),
+        (7, "C7 (menopause) is merged with C6"),
+    ]
+
+
+def test_a_file_of_pandas_and_odfpy_is_read():
+    """Written by pandas 3.1 with odfpy 1.4.1."""
+    found = read_clinical(MADE / "by_pandas_odfpy.ods")
+    assert [(r.case_id, r.age, r.pcr, r.other["note"]) for r in found.records] == [
+        ("B_1", 51, True, "a  b"),
+        ("B_2", None, False, "x\ny"),
+        ("B_3", 40.5, None, "ü & <z>"),
+    ]
+    assert found.refused == ()

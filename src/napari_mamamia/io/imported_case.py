@@ -16,7 +16,7 @@ from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.json_text import read_json
-from napari_mamamia.io.layout import CLINICAL_NAMES
+from napari_mamamia.io.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.own_paths import own_folder, place_folder, sweep
 from napari_mamamia.io.phase_files import case_key
@@ -178,7 +178,7 @@ def add_clinical_row(
 def _with_row(data_set: Path, record: CaseRecord, columns: ColumnChoice) -> str:
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is None:
-        write_clinical(Cohort((record,)), data_set / CLINICAL_NAMES[-1])
+        write_clinical(Cohort((record,)), data_set / NEW_CLINICAL_NAME)
         return ""
     columns = columns_for(path, columns)
     cohort = _whole_table(path, columns)
@@ -203,6 +203,11 @@ def _is_of_an_import(path: Path) -> bool:
 
 
 def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
+    if path.suffix.lower() == ".ods":
+        raise FormatError(
+            f"expected a clinical table that takes another row, but {path} is .ods, which is only "
+            "read: save it as .xlsx or .csv instead"
+        )
     cohort = read_clinical(path, columns)
     if cohort.refused:
         raise FormatError(

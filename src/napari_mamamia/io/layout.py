@@ -38,10 +38,21 @@ from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key, file_stem, parse_phase_name
 from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind
 
-__all__ = ["CLINICAL_NAMES", "SPLITS_NAME", "find_data_set", "find_masks", "recognise"]
+__all__ = [
+    "CLINICAL_NAMES",
+    "NEW_CLINICAL_NAME",
+    "SPLITS_NAME",
+    "find_data_set",
+    "find_masks",
+    "recognise",
+]
 
-CLINICAL_NAMES: Final = ("clinical_and_imaging_info.xlsx", "clinical_and_imaging_info.csv")
-"""The clinical table in a data set's root; where both are there, the first one counts."""
+CLINICAL_NAMES: Final = tuple(
+    f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
+)
+"""The clinical table in a data set's root; where several are there, the first one counts."""
+NEW_CLINICAL_NAME: Final = CLINICAL_NAMES[1]
+"""What we write where there is none, or none that we write (.ods is only read)."""
 SPLITS_NAME: Final = "train_test_splits.csv"
 
 _IMAGES: Final = "images"

@@ -21,6 +21,8 @@ _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _CELLS: Final = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
 _NUMBERS: Final = ("float", "percentage", "currency")
+_SIGNS: Final = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+_MOST_BLANKS: Final = 1000
 _FORMULA: Final = "a formula without a stored result"
 
 
@@ -123,8 +125,8 @@ def _read_row(
     return row, formulas, merged
 
 
-def _times(element: Element, name: str) -> int:
-    times = int(element.get(_TABLE + name, 1))
+def _times(element: Element, name: str, space: str = _TABLE) -> int:
+    times = int(element.get(space + name, 1))
     if times < 1:
         raise ValueError(f"{name} is {times}")
     return times
@@ -142,6 +144,15 @@ def _value(cell: Element) -> object:
         return cell.get(f"{_OFFICE}boolean-value") == "true"
     if kind in {"date", "time"}:
         return cell.get(f"{_OFFICE}{kind}-value")
-    text = cell.get(f"{_OFFICE}string-value")
-    lines = ["".join(part.itertext()) for part in cell if part.tag == f"{_TEXT}p"]
-    return text if text is not None else "\n".join(lines)
+    shown = "\n".join(_line(part) for part in cell if part.tag == f"{_TEXT}p")
+    return cell.get(f"{_OFFICE}string-value") or shown  # of an error the value is empty
+
+
+def _line(part: Element) -> str:
+    """Return a paragraph's text; runs of blanks, tabs and line breaks are elements of their own."""
+    texts = [part.text or ""]
+    for inner in part:
+        times = min(_times(inner, "c", _TEXT), _MOST_BLANKS) if inner.tag == f"{_TEXT}s" else 1
+        texts.append(_SIGNS.get(inner.tag, "") * times or _line(inner))
+        texts.append(inner.tail or "")
+    return "".join(texts)

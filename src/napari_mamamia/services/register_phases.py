@@ -16,7 +16,7 @@ from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.imported_case import case_folder, existing_case, placing, write_phase
-from napari_mamamia.io.layout import CLINICAL_NAMES
+from napari_mamamia.io.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.save import saving
 from napari_mamamia.io.sources import CaseFiles
@@ -266,15 +266,17 @@ def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> 
     found = (_record_of(opened, case_id) for case_id in case_ids)
     records = [record for record in found if record is not None]
     there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
-    suffix = ".csv" if opened.data_set.clinical is None else opened.data_set.clinical.suffix
-    new = next(out / name for name in CLINICAL_NAMES if name.endswith(suffix.lower()))
+    known = opened.data_set.clinical
+    name = NEW_CLINICAL_NAME
+    if known is not None and known.suffix != ".ods":  # which is only read
+        name = known.name
     if there is not None:
         keys = {case_key(record.case_id) for record in records}
         older = [one for one in read_clinical(there).records if case_key(one.case_id) not in keys]
         kept = [one for one in older if case_folder(out, one.case_id).is_dir()]
         records = [*kept, *records]
     if records:
-        write_clinical(Cohort(tuple(records)), there or new, overwrite=True)
+        write_clinical(Cohort(tuple(records)), there or out / name, overwrite=True)
 
 
 def _record_of(opened: OpenDataSet, case_id: str) -> CaseRecord | None:
