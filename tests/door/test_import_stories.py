@@ -10,6 +10,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from program import Program, Screen, wait_until
+from test_screens import MARK_CONTRAST, contrast
 from tests import protocol_studies as studies
 from tests.services.seg_of_case import make_seg
 
@@ -87,8 +88,8 @@ for row in range(study.model.rowCount()):
     return inside(program, code)
 
 
-def click_tick(program, row):
-    """Scroll to the tick of a row and click it with the mouse."""
+def tick_of(program, row):
+    """Scroll to the tick of a row and return its middle on the screen."""
     place = f"""
 study.table.scrollTo(study.model.index({row}, 0))
 panel.import_page.area.ensureWidgetVisible(study.table)
@@ -96,7 +97,12 @@ rect = study.table.visualRect(study.model.index({row}, 0))
 at = study.table.viewport().mapToGlobal(QPoint(rect.left() + 10, rect.center().y()))
 result = [at.x(), at.y()]
 """
-    program.screen.click(*inside(program, place))
+    return inside(program, place)
+
+
+def click_tick(program, row):
+    """Click the tick of a row with the mouse."""
+    program.screen.click(*tick_of(program, row))
     wait_until(lambda: inside(program, SETTLED), "the study judged again")
 
 
@@ -146,6 +152,9 @@ def test_of_a_messy_siemens_study_the_dynamic_alone_becomes_the_case(program, dr
     assert [number for number, _, ticked, _ in rows if ticked] == [5, 6, 7, 8, 9]
     bright = {number: grey for number, _, _, grey in rows}
     assert None not in bright.values()
+    x, y = tick_of(program, 0)  # of the localiser, which is not ticked
+    box = program.screen.picture()[y - 12 : y + 12, x - 8 : x + 10]
+    assert contrast(box) >= MARK_CONTRAST
     assert max(bright[30 + k] for k in range(1, 5)) < min(bright[5 + k] for k in range(5))
     assert import_it(program, "messy_siemens") == [0, 90, 180, 270, 360]
     assert_files(program, "messy_siemens", phases, (0, 90, 180, 270, 360))

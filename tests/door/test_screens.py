@@ -124,6 +124,13 @@ def ring_contrast(program):
     return contrast(np.concatenate([edge[:1], edge[4:6]]))
 
 
+def tick_contrast(program):
+    """Return the contrast of a tick box that is not ticked."""
+    click_tab(program, "Export")
+    wait_until(lambda: program.widgets(name="export_format_dicom_seg"), "the formats")
+    return contrast(picture_of(program, "export_format_dicom_seg", lambda _: slice(0, 14)))
+
+
 def look(program, where, found):
     """Add what stays cut or out of reach once the page has settled."""
     with suppress(AssertionError):
@@ -180,3 +187,4 @@ def test_masks_are_seen_nothing_is_cut_and_every_control_can_be_clicked(
     assert low_contrasts(program) == {}
     assert ring_contrast(program) >= MARK_CONTRAST
     assert walk(program) == []
+    assert tick_contrast(program) >= MARK_CONTRAST

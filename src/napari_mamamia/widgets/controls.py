@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 _SPACE = 6
+_TICK = 12
+"""Side of a tick box in pixels, with napari's usual text."""
+_USUAL_POINTS = 9
 
 
 class FittedLabel(QLabel):
@@ -187,6 +190,7 @@ def chip_icon(colour: str, frame: str, size: int = 12) -> QIcon:
 def style_sheet(theme: ThemeColours) -> str:
     """Return the rules that napari's own style sheet does not have."""
     kind = "dark" if theme.is_dark else "light"
+    tick = round(_TICK * max(theme.font_points / _USUAL_POINTS, 1))
     return f"""
         QPushButton[primary="true"] {{
             background-color: {theme.accent}; color: {theme.on_accent};
@@ -207,12 +211,14 @@ def style_sheet(theme: ThemeColours) -> str:
         QToolButton[framed="true"]:checked {{
             background-color: {theme.accent}; color: {theme.on_accent};
         }}
-        QTableView::indicator, QTreeView::indicator {{
-            width: 12px; height: 12px; border: 1px solid {QUIET_TEXT_COLOURS[kind]};
+        QTableView::indicator, QTreeView::indicator, QListView::indicator {{
+            width: {tick}px; height: {tick}px; border: 1px solid {QUIET_TEXT_COLOURS[kind]};
         }}
-        QTableView::indicator:checked, QTreeView::indicator:checked {{
+        QTableView::indicator:checked, QTreeView::indicator:checked,
+        QListView::indicator:checked {{
             background-color: {theme.accent}; image: url("theme_{kind}:/check.svg");
         }}
+        QCheckBox::indicator {{ border: 1px solid {QUIET_TEXT_COLOURS[kind]}; }}
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}

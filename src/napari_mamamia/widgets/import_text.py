@@ -65,7 +65,7 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:
         return f"{phases}\n{times[0]}{_NO_BREAK}s · {images.replace(' ', _NO_BREAK)}"
-    return f"{phases}\n{', '.join(times)} s\n{images}" if times else f"{phases}\n{images}"
+    return f"{phases}\n{', '.join(times)}{_NO_BREAK}s\n{images}" if times else f"{phases}\n{images}"
 
 
 def matrix_text(series: SeriesRow) -> str:
