@@ -244,5 +244,7 @@ def test_the_window_closes_with_exit_code_0_and_nothing_is_left_half(program):
     program.screen.key("ctrl+q")
     assert program.process.wait(60) == 0, program.output
     assert "Traceback" not in program.output
+    remembered = json.loads((program.folder / "config" / "preferences.json").read_text())
+    assert remembered["recent"][1] == str(program.folder / "mamamia-cases")
     left = [path for path in program.folder.rglob("*") if path.name.startswith((".tmp", "tmp"))]
     assert left == []

@@ -34,6 +34,12 @@ def test_the_config_folder_can_be_chosen_by_the_environment(own_preferences):
     assert preferences_path() == own_preferences / "preferences.json"
 
 
+def test_the_first_preferences_of_a_computer_make_their_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(tmp_path / "not" / "there"))
+    save_preferences(Preferences("Ana"))
+    assert load_preferences().reader == "Ana"
+
+
 def test_saving_again_replaces(tmp_path):
     save_preferences(Preferences("Ana"))
     save_preferences(Preferences("Ben"))

@@ -132,3 +132,20 @@ def test_closed_planes_leave_no_view_and_no_canvas(qtbot, three, window):
     assert not main_canvas(three).findChildren(QFrame, "crosshair_left")
     shown = window.screenshot(canvas_only=True, flash=False)[..., :3]
     assert np.asarray(shown).max() > 200
+
+
+def test_no_scale_bar_reaches_the_letter_below_the_image(three):
+    """The bar takes a quarter of its canvas at most, however the view came to its zoom."""
+    for pane in three.planes.panes:
+        canvas = three.planes.window.canvas(pane)
+        picture = canvas.grab().toImage()
+        width, height = picture.width(), picture.height()
+        rows = range(height - height // 6, height)
+        white = [
+            x
+            for x in range(width // 2 - width // 10, width)
+            if any(picture.pixelColor(x, y).value() > 240 for y in rows)
+        ]
+        bar = [x for x in white if x > width * 0.55]
+        assert bar
+        assert min(bar) > width * 0.65

@@ -108,8 +108,20 @@ def save_preferences(preferences: Preferences) -> None:
             "so that none is lost; see that the file can be read and try again"
         )
     path = preferences_path()
+    _require_folder(path.parent)
     with run_job(wait_for_turn(path)):
         _write(_joined(preferences, load_preferences()), path)
+
+
+def _require_folder(folder: Path) -> None:
+    """Make the folder of the preferences, which a new computer does not have yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SaveError(
+            f"expected to keep preferences in {folder}, but {error.strerror or error}: see that "
+            "the folder above can be written to; nothing was written"
+        ) from error
 
 
 def _joined(own: Preferences, there: Preferences) -> Preferences:

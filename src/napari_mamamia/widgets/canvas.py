@@ -207,10 +207,12 @@ class CanvasText:
     def follow_zoom(self) -> None:
         """Keep the scale bar out of the letter at the bottom: napari's would be 150 pixels.
 
-        Called once the view has its canvas: a later listener comes first, and napari's bar, which
-        listens too, does not look at a new length unless the zoom is new as well.
+        Called once the view has its canvas: a later listener comes first. A canvas that gets
+        narrower under the same zoom needs a shorter bar too.
         """
         self._viewer.scene.camera.events.zoom.connect(self._fit_bar)
+        self._viewer.canvas.events.size.connect(self._fit_bar)
+        self._fit_bar()
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
         """Say which phases are read, None for all, and write from now on."""
@@ -279,7 +281,12 @@ class CanvasText:
         zoom = float(self._viewer.scene.camera.zoom)
         if zoom > 0:
             length = bar_length_mm(float(self._viewer.canvas.size[1]) / zoom)
-            self._viewer.canvas.overlays["scale_bar"].length = length
+            bar = self._viewer.canvas.overlays["scale_bar"]
+            if bar.length != length:
+                bar.length = length
+                # napari's bar looks at a new length only where the zoom is new, or its font
+                # (napari 0.9.2, napari/_vispy/overlays/scale_bar.py, _on_size_or_zoom_change)
+                bar.events.font_size.emit(bar.font_size)
 
     def _view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
         dims = self._viewer.dims

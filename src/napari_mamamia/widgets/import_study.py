@@ -109,7 +109,7 @@ class StudyView(QWidget):
         wrong = [row.problem for row in choice.found.rows if row.problem]
         asked = [row for row in choice.found.rows if row.use is Use.ASKED]
         way = _TICK if choice.found.exam is None and len(asked) > 1 else ""
-way += _JOIN * bool(way and choice.has_two_breasts)
+        way += _JOIN * bool(way and choice.has_two_breasts)
         where = f" in {choice.found.place}"  # stands above
         told = dict.fromkeys(
             text.replace(where, "") for text in (choice.problem, *wrong, way) if text
