@@ -1,5 +1,6 @@
 """When contrast arrives in a tissue, by the model itself."""
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
 from napari_mamamia.kinetics.perfusion.fit import RefinedFit
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, concentration_mm
@@ -26,8 +28,8 @@ def fitted_arrival_s(
     echo: SpoiledEcho,
     source: ArterialInput,
     model: TissueModel,
-) -> float:
-    """Return the arrival whose fit of a mean curve leaves the least, s on the clock of `times`.
+) -> Job[float]:
+    """Return a job for the arrival whose fit of a mean curve leaves the least, s as in `times`.
 
     Arrivals from the first phase to the peak are tried, every 2 s and then every 0.25 s around the
     best; each with the phases before it as baseline.
@@ -38,18 +40,21 @@ def fitted_arrival_s(
         If no arrival gives a curve of concentrations that rises.
     """
     peak = times[int(np.argmax(signal))]
-
-    def left(arrival_s: float) -> float:
-        return _residual(times, signal, t10_s, echo, source, model, arrival_s)
-
-    coarse = np.arange(times[0], peak, _COARSE_S)
-    if not len(coarse) or not np.isfinite(best := min(coarse, key=left)) or left(best) == np.inf:
-        raise CaseError(
-            "expected a mask whose mean curve rises after its first phase, got one that does not: "
-            "give the arrival in seconds with --arrival, or another mask"
-        )
-    around = np.arange(max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S)
-    return float(min(around, key=left))
+    best, least = math.nan, math.inf
+    low, high, step = times[0], peak, _COARSE_S
+    for _ in range(2):
+        for arrival_s in np.arange(low, high, step):
+            yield Progress(0, 1, "Arrival of contrast")
+            left = _residual(times, signal, t10_s, echo, source, model, float(arrival_s))
+            if left < least:
+                best, least = float(arrival_s), left
+        low, high, step = max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S
+        if math.isinf(least):
+            raise CaseError(
+                "expected a mask whose mean curve rises after its first phase, got one that does "
+                "not: give the arrival in seconds with --arrival, or another mask"
+            )
+    return best
 
 
 def _residual(

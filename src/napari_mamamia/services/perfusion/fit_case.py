@@ -93,7 +93,7 @@ def fit_case(
     flat_t10 = t10 if isinstance(t10, float) else t10.ravel()
     median_t10 = _median_t10(flat_t10, inside, case.case_id)
     mean = signal[:, inside].mean(axis=1, dtype=np.float64) if inside.size else None
-    arrival_s, source = _arrival(case, times, mean, median_t10, echo, settings)
+    arrival_s, source = yield from _arrival(case, times, mean, median_t10, echo, settings)
     before = require_points(times, arrival_s)
     minutes = (np.asarray(times) - arrival_s) / 60
     plasma = plasma_curve(settings.source, float(minutes[-1]))
@@ -147,8 +147,8 @@ def _arrival(
     median_t10: float,
     echo: SpoiledEcho,
     settings: PerfusionSettings,
-) -> tuple[float, str]:
-    """Return when contrast arrives, s since phase 0, and how that is known."""
+) -> Job[tuple[float, str]]:
+    """Return a job for when contrast arrives, s since phase 0, and how that is known."""
     if settings.arrival_s is not None:
         return settings.arrival_s, "typed in"
     if settings.vessels:
@@ -158,7 +158,9 @@ def _arrival(
             f"expected a mask with voxels for {case.case_id}, whose curve tells when contrast "
             "arrives, got none: add one (--masks), or give the arrival in seconds (--arrival)"
         )
-    found = fitted_arrival_s(times, mean, median_t10, echo, settings.source, settings.model)
+    found = yield from fitted_arrival_s(
+        times, mean, median_t10, echo, settings.source, settings.model
+    )
     return found, "fitted to the mask's mean curve"
 
 
