@@ -43,7 +43,6 @@ from napari_mamamia.widgets.place import dock_of  # noqa: E402
 TURN_MS, FIRST_PICTURE_S = 50.0, 1.5
 EXCEPTIONS = {
     "three planes": (150.0, "napari's view of a plane comes into the window: all canvases resize"),
-    "results table": (150.0, "napari's add_dock_widget, one call, once: 60 to 100 ms"),
 }
 """Actions with a limit of their own in ms, and why: a single call into napari takes that long."""
 SHAPE = (160, 448, 448)

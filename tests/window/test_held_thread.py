@@ -175,7 +175,7 @@ def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_
         second_is_over.emit()
         assert gc.get_count()[2] >= 20
     second_is_over.emit()
-    assert gc.get_count()[2] < 5
+    assert gc.get_count()[2] < 3
 
     docked.close_down()
     assert not is_set_aside()

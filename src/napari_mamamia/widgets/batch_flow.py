@@ -31,6 +31,7 @@ _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
 class BatchFlow(QObject):
     """Joins the page, the session and the scoring job; `finished` carries a `BatchAnswer`."""
 
+    started = Signal()
     finished = Signal(object)
 
     def __init__(
@@ -77,6 +78,7 @@ class BatchFlow(QObject):
         self._run = run
         self._page.show_end("", None, None)
         self._page.set_running(True)
+        self.started.emit()
         self._jobs.start(_LANE, "Batch scoring", run.work, done, on_progress=self._show_progress)
 
     def look_at_table(self) -> None:

@@ -52,6 +52,7 @@ class ResultsFlow(QObject):
         self._tables: list[CaseTable] = []
         self._looked_at: set[int] = set()
         self._at = 0
+        batch.started.connect(bottom.prepare)
         batch.finished.connect(self._show)
         panel.fold_wanted.connect(bottom.fold)
         panel.cases.model_chosen.connect(self._turn_to)
