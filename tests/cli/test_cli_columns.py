@@ -114,6 +114,27 @@ def test_scoring_takes_the_columns_that_lie_beside_the_table(renamed, tmp_path):
     assert (code, "age: read from 'Age (y)'" in said) == (0, True)
 
 
+def test_a_needed_field_without_a_value_is_told_in_lines_of_a_terminals_width(renamed, tmp_path):
+    table = tmp_path / "a table.csv"
+    further = ",".join(f"measure_{k}" for k in range(30))
+    table.write_text(f"patient_id,Age (y),menopause,breast_density,{further}\n")
+    with table.open("a") as stream:
+        stream.writelines(f"{case},51,post,b{',' * 30}\n" for case in CASES)
+    masks = renamed / "segmentations/expert"
+    code, said = mamamia(
+        "score", "--reference", masks, "--prediction", masks, "--bootstrap", "0",
+        "--clinical", table, "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 1
+    lines = said.strip().splitlines()
+    assert "expected values of age for fairness in" in lines[0]
+    assert lines[0].endswith("found none in 3 cases (0 rows refused)")
+    assert '  proposed: "Age (y)" as age for its name' in said
+    assert f"    mamamia clinical '{table}' --write-columns FILE" in lines
+    assert '  or: where the table has none, say {"age": null}' in lines
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 96
+
+
 @pytest.mark.parametrize("is_beside", [True, False])
 def test_an_import_adds_a_row_and_keeps_the_names_of_the_table(renamed, tmp_path, is_beside):
     pytest.importorskip("pydicom")

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Final
 
@@ -11,7 +13,7 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
 from napari_mamamia.io.clinical import clinical_job
-from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice, columns_for
+from napari_mamamia.io.clinical_columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical_overview import overview_job
 from napari_mamamia.io.clinical_rules import parse_id
 from napari_mamamia.io.phase_files import case_key
@@ -29,6 +31,7 @@ __all__ = [
     "read_table",
 ]
 
+_WIDTH: Final = 96
 _MATCHING: Final = "Matching cases with the clinical table"
 
 _KEYS: Final[tuple[Callable[[CaseRecord], str | None], ...]] = (
@@ -69,13 +72,32 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Job[Cohort]:
         return cohort
     seen = yield from overview_job(path, choice)
     found = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
-    absent = json.dumps(dict.fromkeys(empty))
-    raise FormatError(
+    lines = [
         f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
-        f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused; columns: "
-        f"{', '.join(seen.columns)}); proposed: {'; '.join(found) or 'no other column'}. Confirm "
-        f"columns in a file and give it with --columns FILE (mamamia clinical {path.name} "
-        f"--write-columns FILE writes what is proposed); where the table has none, say {absent}"
+        f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused)",
+        *_wrapped("columns", ", ".join(seen.columns)),
+    ]
+    for text in found or ["no other column"]:
+        lines += _wrapped("proposed", text)
+    lines += _wrapped(
+        "to do",
+        "write what is proposed to a file, look at it, and give it with --columns FILE (or keep it "
+        f"as {COLUMNS_FILE} beside the table):",
+    )
+    lines.append(f"    mamamia clinical {quote(str(path))} --write-columns FILE")
+    lines += _wrapped("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
+    raise FormatError("\n".join(lines))
+
+
+def _wrapped(title: str, text: str) -> list[str]:
+    """Return lines of a terminal's width, the title before the first."""
+    return wrap(
+        text,
+        _WIDTH,
+        initial_indent=f"  {title}: ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
