@@ -118,9 +118,12 @@ def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_pa
     assert (rows["leave-out"]["phases_before"], rows["keep"]["phases_before"]) == ("2", "1")
     assert "between phase 1 and phase 2: 5" in rows["leave-out"]["contrast"]  # half of the body
     means = {how: row["mean_signal"].split() for how, row in rows.items()}
-    pre, again = (float(number) for number in means["leave-out"][:2])
+    pre, again = (float(number) for number in means["keep"][:2])
+    assert pre != again
+    assert float(means["leave-out"][0]) == again  # the last scan before contrast, as in an import
     assert float(means["average"][0]) == pytest.approx((pre + again) / 2, abs=1e-3)
-    assert means["average"][1:] == means["leave-out"][1:]
+    assert means["average"][1:] == means["leave-out"][1:] == means["keep"][1:]
+    assert "S0 is phase 1, the last of those before" in rows["leave-out"]["contrast"]
 
 
 def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(

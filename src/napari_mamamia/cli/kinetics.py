@@ -105,8 +105,8 @@ def kinetics(
         typer.Option(
             "--repeated-pre",
             metavar="leave-out|average|keep",
-            help="A pre-contrast scan taken again (seen by its pixels): neither early nor late, "
-            "averaged with phase 0, or kept as a phase.",
+            help="A pre-contrast scan taken again (seen by its pixels): left out, so that the "
+            "last before contrast is S0, as in an import; averaged; or kept as a phase.",
         ),
     ] = "leave-out",
     ftv_from: Annotated[

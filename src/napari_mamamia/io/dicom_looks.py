@@ -1,12 +1,14 @@
 """What the pixels of a study tell where its headers are silent: contrast, differences, copies.
 
-A few planes of each volume are read. Source of the rules and thresholds: measured on a phantom and
-on one real slice; they decide what is asked, and which of several pre-contrast phases is the last.
+A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
+real slice and one real exam (table in docs/methods.md); they decide what is asked, and which of
+several pre-contrast phases is the last.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 import numpy as np
@@ -16,12 +18,18 @@ from napari_mamamia.io.dicom_blanks import blank_tails, require_values
 from napari_mamamia.io.dicom_pixels import read_plane
 from napari_mamamia.io.dicom_slices import Slice
 
-__all__ = ["CONTRAST", "NO_CONTRAST", "Looks", "enhancement", "is_difference"]
+__all__ = ["CONTRAST", "Contrast", "Looks", "contrast_between", "enhancement", "is_difference"]
 
 CONTRAST: Final = 0.05
 """From this `enhancement` on contrast came between two volumes."""
 NO_CONTRAST: Final = 0.04
 """Below this `enhancement` none came; in between nobody knows."""
+_SOLID_RISE: Final = 0.3
+_SOLID: Final = 3
+"""How many blocks wide and high a rise of 30 % is at least that is no moved edge: 12 voxels. A pre
+moved by up to 3 voxels in its plane has none; a lesion of 10 mm has some."""
+_FINE: Final = 24
+"""Images of fewer rows or columns of blocks are too coarse for that: one block counts."""
 _PLANES: Final = 5
 _EDGE: Final = 4
 _BODY: Final = 0.1
@@ -37,6 +45,14 @@ _MOST_WEIGHT: Final = 10.0
 _NEARLY: Final = 0.999
 """Correlation from which on two volumes may be copies; the noise of two scans keeps below it, or
 differs by more than the rounding of values."""
+
+
+class Contrast(Enum):
+    """Whether contrast came between two volumes; UNCLEAR is what must be asked about."""
+
+    NONE = "none"
+    UNCLEAR = "unclear"
+    CAME = "came"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +79,10 @@ class Looks:
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
         """Return the share of the body that rises less the share that falls, -1 .. 1."""
         return enhancement(self._look(before).blocks, self._look(after).blocks)
+
+    def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
+        """Return whether contrast came between two volumes."""
+        return contrast_between(self._look(before).blocks, self._look(after).blocks)
 
     def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
         """Whether contrast came or went between the first volume and another one."""
@@ -136,6 +156,39 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
     return float(np.mean(change > _RISE) - np.mean(change < -_RISE))
 
 
+def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:
+    """Return whether contrast came, by `enhancement` and by whether a whole patch rises.
+
+    CAME: `enhancement` is .05 and more, and somewhere a patch rises by 30 %. NONE: it is below .04
+    either way, and no patch rises. A moved body alone shows no patch, a lesion alone no share.
+
+    Parameters
+    ----------
+    before, after
+        Means over blocks of the same places, (plane, row, column).
+    """
+    share = enhancement(before, after)
+    has_patch = _has_patch(before, after)
+    if share >= CONTRAST and has_patch:
+        return Contrast.CAME
+    return Contrast.NONE if abs(share) < NO_CONTRAST and not has_patch else Contrast.UNCLEAR
+
+
+def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
+    """Whether a square of blocks rises by 30 % more than the body does in the middle."""
+    brightest = np.maximum(before, after)
+    white = float(np.percentile(brightest, 99))
+    body = brightest > _BODY * white
+    if white <= 0 or not body.any():
+        return False
+    change = (after - before) / np.maximum(before, _FLOOR * white)
+    rises = body & (change - float(np.median(change[body])) > _SOLID_RISE)
+    if min(rises.shape[1:]) < _FINE:
+        return bool(rises.any())
+    squares = np.lib.stride_tricks.sliding_window_view(rises, (_SOLID, _SOLID), axis=(1, 2))
+    return bool(squares.all(axis=(3, 4)).any())
+
+
 def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[float]) -> bool:
     """Whether one volume is the other times a factor, rounded to a step of its own."""
     for x, y, step in ((a, b, steps[1]), (b, a, steps[0])):
@@ -178,8 +231,8 @@ def _look(stack: Sequence[Slice]) -> _Look:
     flat = planes.ravel()
     step = max(1, len(flat) // _VOXELS) | 1
     return _Look(
-        blocks.ravel(),
-        _inside(blocks).ravel(),
+        blocks,
+        _inside(blocks),
         flat[::step].copy(),
         blank_tails(planes),
         hashlib.sha256(planes.data).digest(),

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom_looks import CONTRAST, NO_CONTRAST, Looks
+from napari_mamamia.io.dicom_looks import CONTRAST, Contrast, Looks
 from napari_mamamia.io.dicom_slices import Slice
 
 __all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings"]
@@ -28,6 +28,12 @@ _MISSING: Final = 1.7
 _NEVER: Final = (
     "contrast comes between no phase and the next: is the series before contrast missing, or was "
     "none given?"
+)
+
+
+_UNCLEAR: Final = (
+    "whether and when contrast comes is not clear from the pixels, so all phases are kept, the "
+    "first one as the scan before contrast: look at them; at most "
 )
 
 
@@ -62,19 +68,22 @@ def find_run(
     _require_contrast_to_stay(stacks, looks, name)
     if len(stacks) < 3 or _is_ultrafast(times_s):
         return Run()
-    rises = [looks.enhancement(stacks[0], stack) for stack in stacks[1:]]
-    jumps = [looks.enhancement(a, b) for a, b in pairwise(stacks)]
+    seen = [looks.contrast(stacks[0], stack) for stack in stacks[1:]]
+    steps = [looks.contrast(a, b) for a, b in pairwise(stacks)]
     came = next(
-        (k for k, rise in enumerate(rises) if rise >= CONTRAST and jumps[k] >= CONTRAST), None
+        (k for k, both in enumerate(zip(seen, steps, strict=True)) if set(both) == {Contrast.CAME}),
+        None,
     )
+    rises = [looks.enhancement(stacks[0], stack) for stack in stacks[1:]]
     if came is None:
-        return Run(warning=_NEVER)
+        is_clear = all(one is Contrast.NONE for one in seen)
+        return Run(warning=_NEVER if is_clear else f"{_UNCLEAR}{max(rises):.1%} of the body rises")
     if came == 0:
         return Run()
-    if any(abs(rise) >= NO_CONTRAST for rise in rises[:came]):
+    if any(one is not Contrast.NONE for one in seen[:came]):
         shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
         raise CaseError(
-            f"expected contrast between the first two phases of {name}, but of the body only "
+            f"expected contrast between the first two phases of {name}, but of the body "
             f"{shares} rises from phase 0 to phases 1 to {came + 1}, so which phase is the last "
             "before contrast is not clear: look at them, and name the series that count "
             "(--use series=N), or the earlier ones too (--use role=phase,earlier-pre)"

@@ -1,13 +1,12 @@
 """Between which phases contrast came, from the pixels: a pre-contrast scan taken twice is found."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.io.dicom_looks import CONTRAST, NO_CONTRAST, enhancement
+from napari_mamamia.io.dicom_looks import Contrast, contrast_between, enhancement
 
 __all__ = ["Arrival", "find_arrival"]
 
@@ -35,22 +34,23 @@ class Arrival:
 def find_arrival(signal: NDArray[Any]) -> Arrival:
     """Return how many phases of ``(phase, z, y, x)`` lie before contrast.
 
-    More than one only where it is clear: all of them rise or fall in less than 4 % of the body
-    against phase 0 (`io.dicom_looks.enhancement`), and the next one in 5 % or more, against phase 0
-    and against the one before it. Five planes of each phase are looked at.
+    More than one only where it is clear (`io.dicom_looks.contrast_between`): none came in any of
+    them against phase 0, and it came in the next one, against phase 0 and against the one before.
+    Five planes of each phase are looked at.
     """
     if len(signal) < 2:
         return Arrival()
     blocks = [_blocks(phase) for phase in signal]
     rises = [enhancement(blocks[0], phase) for phase in blocks[1:]]
-    steps = [enhancement(before, after) for before, after in pairwise(blocks)]
-    came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), None)
+    seen = [contrast_between(blocks[0], phase) for phase in blocks[1:]]
+    came = next((k for k, one in enumerate(seen) if one is Contrast.CAME), None)
     if came is None:
         most = max(rises)
         return Arrival(
             1, f"contrast is not seen by itself: at most {most:.1%} of the body rises after phase 0"
         )
-    is_clear = steps[came] >= CONTRAST and all(abs(rise) < NO_CONTRAST for rise in rises[:came])
+    step = contrast_between(blocks[came], blocks[came + 1])
+    is_clear = step is Contrast.CAME and all(one is Contrast.NONE for one in seen[:came])
     share = f"{rises[came]:.0%} of the body rises"
     if came == 0:
         return Arrival(1, f"contrast came between phase 0 and phase 1: {share}")

@@ -77,8 +77,6 @@ class KineticCase(QObject):
         """Treat a repeated pre otherwise; `changed` says when it is done."""
         self._pre = how
         self._treat_pre()
-        if how is RepeatedPre.LEAVE_OUT:
-            self.changed.emit()
 
     @property
     def source(self) -> str:
@@ -179,11 +177,11 @@ class KineticCase(QObject):
         return self._services.with_times(case, typed) if typed else case
 
     def _treat_pre(self) -> None:
-        """Take the case as it is; where its pre is wanted otherwise, soon as it is wanted."""
+        """Take the case as it is; where its pre was repeated, soon as that is wanted."""
         self._jobs.cancel(_LANE)
         self._case = timed = self._timed
         how = self._pre
-        if timed is None or timed.n_before < 2 or how is RepeatedPre.LEAVE_OUT:
+        if timed is None or timed.n_before < 2:
             return
 
         def done(outcome: Outcome[Case]) -> None:

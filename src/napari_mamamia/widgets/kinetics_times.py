@@ -22,7 +22,7 @@ _TYPED: Final = {
     Timing.MANUAL: ("early, late", "The early and the late phase, such as 2, 4; Enter"),
 }
 _PRES: Final = {
-    RepeatedPre.LEAVE_OUT: "Phase 0 counts; the others before contrast are neither early nor late",
+    RepeatedPre.LEAVE_OUT: "The last scan before contrast counts, as in an import",
     RepeatedPre.AVERAGE: "Their mean counts, which has less noise; needs that nothing moved",
     RepeatedPre.KEEP: "All phases after phase 0 count as after contrast, whatever the pixels show",
 }
@@ -94,10 +94,11 @@ class TimesControls(QWidget):
         """Show what becomes of the phases that are before contrast by their pixels."""
         self._pre_line.setVisible(n_before > 1)
         later = "phase 1" if n_before == 2 else f"phases 1-{n_before - 1}"
+        earlier = "phase 0" if n_before == 2 else f"phases 0-{n_before - 2}"
         self.pre.blockSignals(True)
         for at, text in enumerate(
             (
-                f"phase 0; {later} left out",
+                f"phase {n_before - 1}; {earlier} left out",
                 f"mean of phases 0-{n_before - 1}",
                 f"phase 0; {later} kept",
             )
