@@ -431,6 +431,53 @@ def moved_to_another_landmark(folder):
     dynamic(folder, first=1, FrameOfReferenceUID="2.25.502")
 
 
+# ---- contrast that is hard to see, on planes of usual size
+
+
+LARGE = (3, 128, 144)
+
+
+def breast(k, seed=0, *, parts=("gland", "heart", "tumour"), share=1.0, gain=0.0, shift=0):
+    """Return a breast of which `parts` enhance after phase 0, by a `share` of the usual.
+
+    `gain` is how much more signal there is at the right border, falling off to none at the left;
+    `shift` moves the body by as many columns.
+    """
+    y, x = np.meshgrid(*(np.arange(n, dtype=float) for n in LARGE[1:]), indexing="ij")
+    at = x - shift
+    values = np.where(((y - 70) / 58) ** 2 + ((at - 72) / 66) ** 2 < 1, 300.0, 0.0)
+    values += np.where(values > 0, 40 * np.sin(at / 15) * np.cos(y / 12), 0)
+    for name, found, base, rise in (
+        ("gland", ((y - 48) / 22) ** 2 + ((np.abs(at - 72) - 30) / 18) ** 2 < 1, 420, 0.2),
+        ("heart", ((y - 96) / 18) ** 2 + ((at - 80) / 24) ** 2 < 1, 260, 1.4),
+        ("tumour", (y - 44) ** 2 + (at - 42) ** 2 < 81, 420, 1.1),
+    ):
+        values[found] = base * (1 + share * rise * (k > 0 and name in parts))
+    values *= 1 + gain * x / LARGE[2]
+    noise = np.random.default_rng([seed, k]).normal(0, 4, LARGE)
+    return np.clip(values + noise, 0, None).round().astype(np.int16)
+
+
+def weak_dynamic(again=None, **looks):
+    """Return what writes a dynamic of `looks`; after a first pre that differs so, if `again`."""
+
+    def write(folder):
+        if again is not None:
+            series(folder, 4, 0, breast(0, seed=3, **looks), -300)
+        dynamic(folder, 5, lambda k: breast(k, **{**looks, **(again or {})}))
+
+    return write
+
+
+def tumour_before_the_rest(folder):
+    """Phase 1 is early: the tumour enhances, and the gland and the heart only from phase 2 on."""
+    dynamic(folder, 5, lambda k: breast(k, **(ALONE if k < 2 else {})))
+
+
+ALONE = {"parts": ("tumour",)}
+ANY = (None,) * 6
+
+
 def asset_in_the_name(folder):
     dynamic(folder, SeriesDescription="Ax VIBRANT ASSET dyn")
     series(folder, 2, 0, plain(0), -100, SeriesDescription="ASSET Cal", RepetitionTime=150)
@@ -497,5 +544,17 @@ HOSTILE = (
     Protocol("pre of another day", pre_of_another_day, said="one exam"),
     Protocol("pre of the morning", pre_of_the_morning, said="one exam"),
     Protocol("another landmark", moved_to_another_landmark, P, said="frames of reference"),
+    Protocol("a weak contrast", weak_dynamic(share=0.3), ANY),
+    Protocol("a tumour alone enhances", weak_dynamic(**ALONE), ANY, said="is not clear"),
+    Protocol("a weak tumour alone", weak_dynamic(**ALONE, share=0.3), ANY, said="is not clear"),
+    Protocol("a tumour before the rest", tumour_before_the_rest, said="is not clear"),
+    Protocol("pre twice on large planes", weak_dynamic({}), ANY),
+    Protocol("pre twice, moved", weak_dynamic({"shift": 2}), ANY),
+    Protocol("pre twice, weak contrast", weak_dynamic({}, share=0.3), ANY),
+    Protocol("pre twice, a tumour alone", weak_dynamic({}, **ALONE), said="is not clear"),
+    Protocol("pre twice, gain falls off", weak_dynamic({"gain": 0.4}), ANY),
+    Protocol("pre twice, gain falls off a bit", weak_dynamic({"gain": 0.2}), said="is not clear"),
+    Protocol("pre twice, gain and motion", weak_dynamic({"gain": 0.4, "shift": 3}), ANY,
+             or_refused=True),
     Protocol("ASSET in the name", asset_in_the_name, P),
 )  # fmt: skip

@@ -74,17 +74,19 @@ def find_run(
         (k for k, both in enumerate(zip(seen, steps, strict=True)) if set(both) == {Contrast.CAME}),
         None,
     )
-    rises = [looks.enhancement(stacks[0], stack) for stack in stacks[1:]]
-    if came is None:
-        is_clear = all(one is Contrast.NONE for one in seen)
-        return Run(warning=_NEVER if is_clear else f"{_UNCLEAR}{max(rises):.1%} of the body rises")
     if came == 0:
         return Run()
-    if any(one is not Contrast.NONE for one in seen[:came]):
-        shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
+    if came is None and seen[0] is not Contrast.NONE:
+        most = max(looks.enhancement(stacks[0], stack) for stack in stacks[1:])
+        return Run(warning=f"{_UNCLEAR}{most:.1%} of the body rises")
+    if came is None and set(seen) == {Contrast.NONE}:
+        return Run(warning=_NEVER)
+    if came is None or set(seen[:came]) != {Contrast.NONE}:
+        until = len(seen) if came is None else came + 1
+        shares = ", ".join(f"{looks.enhancement(stacks[0], s):.1%}" for s in stacks[1 : until + 1])
         raise CaseError(
             f"expected contrast between the first two phases of {name}, but of the body "
-            f"{shares} rises from phase 0 to phases 1 to {came + 1}, so which phase is the last "
+            f"{shares} rises from phase 0 to phases 1 to {until}, so which phase is the last "
             "before contrast is not clear: look at them, and name the series that count "
             "(--use series=N), or the earlier ones too (--use role=phase,earlier-pre)"
         )
