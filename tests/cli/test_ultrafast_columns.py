@@ -28,6 +28,8 @@ def test_an_ultrafast_exam_gets_its_columns_and_counts_from_the_aorta(tmp_path):
     command += ["--out", tmp_path / "out", "--vessels", tmp_path / "vessels", "--pe-at", "30"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+    assert "%/s, arrival" in done.stdout
+    assert "30 s after the vessel" in done.stdout
     (row,) = rows_of(tmp_path / "out" / "kinetics.csv")
     assert row["ultrafast_spacing_s"] == "5"
     # contrast comes at 22 s; tangents of frames 5 s apart cut within that frame

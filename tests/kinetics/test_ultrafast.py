@@ -1,13 +1,16 @@
 """Ultrafast measures: the worked curve, a slow loop for maps, and exams that do not carry them."""
 
+import ast
 import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.map_blocks import MapRecipe
+from napari_mamamia.kinetics.perfusion.gate import require_spacing
 from napari_mamamia.kinetics.ultrafast import (
     UltrafastMeasure,
     steepest_rise,
@@ -132,3 +135,16 @@ def test_every_map_equals_a_plain_loop_over_voxels():
 def test_an_exam_without_close_phases_has_no_maps():
     with pytest.raises(CaseError, match="choose another measure"):
         ultrafast_times((0.0, 90.0, 180.0, 300.0))
+
+
+@pytest.mark.real
+def test_every_timed_exam_of_mama_mia_is_refused_by_both_gates(real_data):
+    path = real_data("clinical") / "clinical_and_imaging_info.xlsx"
+    rows = pd.read_excel(path)["acquisition_times"].dropna()
+    assert len(rows) == 1473
+    for text in rows:
+        times = tuple(float(time) for time in ast.literal_eval(text))
+        with pytest.raises(CaseError, match="at most 10 s apart"):
+            ultrafast_times(times)
+        with pytest.raises(CaseError, match="at most 15 s apart"):
+            require_spacing(times)

@@ -182,7 +182,7 @@ def kinetics(
         existing=existing,
     )
     summary = run(job)
-    _print(summary.rows)
+    _print(summary.rows, is_ultrafast=vessels is not None)
     if summary.n_reused:
         print(f"{summary.n_reused} case(s) were there already")
     print(f"Table:   {summary.table}\nFigures: {out / 'figures'}")
@@ -300,13 +300,14 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
         raise typer.BadParameter(str(error)) from error
 
 
-def _print(rows: "tuple[KineticRow, ...]") -> None:
+def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
     import sys
 
     from rich.console import Console
     from rich.table import Table
 
     from napari_mamamia.services.phase_text import phases_of_row
+    from napari_mamamia.services.ultrafast_columns import ultrafast_text
 
     table = Table(title="Kinetics")
     for head in ("case", "volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst"):
@@ -327,11 +328,10 @@ def _print(rows: "tuple[KineticRow, ...]") -> None:
     for row in rows:
         if phases := phases_of_row(row):
             print(f"{row.case_id}: {phases}" + (f" · {row.ftv_variant}" if row.ftv_variant else ""))
-        for remark in (row.early_late_reason, row.timing_remark):
+        ultrafast = ultrafast_text(row, is_asked=is_ultrafast)
+        for remark in (row.early_late_reason, row.timing_remark, ultrafast, row.warning):
             if remark:
                 print(f"{row.case_id}: {remark}")
-        if row.warning:
-            print(f"{row.case_id}: {row.warning}")
 
 
 def _number(value: float, digits: int) -> str:

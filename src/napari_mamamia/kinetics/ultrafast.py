@@ -108,10 +108,10 @@ def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
         raise CaseError(f"ultrafast measures need times, but {why}: type the times in")
     least = min((late - early for early, late in pairwise(times[1:])), default=math.inf)
     if least > MOST_GAP_S:
-        found = f"{least:g} s" if math.isfinite(least) else f"{len(times)} phase(s)"
+        spacing = f"{least:g} s" if math.isfinite(least) else f"{len(times)} phase(s)"
         raise CaseError(
-            f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, got {found}: the rise "
-            "is over between two phases; choose another measure"
+            f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, got {spacing}: the "
+            "rise is over between two phases; choose another measure"
         )
     return times
 
@@ -128,9 +128,9 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
     start = before.copy()
     for k, (early, late) in enumerate(pairwise(times)):
         after = signal[k + 1].astype(np.float32)
-        found = (after - before) * np.float32(1 / (late - early))
-        steeper = found > slope
-        slope = np.where(steeper, found, slope)
+        step_slope = (after - before) * np.float32(1 / (late - early))
+        steeper = step_slope > slope
+        slope = np.where(steeper, step_slope, slope)
         start = np.where(steeper, before, start)
         phase = np.where(steeper, np.int16(k), phase)
         before = after
@@ -206,8 +206,8 @@ def _value_at(times: Sequence[float], signal: NDArray[Any], moment: Values) -> V
     low, high = np.take_along_axis(signal, pair, axis=0).astype(np.float32)
     gap = clock[early + 1] - clock[early]
     share = (moment - clock[early]) / gap
-    known = (share >= 0) & (share <= 1) & (gap <= MOST_GAP_S)
-    value: Values = np.where(known, low + share * (high - low), np.float32(np.nan))
+    is_between = (share >= 0) & (share <= 1) & (gap <= MOST_GAP_S)
+    value: Values = np.where(is_between, low + share * (high - low), np.float32(np.nan))
     return value
 
 

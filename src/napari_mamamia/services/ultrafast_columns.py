@@ -10,7 +10,7 @@ from napari_mamamia.kinetics.ultrafast import ultrafast_numbers
 from napari_mamamia.services.injection import vessel_arrival_s
 from napari_mamamia.services.kinetic_row import KineticRow
 
-__all__ = ["with_ultrafast"]
+__all__ = ["ultrafast_text", "with_ultrafast"]
 
 
 def with_ultrafast(
@@ -43,6 +43,28 @@ def with_ultrafast(
         pe_at_from=measures.counted_from,
         ultrafast_reason="; ".join(filter(None, (measures.reason, why_no_vessel))),
     )
+
+
+def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
+    """Return a row's ultrafast measures in words; where there are none why not, if `is_asked`.
+
+    Examples
+    --------
+    >>> row = KineticRow("A", maximum_slope_percent_per_s=13.01, bolus_arrival_s=21.0)
+    >>> ultrafast_text(row, is_asked=False)
+    'maximum slope 13.0 %/s, arrival 21.0 s after phase 0 started'
+    """
+    if math.isnan(row.maximum_slope_percent_per_s):
+        return row.ultrafast_reason if is_asked else ""
+    text = (
+        f"maximum slope {row.maximum_slope_percent_per_s:.1f} %/s, arrival "
+        f"{row.bolus_arrival_s:.1f} s after phase 0 started"
+    )
+    if not math.isnan(row.time_to_enhancement_s):
+        text += f", {row.time_to_enhancement_s:.1f} s after the vessel"
+    if not math.isnan(row.pe_at_percent):
+        text += f", PE {row.pe_at_percent:.0f} % {row.pe_at_s:g} s after the {row.pe_at_from}"
+    return f"{text}; {row.ultrafast_reason}" if is_asked and row.ultrafast_reason else text
 
 
 def _vessel_arrival(case: Case, vessels: str) -> tuple[float | None, str]:

@@ -45,9 +45,9 @@ def fitted_arrival_s(
     for _ in range(2):
         for arrival_s in np.arange(low, high, step):
             yield Progress(0, 1, "Arrival of contrast")
-            left = _residual(times, signal, t10_s, echo, source, model, float(arrival_s))
-            if left < least:
-                best, least = float(arrival_s), left
+            residual = _residual(times, signal, t10_s, echo, source, model, float(arrival_s))
+            if residual < least:
+                best, least = float(arrival_s), residual
         low, high, step = max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S
         if math.isinf(least):
             raise CaseError(

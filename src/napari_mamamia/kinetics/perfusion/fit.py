@@ -125,20 +125,20 @@ class RefinedFit:
         values = concentration[:, None]
         least = self._tofts.residuals(values)
         if self._extended is not None:
-            found = self._extended.solve(values)
+            extended = self._extended.solve(values)
             least = np.where(
-                found[2] >= 0, np.minimum(least, self._extended.residuals(values)), least
+                extended[2] >= 0, np.minimum(least, self._extended.residuals(values)), least
             )
         return float(least[0])
 
     def _part(self, concentration: NDArray[Any]) -> TissueFit:
         ktrans, kep, vp = self._tofts.solve(concentration)
         if self._extended is not None:
-            own = self._extended.solve(concentration)
-            has_plasma = (own[2] >= 0) & (own[0] >= 0)
+            extended = self._extended.solve(concentration)
+            has_plasma = (extended[2] >= 0) & (extended[0] >= 0)
             ktrans, kep, vp = (
                 np.where(has_plasma, mine, other)
-                for mine, other in zip(own, (ktrans, kep, vp), strict=True)
+                for mine, other in zip(extended, (ktrans, kep, vp), strict=True)
             )
         return _judged(ktrans, kep, vp)
 
@@ -226,18 +226,18 @@ class _Table:
             if self._vessel is None:
                 return product / square, np.zeros(concentration.shape[1])
             cross = self._vessel @ shape
-            own = self._vessel @ self._vessel
-            other = self._vessel @ concentration
-            determinant = square * own - cross * cross
-            ktrans = (product * own - cross * other) / determinant
-            return ktrans, (square * other - cross * product) / determinant
+            vessel_square = self._vessel @ self._vessel
+            vessel_product = self._vessel @ concentration
+            determinant = square * vessel_square - cross * cross
+            ktrans = (product * vessel_square - cross * vessel_product) / determinant
+            return ktrans, (square * vessel_product - cross * product) / determinant
 
 
 def _between(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
     """Return the table's columns between places, by parabolas."""
     low, mid, high = (taken[:, places + k] for k in (-1, 0, 1))
-    found: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
-    return found
+    columns: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
+    return columns
 
 
 def _judged(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
@@ -251,5 +251,5 @@ def _judged(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> Tissue
         status[~(ktrans > 0)] = FitStatus.NO_UPTAKE
     status[~np.isfinite(ktrans)] = FitStatus.NO_CONCENTRATION
     failed = status != FitStatus.FITTED
-    kept = [np.where(failed, np.nan, values) for values in (ktrans, ve, vp, kep)]
-    return TissueFit(kept[0], kept[1], kept[2], kept[3], status)
+    values_of = [np.where(failed, np.nan, values) for values in (ktrans, ve, vp, kep)]
+    return TissueFit(values_of[0], values_of[1], values_of[2], values_of[3], status)

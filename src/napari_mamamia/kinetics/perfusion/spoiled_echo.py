@@ -139,5 +139,5 @@ def concentration_mm(
         rate = np.log1p(-share)
         rate *= number(-1 / (echo.repetition_s * echo.relaxivity))
         rate -= (1 / (t10 * echo.relaxivity)).astype(number)
-    found: NDArray[Any] = rate
-    return found
+    concentration: NDArray[Any] = rate
+    return concentration

@@ -35,7 +35,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     1.3.2 and scipy's quadrature in the tests.
     """
     kep = np.asarray(kep_per_min, np.float64)
-    found = np.zeros((len(minutes), len(kep)))
+    integrals = np.zeros((len(minutes), len(kep)))
     step = plasma.step_min
     last = len(plasma.values) - 2
     whole = _Step(kep, step)
@@ -44,15 +44,15 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     for place, time in enumerate(minutes):
         if time <= 0:
             continue
-        wanted = min(int(time / step), last)
-        while reached < wanted:
+        whole_steps = min(int(time / step), last)
+        while reached < whole_steps:
             state = whole.advance(state, *plasma.values[reached : reached + 2])
             reached += 1
-        rest = time - wanted * step
-        start, end = plasma.values[wanted : wanted + 2]
+        rest = time - whole_steps * step
+        start, end = plasma.values[whole_steps : whole_steps + 2]
         part = start + (end - start) * rest / step
-        found[place] = _Step(kep, rest).advance(state, start, part)
-    return found
+        integrals[place] = _Step(kep, rest).advance(state, start, part)
+    return integrals
 
 
 class _Step:

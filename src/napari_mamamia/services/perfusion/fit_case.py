@@ -130,14 +130,14 @@ def fit_case(
 def _median_t10(t10: NDArray[np.float32] | float, inside: NDArray[np.intp], case_id: str) -> float:
     if isinstance(t10, float):
         return t10
-    known = t10[inside] if inside.size else t10
-    known = known[(known >= LEAST_T1_S) & (known <= MOST_T1_S)]
-    if not known.size:
+    plausible = t10[inside] if inside.size else t10
+    plausible = plausible[(plausible >= LEAST_T1_S) & (plausible <= MOST_T1_S)]
+    if not plausible.size:
         raise CaseError(
             f"expected T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s in the mask of {case_id}, got none: "
             "check the map's place and unit"
         )
-    return float(np.median(known))
+    return float(np.median(plausible))
 
 
 def _arrival(
@@ -158,10 +158,10 @@ def _arrival(
             f"expected a mask with voxels for {case.case_id}, whose curve tells when contrast "
             "arrives, got none: add one (--masks), or give the arrival in seconds (--arrival)"
         )
-    found = yield from fitted_arrival_s(
+    arrival_s = yield from fitted_arrival_s(
         times, mean, median_t10, echo, settings.source, settings.model
     )
-    return found, "fitted to the mask's mean curve"
+    return arrival_s, "fitted to the mask's mean curve"
 
 
 def _fill_linear(
@@ -208,18 +208,18 @@ def _with_lesion(
         n_no_uptake=float(counts[FitStatus.NO_UPTAKE]),
         n_unresolved=float(counts[FitStatus.UNRESOLVED]),
     )
-    own = {name: values[inside] for name, values in maps.items()}
-    own = {name: values[np.isfinite(values)] for name, values in own.items()}
-    if own["ktrans"].size:
-        low, median, high = np.percentile(own["ktrans"], (10, 50, 90))
+    lesion = {name: values[inside] for name, values in maps.items()}
+    lesion = {name: values[np.isfinite(values)] for name, values in lesion.items()}
+    if lesion["ktrans"].size:
+        low, median, high = np.percentile(lesion["ktrans"], (10, 50, 90))
         row = replace(
             row,
             ktrans_median_per_min=float(median),
             ktrans_p10_per_min=float(low),
             ktrans_p90_per_min=float(high),
-            ve_median=float(np.median(own["ve"])),
-            vp_median=float(np.median(own["vp"])),
-            kep_median_per_min=float(np.median(own["kep"])),
+            ve_median=float(np.median(lesion["ve"])),
+            vp_median=float(np.median(lesion["vp"])),
+            kep_median_per_min=float(np.median(lesion["kep"])),
         )
     return _with_mean_curve(row, exam, mean, median_t10, refined)
 
@@ -234,37 +234,39 @@ def _with_mean_curve(
     baseline = mean[: exam.before].mean(keepdims=True)
     curve = concentration_mm(mean[:, None], baseline, median_t10, exam.echo)
     fitted = refined.fit(curve)
-    left = math.sqrt(max(refined.residual(curve[:, 0]), 0.0) / len(curve))
+    rms = math.sqrt(max(refined.residual(curve[:, 0]), 0.0) / len(curve))
     return replace(
         row,
         ktrans_of_mean_per_min=float(fitted.ktrans_per_min[0]),
         ve_of_mean=float(fitted.ve[0]),
         vp_of_mean=float(fitted.vp[0]),
         kep_of_mean_per_min=float(fitted.kep_per_min[0]),
-        residual_percent=100 * left / float(curve.max()),
+        residual_percent=100 * rms / float(curve.max()),
     )
 
 
 def _warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:
-    found = list(case.warnings)
+    warnings = list(case.warnings)
     if not row.n_voxels:
-        found.append("no mask with voxels: the maps are the linear fit alone")
+        warnings.append("no mask with voxels: the maps are the linear fit alone")
     elif row.n_fitted < row.n_voxels / 2:
-        found.append(f"{row.n_fitted:.0f} of the mask's {row.n_voxels:.0f} voxels could be fitted")
+        warnings.append(
+            f"{row.n_fitted:.0f} of the mask's {row.n_voxels:.0f} voxels could be fitted"
+        )
     if row.n_voxels and math.isnan(row.ktrans_of_mean_per_min):
-        found.append(
+        warnings.append(
             "the mean curve has no fit: look at T1, relaxivity, arrival and arterial input"
         )
     if row.residual_percent > _ODD_RESIDUAL_PERCENT:
-        found.append(
+        warnings.append(
             f"the mean curve is {row.residual_percent:.0f} % of its peak off its fit: look for "
             "motion, another arrival, arterial input or model"
         )
     if row.last_after_arrival_s < _SHORT_S:
-        found.append(
+        warnings.append(
             f"phases end {row.last_after_arrival_s:.0f} s after contrast arrives: ve and kep are "
             "loosely known"
         )
     if settings.flip_angles is not None:
-        found.append(B1_NOTE)
-    return found
+        warnings.append(B1_NOTE)
+    return warnings

@@ -187,8 +187,8 @@ def _t10(
     flips = settings.flip_angles
     if flips is None:
         return read_t1_map(files[0], case)
-    own = flips.repetition_ms
-    repetition_s = echo.repetition_s if own is None else own / 1e3
+    repetition_ms = flips.repetition_ms
+    repetition_s = echo.repetition_s if repetition_ms is None else repetition_ms / 1e3
     return (yield from t1_of_volumes(files, flips.degrees, repetition_s, case))
 
 
@@ -236,14 +236,14 @@ def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
 def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
     """Return the SHA-256 of every map that the runs in `out` noted, by case."""
     store = out / STORE_NAME
-    found: dict[str, tuple[str, ...]] = {}
+    sums_by_case: dict[str, tuple[str, ...]] = {}
     for entry in read_checked_lines(store) if store.exists() else ():
         result = entry.get("result") if isinstance(entry, dict) else None
         if isinstance(result, dict):
             sums = [part.rpartition("=")[2] for part in str(result.get("maps_sha256")).split()]
             name = str(entry["case_id"])
-            found[name] = (*found.get(name, ()), *sums)
-    return found
+            sums_by_case[name] = (*sums_by_case.get(name, ()), *sums)
+    return sums_by_case
 
 
 def _are_there(out: Path, row: PerfusionRow) -> bool:
@@ -256,8 +256,8 @@ def _folders_read(
 ) -> frozenset[Path]:
     flips = settings.flip_angles
     others = (settings.t10_map, settings.vessels, "" if flips is None else flips.folder)
-    own = {Path(name) for name in others if name} | ({masks} if masks is not None else set())
-    return opened.data_set.folders | own
+    folders = {Path(name) for name in others if name} | ({masks} if masks is not None else set())
+    return opened.data_set.folders | folders
 
 
 def _note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:

@@ -63,11 +63,11 @@ def perfusion_inputs(
             f"expected a T1 map for each of {len(cases)} cases, got the one file "
             f"{settings.t10_map}: name a folder of maps ID.nii.gz, or one case with --case"
         )
-    found = []
+    inputs = []
     for one in cases:
         record = opened.record(one.case_id)
         t1_files = _t1_files(one.case_id, settings)
-        found.append(
+        inputs.append(
             PerfusionInputs(
                 one.case_id,
                 (*t1_files, *_vessel(one.case_id, settings.vessels), *one.files),
@@ -80,7 +80,7 @@ def perfusion_inputs(
                 own_maps=own_maps.get(one.case_id, ()),
             )
         )
-    return tuple(found)
+    return tuple(inputs)
 
 
 def _t1_files(case_id: str, settings: PerfusionSettings) -> tuple[Path | None, ...]:
@@ -100,16 +100,19 @@ def _vessel(case_id: str, folder: str) -> tuple[Path | None, ...]:
 
 def _of_case(case_id: str, folder: Path) -> Path | None:
     by_key = {case_key(name): path for name, path in find_masks(folder).items()}
-    found = by_key.get(case_key(case_id))
-    return found and found.absolute()
+    path_of_case = by_key.get(case_key(case_id))
+    return path_of_case and path_of_case.absolute()
 
 
 def _flip_files(case_id: str, flips: FlipAngles) -> tuple[Path | None, ...]:
     folder = Path(flips.folder)
-    own = folder / case_id if (folder / case_id).is_dir() else folder
+    case_folder = folder / case_id if (folder / case_id).is_dir() else folder
     stems = [f"{case_id}_{number:04d}" for number in range(len(flips.degrees))]
     return tuple(
-        next((p.absolute() for s in VOLUME_SUFFIXES if (p := own / f"{stem}{s}").is_file()), None)
+        next(
+            (p.absolute() for s in VOLUME_SUFFIXES if (p := case_folder / f"{stem}{s}").is_file()),
+            None,
+        )
         for stem in stems
     )
 

@@ -70,11 +70,12 @@ class PerfusionSettings:
     mask_name: str = field(default="reference")
 
     def __post_init__(self) -> None:
-        given = (self.t10_s is not None, bool(self.t10_map), self.flip_angles is not None)
-        if sum(given) != 1:
+        sources = (self.t10_s is not None, bool(self.t10_map), self.flip_angles is not None)
+        if sum(sources) != 1:
             raise CaseError(
                 "expected one source of T1 before contrast, got "
-                f"{sum(given) or 'none'}: give --t10 SECONDS, --t10 MAP, or --vfa with --vfa-angles"
+                f"{sum(sources) or 'none'}: give --t10 SECONDS, --t10 MAP, or --vfa with "
+                "--vfa-angles"
             )
         if self.t10_s is not None:
             require_t1(self.t10_s)

@@ -32,8 +32,8 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
         If it is damaged, or lies on another grid than the case.
     """
     values = _on_grid(path, case).astype(np.float32)
-    known = values[np.isfinite(values) & (values > 0)]
-    median = float(np.median(known)) if known.size else 0.0
+    positive = values[np.isfinite(values) & (values > 0)]
+    median = float(np.median(positive)) if positive.size else 0.0
     if not 0 < median <= _MOST_MEDIAN_S:
         unit = "milliseconds" if median > _MOST_MEDIAN_S else "no T1 at all"
         raise CaseError(
@@ -62,8 +62,8 @@ def t1_of_volumes(
     t1 = np.empty(case.grid.shape, np.float32)
     for plane in range(len(t1)):
         yield Progress(plane, len(t1), "T1 of the flip angles")
-        own = np.stack([volume[plane].astype(np.float64) for volume in volumes])
-        t1[plane], _ = t1_of_flip_angles(own, degrees, repetition_s)
+        signals = np.stack([volume[plane].astype(np.float64) for volume in volumes])
+        t1[plane], _ = t1_of_flip_angles(signals, degrees, repetition_s)
     return t1
 
 
