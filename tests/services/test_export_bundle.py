@@ -313,6 +313,16 @@ def test_the_submission_zip_has_the_challenges_names_and_the_same_bytes_each_tim
     np.testing.assert_array_equal(image.affine, nib.load(expert / "A_1.nii.gz").affine)
 
 
+def test_a_submission_that_reads_back_otherwise_is_an_error_and_gets_no_name(
+    opened, expert, tmp_path, monkeypatch
+):
+    read = zipfile.ZipFile.read
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *a: read(*a)[:-1] + b"?")
+    with pytest.raises(SaveError, match="reads back otherwise"):
+        export(opened, tmp_path / "out", expert, formats=(ExportFormat.CHALLENGE,))
+    assert not (tmp_path / "out/challenge/submission.zip").exists()
+
+
 def test_the_nnunet_layout_opens_again_and_names_channels_and_labels(opened, expert, tmp_path):
     export(opened, tmp_path / "out", expert, formats=(ExportFormat.NNUNET,), dataset_number=7)
     folder = tmp_path / "out/nnunet/Dataset007_mydataset"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.core.provenance import Maker
 from napari_mamamia.io.save import saving, write_text_atomically
 from napari_mamamia.io.tables import write_json
@@ -185,13 +185,28 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
     SaveError
         If the system refuses to write.
     """
-    with saving(target, overwrite=overwrite) as temporary, zipfile.ZipFile(temporary, "w") as out:
-        for name, path in sorted(files):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.external_attr = _MODE
-            entry.create_system = _UNIX
-            entry.compress_type = zipfile.ZIP_STORED
-            out.writestr(entry, path.read_bytes())
+    with saving(target, overwrite=overwrite) as temporary:
+        with zipfile.ZipFile(temporary, "w") as out:
+            for name, path in sorted(files):
+                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry.external_attr = _MODE
+                entry.create_system = _UNIX
+                entry.compress_type = zipfile.ZIP_STORED
+                out.writestr(entry, path.read_bytes())
+        _require_written(temporary, files, target)
+
+
+def _require_written(written: Path, files: Sequence[tuple[str, Path]], target: Path) -> None:
+    """Refuse a zip that, read again, does not hold what was put into it."""
+    with zipfile.ZipFile(written) as seen:
+        same = seen.namelist() == [name for name, _ in sorted(files)] and all(
+            seen.read(name) == path.read_bytes() for name, path in files
+        )
+    if not same:
+        raise SaveError(
+            f"expected {target} to hold the {len(files)} files that were put into it, but it reads "
+            "back otherwise: check the disk, and export again"
+        )
 
 
 def _one_line(text: str) -> str:
