@@ -28,10 +28,12 @@ os.environ["NAPARI_CONFIG"] = str(Path(settings.name) / "settings.yaml")
 os.environ["MAMAMIA_CONFIG_DIR"] = settings.name
 
 import napari  # noqa: E402
+import numpy as np  # noqa: E402
 from qtpy.QtCore import QPoint, Qt, QTimer  # noqa: E402
 from qtpy.QtTest import QTest  # noqa: E402
 from qtpy.QtWidgets import QWidget  # noqa: E402
 
+from importing import N_PHASES, template, write_image, write_study  # noqa: E402
 from main_thread import MeteredApplication, rest, wait_until  # noqa: E402
 from napari_mamamia.core.progress import run_job  # noqa: E402
 from napari_mamamia.phantom.data_set import write_data_set  # noqa: E402
@@ -194,7 +196,23 @@ class Driver:
         self.turn_to("Batch scoring")
         self.do("results table", lambda: self.click("batch_start"), self.idle)
         self.do("next case, edited", lambda: self.click("header_next"), lambda: self.is_open(two))
+        self.import_study(folder.with_name("dicom"))
         return first
+
+    def import_study(self, study: Path) -> None:
+        """Look into a DICOM study of many series, take one away and back, import it."""
+        panel, page = self.panel, self.panel.import_page
+        model = page.study.model
+        found = lambda: page.study.table.isVisible() and self.idle()  # noqa: E731
+        self.do("import: table, pictures", lambda: panel.import_dicom(study), found)
+        last = model.index(N_PHASES - 1, 0)
+        for name, state in (("away", Qt.CheckState.Unchecked), ("back", Qt.CheckState.Checked)):
+            tick = lambda state=state: model.setData(last, state, Qt.ItemDataRole.CheckStateRole)  # noqa: E731
+            self.do(f"import: a series {name}", tick, found)
+        page.form.target.setText(str(study.with_name("imported")))
+        wait_until(page.start.isEnabled)
+        is_there = lambda: self.is_open(panel.session.case_id) and not found()  # noqa: E731
+        self.do("import: run, open", lambda: self.click("import_start"), is_there)
 
     def refine(self) -> None:
         """Edit the prediction: start, four strokes, undo, save."""
@@ -221,6 +239,19 @@ class Driver:
         self.do("one plane", lambda: self.press("j"), lambda: not self.panel.planes.panes)
 
 
+def write_dicom(study: Path) -> None:
+    """Write a dynamic of 5 phases of 40 slices of 512 x 512, and 30 derived series of 3 slices."""
+    study.mkdir()
+    write_study(study, 40, 512)
+    plane = np.arange(512 * 512, dtype=np.int16).reshape(512, 512)
+    for number in range(20, 50):
+        image = template(512, number % N_PHASES)
+        image.SeriesNumber, image.SeriesInstanceUID = number, f"2.25.{number}"
+        image.ImageType = ["DERIVED", "SECONDARY", "MIP"]
+        for index in range(3):
+            write_image(image, study / f"{number}_{index}.dcm", index, plane)
+
+
 def run_once(folder: Path, profiled: str) -> None:
     """Use the window once and print the accounts as one line."""
     driver = Driver(MeteredApplication(sys.argv[:1]), profiled)
@@ -242,6 +273,7 @@ def runs_of(folder: Path, options: argparse.Namespace) -> list[dict]:
         with tempfile.TemporaryDirectory(dir=folder.parent) as home:
             cases = Path(home) / "cases"
             shutil.copytree(folder, cases, copy_function=os.link)
+            write_dicom(Path(home) / "dicom")
             command = [sys.executable, __file__, "--child", cases, "--profile", options.profile]
             environment = dict(os.environ, HOME=home)
             made = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
