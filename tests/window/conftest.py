@@ -18,10 +18,16 @@ from one_window import napari_window, put_back
 PLUGIN = "napari-mamamia"
 
 
+def shares_window(request):
+    return request.node.get_closest_marker("one_window") is not None
+
+
 @pytest.fixture
-def window(make_napari_viewer):
-    """A napari viewer with its window shown, 1400 x 900."""
-    viewer = make_napari_viewer(show=True)
+def window(request):
+    """A napari viewer with its window shown, 1400 x 900; the module's where it is `one_window`."""
+    if shares_window(request):
+        return request.getfixturevalue("shared_dock").viewer
+    viewer = request.getfixturevalue("make_napari_viewer")(show=True)
     viewer.window.resize(1400, 900)
     QApplication.processEvents()
     return viewer
@@ -42,8 +48,11 @@ def menu_item():
 
 
 @pytest.fixture
-def docked(qtbot, window):
+def docked(request, qtbot, window):
     """The dock as `add_plugin_dock_widget` gives it, settled."""
+    if shares_window(request):
+        yield request.getfixturevalue("shared_dock")
+        return
     _, panel = window.window.add_plugin_dock_widget(PLUGIN, "Cases")
     qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
     yield panel
@@ -63,8 +72,8 @@ def dock_of_module(qapp, tmp_path_factory):
 def shared_dock(qtbot, dock_of_module):
     """The dock as a new one: for modules whose tests all share one window.
 
-    Such a module says so with fixtures of its own named `docked` and `window`, and asks nowhere for
-    `make_napari_viewer`, which allows no second window.
+    Such a module is marked `one_window`, and asks nowhere for `make_napari_viewer`, which allows no
+    second window.
     """
     put_back(qtbot, dock_of_module)
     return dock_of_module

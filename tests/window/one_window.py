@@ -61,6 +61,21 @@ def _forget_actions():
     init_qactions.cache_clear()
 
 
+def wait_open(qtbot, panel, case_id):
+    """Wait until a case is open with all its phases."""
+    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
+
+
+def open_kinetics(qtbot, panel, data_set, case_id):
+    """Open a case that has a reference on the page Kinetics, at its lesion."""
+    panel.open_data_set(data_set, case_id)
+    wait_open(qtbot, panel, case_id)
+    qtbot.waitUntil(lambda: Role.REFERENCE in panel.session.masks)
+    panel.show_page("Kinetics")
+    panel.jumping.to_lesion()
+    qtbot.waitUntil(lambda: not panel.jobs.is_running("lesion"))
+
+
 def visible_docks(viewer):
     """Return the titles of the docks that hold our panel and are seen."""
     window = viewer.window.dock_widgets["MAMA-MIA"].window()

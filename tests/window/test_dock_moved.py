@@ -5,17 +5,7 @@ from one_window import visible_docks
 
 from napari_mamamia.widgets.layers import Role
 
-pytestmark = pytest.mark.window
-
-
-@pytest.fixture
-def docked(shared_dock):
-    return shared_dock
-
-
-@pytest.fixture
-def window(shared_dock):
-    return shared_dock.viewer
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
 @pytest.fixture

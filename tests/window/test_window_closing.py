@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from one_window import wait_open
 from qtpy.QtGui import QCloseEvent
 
 from napari_mamamia.io.volumes import read_labels
@@ -18,7 +19,7 @@ def begin(qtbot, panel, data_set, case_id, source):
     """Open a case as Ana, and make a mask from another one."""
     panel.session.set_reader("Ana")
     panel.open_data_set(data_set, case_id)
-    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
+    wait_open(qtbot, panel, case_id)
     panel.editing.start(source)
     qtbot.waitUntil(lambda: panel.editing.live is not None)
 

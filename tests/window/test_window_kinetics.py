@@ -5,6 +5,7 @@ import shutil
 import nibabel as nib
 import numpy as np
 import pytest
+from one_window import open_kinetics
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel
@@ -29,21 +30,6 @@ def phantoms(tmp_path_factory):
     return folder
 
 
-def open_case(qtbot, panel, folder, case_id):
-    panel.open_data_set(folder, case_id)
-    qtbot.waitUntil(
-        lambda: (
-            panel.session.case_id == case_id
-            and panel.session.case.is_loaded
-            and Role.REFERENCE in panel.session.masks
-        ),
-        timeout=20_000,
-    )
-    panel.show_page("Kinetics")
-    panel.jumping.to_lesion()
-    qtbot.waitUntil(lambda: not panel.jobs.is_running("lesion"))
-
-
 def show_map(qtbot, panel, kind):
     page, maps = panel.kinetics_page, panel.kinetics.map
     page.maps.setCurrentIndex(page.maps.findData(kind))
@@ -66,7 +52,7 @@ def curves_drawn(panel):
 
 
 def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture, canvas):
-    open_case(qtbot, docked, phantoms, "PHANTOM_001")
+    open_kinetics(qtbot, docked, phantoms, "PHANTOM_001")
     page = docked.kinetics_page
     qtbot.waitUntil(lambda: "cc" in page.ftv.value.text(), timeout=10_000)
     before = coloured(canvas(window), WASHOUT)
@@ -99,7 +85,7 @@ def test_an_ultrafast_exam_has_its_maps_and_a_standard_one_says_why_not(
     qtbot, window, docked, phantoms, picture, tmp_path
 ):
     write_ultrafast_data_set(tmp_path / "data", noise=0.02, n_phases=30)
-    open_case(qtbot, docked, tmp_path / "data", "ULTRAFAST_1")
+    open_kinetics(qtbot, docked, tmp_path / "data", "ULTRAFAST_1")
     page = docked.kinetics_page
     qtbot.waitUntil(
         lambda: "%/s · arrival" in page.findChild(QLabel, "kinetics_ultrafast").text(),
@@ -111,7 +97,7 @@ def test_an_ultrafast_exam_has_its_maps_and_a_standard_one_says_why_not(
     assert "tangent" in page.map_text.text()
     page.maps.setCurrentIndex(page.maps.findData(MapKind.TIME_TO_ENHANCEMENT))
     qtbot.waitUntil(lambda: "arrival in the aorta" in page.map_text.text(), timeout=10_000)
-    open_case(qtbot, docked, phantoms, "PHANTOM_001")
+    open_kinetics(qtbot, docked, phantoms, "PHANTOM_001")
     page.maps.setCurrentIndex(page.maps.findData(MapKind.MAXIMUM_SLOPE))
     qtbot.waitUntil(lambda: "at most 10 s apart" in page.map_text.text(), timeout=10_000)
     assert docked.scene.layer(Role.MAP) is None
@@ -119,7 +105,7 @@ def test_an_ultrafast_exam_has_its_maps_and_a_standard_one_says_why_not(
 
 
 def test_a_sagittal_case_has_its_map_and_its_curve(qtbot, window, docked, phantoms, picture):
-    open_case(qtbot, docked, phantoms, "PHANTOM_003")
+    open_kinetics(qtbot, docked, phantoms, "PHANTOM_003")
     assert docked.session.case.grid.acquisition_plane == "sagittal"
     show_map(qtbot, docked, MapKind.SER)
     axis, index = docked.scene.view.slice_shown()
@@ -147,7 +133,7 @@ def test_the_real_tumour_shows_its_known_curve(qtbot, window, docked, real_data,
     expert = folder / "segmentations" / "expert"
     expert.mkdir(parents=True)
     nib.save(nib.Nifti1Image(mask, images[0].affine, images[0].header), expert / "REAL_001.nii.gz")
-    open_case(qtbot, docked, folder, "REAL_001")
+    open_kinetics(qtbot, docked, folder, "REAL_001")
     docked.kinetics_page.to_curves.click()
     qtbot.waitUntil(lambda: len(curves_drawn(docked)) == 1, timeout=10_000)
     (_, percent), *_ = curves_drawn(docked)

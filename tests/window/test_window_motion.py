@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from one_window import open_kinetics
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 
@@ -44,21 +45,6 @@ def moved(tmp_path_factory):
     return root
 
 
-def open_case(qtbot, panel, folder):
-    panel.open_data_set(folder, "A_1")
-    qtbot.waitUntil(
-        lambda: (
-            panel.session.case_id == "A_1"
-            and panel.session.case.is_loaded
-            and Role.REFERENCE in panel.session.masks
-        ),
-        timeout=20_000,
-    )
-    panel.show_page("Kinetics")
-    panel.jumping.to_lesion()
-    qtbot.waitUntil(lambda: not panel.jobs.is_running("lesion"))
-
-
 def seen(panel, name):
     """The control of a name, with the page scrolled to it."""
     widget = panel.findChild(QWidget, name)
@@ -84,7 +70,7 @@ def said(viewer):
 def test_from_a_cancelled_registration_to_registered_phases_and_back(
     qtbot, window, docked, moved, picture, control
 ):
-    open_case(qtbot, docked, moved)
+    open_kinetics(qtbot, docked, moved, "A_1")
     own = docked.session.case.signal
     flow, jobs = docked.kinetics.motion, docked.jobs
     docked.scene.go_to_phase(1)

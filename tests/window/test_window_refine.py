@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from one_window import wait_open
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
@@ -15,21 +16,7 @@ from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.mask_watch import SaveState
 from napari_mamamia.widgets.refine_state import PaintTool
 
-pytestmark = pytest.mark.window
-
-
-@pytest.fixture
-def docked(shared_dock):
-    return shared_dock
-
-
-@pytest.fixture
-def window(shared_dock):
-    return shared_dock.viewer
-
-
-def wait_open(qtbot, panel, case_id):
-    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
 def native_of(panel):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from one_window import wait_open
 from qtpy.QtTest import QTest
 
 from napari_mamamia.core.edits import Brush, Tool
@@ -18,21 +19,7 @@ from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.mask_watch import SaveState
 from napari_mamamia.widgets.refine_state import PaintTool
 
-pytestmark = pytest.mark.window
-
-
-@pytest.fixture
-def docked(shared_dock):
-    return shared_dock
-
-
-@pytest.fixture
-def window(shared_dock):
-    return shared_dock.viewer
-
-
-def wait_open(qtbot, panel, case_id):
-    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
 def begin(qtbot, panel, data_set, case_id):

@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from one_window import napari_window, put_back
+from one_window import napari_window, put_back, wait_open
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -79,12 +79,6 @@ def panel(qtbot, panel_of_module, slow):
 @pytest.fixture
 def window(panel):
     return panel.viewer
-
-
-def wait_open(qtbot, panel, case_id):
-    qtbot.waitUntil(
-        lambda: panel.session.case_id == case_id and panel.session.case.is_loaded, timeout=15_000
-    )
 
 
 def test_a_wrong_folder_is_told_in_the_header(qtbot, window, panel, picture, tmp_path):

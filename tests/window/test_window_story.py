@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from one_window import wait_open
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
@@ -10,17 +11,7 @@ from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.mask_watch import SaveState
 
-pytestmark = pytest.mark.window
-
-
-@pytest.fixture
-def docked(shared_dock):
-    return shared_dock
-
-
-@pytest.fixture
-def window(shared_dock):
-    return shared_dock.viewer
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
 def double_click(panel, case_id):
@@ -29,10 +20,6 @@ def double_click(panel, case_id):
     where = page.table.visualRect(page.model.index(at, 0)).center()
     QTest.mouseClick(page.table.viewport(), Qt.MouseButton.LeftButton, pos=where)
     QTest.mouseDClick(page.table.viewport(), Qt.MouseButton.LeftButton, pos=where)
-
-
-def wait_open(qtbot, panel, case_id):
-    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
 
 
 def list_data_set(qtbot, panel, folder):
