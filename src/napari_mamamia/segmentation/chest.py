@@ -16,7 +16,7 @@ from napari_mamamia.segmentation.breast_settings import BreastSettings
 
 __all__ = ["ChestCut", "chest_cut"]
 
-_DEEPEST: Final = 90.0  # percentile of the skin's depth in a window that stands for the chest
+_DEEPEST: Final = 85.0  # percentile of the skin's depth in a window that stands for the chest
 _BOTH_BREASTS_MM: Final = 240.0  # a view this wide across the patient shows both breasts
 _WHOLE_BREAST_MM: Final = 150.0  # a view this long from head to foot shows chest above or below
 _STEADY_MM: Final = 30.0  # the chest's surface is a median over this length
