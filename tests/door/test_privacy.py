@@ -131,6 +131,13 @@ def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, t
     assert "CASE_1.json: it holds the source's PatientName" in said
     assert "xavierson" not in said.lower().replace(str(study).lower(), "")
 
+    # a day or a comment, as people write them
+    notes.write_text(notes.read_text() + " born 31.1.1970, scanned 4 March 2019: SEEN with Quimby")
+    code, said = mamamia("verify", tmp_path / "bundle", "--study", study)
+    assert code == 3
+    for element in ("PatientBirthDate", "StudyDate", "PatientComments"):
+        assert f"CASE_1.json: it holds the source's {element}" in said
+
 
 def test_a_dicom_folder_that_is_called_by_the_patient_leaves_no_name(mamamia, tmp_path):
     """Opened as it is, without an import: the folder is the case id and the data set's name."""

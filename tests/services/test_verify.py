@@ -14,6 +14,7 @@ from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_bundle
 from napari_mamamia.services.export_plan import ExportFormat, ExportSettings, MaskFolder
+from napari_mamamia.services.privacy import telling_in
 from napari_mamamia.services.verify import verify_bundle
 
 
@@ -184,3 +185,17 @@ def test_a_folder_without_a_manifest_is_an_export_that_did_not_finish(tmp_path):
 def test_no_folder_at_all_is_refused(tmp_path):
     with pytest.raises(FormatError, match="there is no folder"):
         problems(tmp_path / "nothing")
+
+
+def test_an_exam_of_the_day_of_the_export_is_not_searched_for_by_its_day_and_that_is_said(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"StudyDate": "20190304", "PatientBirthDate": "19700131"}')
+    for own_day, elements in (
+        ("20190304", {"PatientBirthDate"}),
+        ("20190305", {"PatientBirthDate", "StudyDate"}),
+    ):
+        told = run_job(telling_in((), (path,), own_day=own_day))
+        assert {one.element for one in told.identifiers} == elements
+        assert any("of the day of this export" in note for note in told.notes) == (
+            own_day == "20190304"
+        )
