@@ -75,3 +75,26 @@ def test_a_copy_into_the_data_set_itself_is_refused(sheared):
     code, said = mamamia("straighten", sheared, "--out", sheared / "new")
     assert (code, "choose another folder" in said) == (1, True)
     assert not (sheared / "new").exists()
+
+
+def test_a_case_that_cannot_be_read_or_whose_mask_lies_elsewhere_does_not_end_the_others(
+    sheared, tmp_path
+):
+    (sheared / "images/A_2/A_2_0000.nii.gz").write_bytes(b"cut")
+    other = nib.Nifti1Image(np.ones((4, 5, 6), np.uint8), np.eye(4))
+    nib.save(other, sheared / "segmentations/expert/B_1.nii.gz")
+    for path in (sheared / "images/B_1").iterdir():
+        image = nib.load(path)
+        affine = image.affine.copy()
+        affine[1, 2] += 0.5
+        leaning = nib.Nifti1Image(np.asarray(image.dataobj), affine)
+        leaning.set_qform(None, 0)
+        nib.save(leaning, path)
+    code, said = mamamia("straighten", sheared, "--out", tmp_path / "new")
+    assert code == 3, said
+    assert "A_1: 14.04 degrees off" in said
+    assert "A_2" in said
+    assert "B_1" in said
+    assert sorted(path.name for path in (tmp_path / "new/images").iterdir()) == ["A_1"]
+    masks = (tmp_path / "new/segmentations/expert").iterdir()
+    assert [path.name for path in masks] == ["A_1.nii.gz"]

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.annotations.straighten import (
     straight_grid,
@@ -13,7 +14,7 @@ from napari_mamamia.annotations.straighten import (
     straightened_phase,
 )
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc, software_version
@@ -101,7 +102,11 @@ def straighten_data_set(
 
 
 def _is_sheared(files: CaseFiles) -> bool:
-    return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
+    """Whether a case is to be written; one that cannot be read counts, and fails by its name."""
+    try:
+        return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
+    except FormatError:
+        return True
 
 
 def _straighten(
@@ -125,7 +130,8 @@ def _straighten(
 def _write_masks(
     files: CaseFiles, case: Case, target: Grid, out: Path
 ) -> Job[tuple[tuple[str, float, float], ...]]:
-    found = []
+    moved: list[tuple[str, NDArray[Any]]] = []
+    volumes = []
     for name, path in zip(_MASKS, (files.reference, files.automatic), strict=True):
         if path is None:
             continue
@@ -133,12 +139,14 @@ def _write_masks(
         labels = load_mask(path, case)
         whole = np.zeros(case.grid.shape, labels.crop.dtype)
         whole[labels.box.slices] = labels.crop
-        moved = straightened_labels(whole, case.grid, target)
-        written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
-        yield from write_volume_job(moved, target, written, overwrite=True)
+        moved.append((name, straightened_labels(whole, case.grid, target)))
         before = np.count_nonzero(whole) * case.grid.voxel_volume_mm3
-        found.append((name, before, np.count_nonzero(moved) * target.voxel_volume_mm3))
-    return tuple(found)
+        after = np.count_nonzero(moved[-1][1]) * target.voxel_volume_mm3
+        volumes.append((name, before, after))
+    for name, array in moved:  # all could be read
+        written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
+        yield from write_volume_job(array, target, written, overwrite=True)
+    return tuple(volumes)
 
 
 def _write_notes(
