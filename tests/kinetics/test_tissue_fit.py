@@ -133,6 +133,16 @@ def test_voxels_without_an_answer_are_nan_and_say_why_beside_one_that_has(fit, m
     assert found.ktrans_per_min[0] == pytest.approx(0.2, rel=0.02)
 
 
+@pytest.mark.parametrize("fit", BOTH)
+def test_a_ktrans_that_no_tissue_has_is_no_fit(fit):
+    minutes = np.arange(-6, 300, 3.0) / 60
+    plasma = plasma_curve(ArterialInput(), 5.0)
+    signal = tissue_concentration_mm(plasma, minutes, 8.0, 0.9)[:, None]
+    found = fit(TissueModel.TOFTS, plasma, minutes).fit(signal)
+    assert found.status.tolist() == [FitStatus.UNRESOLVED]
+    assert np.isnan(found.ktrans_per_min).all()
+
+
 def test_a_vessel_share_below_nothing_is_none():
     minutes = np.arange(-14, 300, 7.0) / 60
     plasma = plasma_curve(ArterialInput(), 5.0)
