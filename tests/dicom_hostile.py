@@ -255,6 +255,21 @@ def philips_private_phase_images(folder):
             then=with_private(0x2005, "Philips MR Imaging DD 001", (0x11, "CS", "P")))  # fmt: skip
 
 
+def private_as_unknown(folder):
+    """An archive wrote private elements without their kind (UN): bytes, in the file's order."""
+    dynamic(folder)
+    phase = with_private(0x2005, "Philips MR Imaging DD 001", (0x11, "UN", b"P "))
+    dynamic(folder, 5, noise, index=6, then=phase)
+    dynamic(folder, 5, noise, index=12,
+            then=with_private(0x43, "GEMS_PARM_01", (0x2F, "UN", b"\1\0")))  # fmt: skip
+    b_value = with_private(0x43, "GEMS_PARM_01", (0x39, "UN", b"1000000600\\8\\0\\7"))
+    dynamic(folder, 12, plain, LATE, ScanningSequence="EP", RepetitionTime=900, then=b_value)
+
+
+def planar_as_unknown(folder):
+    dynamic(folder, then=with_private(0x2001, "Philips Imaging DD 001", (0x13, "UN", b"\57\0\0\0")))
+
+
 def siemens_frames(role):
     """Return what writes frames whose kind stands in Siemens' own sequence of each frame."""
 
@@ -516,6 +531,8 @@ HOSTILE = (
     Protocol("Philips EPI frames", philips_epi_frames, said="--use series"),
     Protocol("Philips EPI", philips_epi, said="--use series"),
     Protocol("Philips phase images", philips_private_phase_images, P),
+    Protocol("private elements as unknown", private_as_unknown, P),
+    Protocol("Philips EPI as unknown", planar_as_unknown, said="--use series"),
     Protocol("Siemens phase frames", siemens_frames(["ORIGINAL", "PRIMARY", "P", "ND"]), P),
     Protocol("Siemens moco frames", siemens_frames(["ORIGINAL", "PRIMARY", "M", "MOCO"]), P),
     Protocol("Siemens EPI frames", siemens_epi_frames, said="--use series"),

@@ -21,10 +21,11 @@ from napari_mamamia.services.import_dicom import ImportSettings, import_dicom, l
 pytest.importorskip("pydicom")
 
 _SPEC = importlib.util.spec_from_file_location(
-    "dicom_protocols", Path(__file__).parents[1] / "dicom_protocols.py"
+    "dicom_hostile", Path(__file__).parents[1] / "dicom_hostile.py"
 )
-protocols = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(protocols)
+hostile = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(hostile)
+protocols = hostile.protocols
 phantoms = protocols.phantoms
 UNREADABLE = "role=unreadable"
 
@@ -217,6 +218,13 @@ def test_one_slice_is_as_thick_as_its_header_says_or_refused(tmp_path):
             lambda k: protocols.volume(k, seed=5),
         ),
         (protocols.moco_without_a_word, ["series=5"], protocols.volume),
+        (hostile.projections_in_three_planes_inside, ["orientation=axial"], protocols.volume),
+        (hostile.two_triggers_of_each_phase, ["trigger=1"], protocols.volume),
+        (
+            hostile.two_triggers_of_each_phase,
+            ["series=5,trigger=2"],
+            lambda k: protocols.volume(k, seed=6),
+        ),
         (protocols.twist, ["series=4,6"], protocols.volume),
         (protocols.only_fmri, ["series=14"], lambda k: protocols.volume(-1, seed=k)),
         (protocols.two_dynamics, ["series=5"], protocols.volume),
@@ -228,6 +236,15 @@ def test_a_selector_decides_what_the_import_asked(tmp_path, write, use, expected
     imported(tmp_path / "in", tmp_path / "out", *use)
     for k, values in enumerate(volumes_of(tmp_path / "out")):
         assert np.array_equal(values, expected(k))
+
+
+def test_a_series_that_was_named_and_does_not_count_is_told(tmp_path):
+    hostile.another_echo_time_midway(tmp_path / "in")
+    (case,) = imported(tmp_path / "in", tmp_path / "out", "series=5,6,7,8").imported
+    assert case.times_s == protocols.TIMES[:3]
+    (told,) = [text for text in case.warnings if "was named" in text]
+    assert told.startswith("series 8 was named, but is another sequence than the phases (GR 3D, FS")
+    assert "TE 2.8 ms" in told
 
 
 def test_what_is_left_out_does_not_count_and_the_rest_does(tmp_path):
@@ -250,7 +267,10 @@ def test_naming_copies_beside_their_originals_makes_no_phases_of_them(tmp_path):
         imported(tmp_path / "in", tmp_path / "out", "series=5,20")
 
 
-@pytest.mark.parametrize("text", ["series=x", "role=tumour", "side=both", "echo=-1", "5", "a=b"])
+@pytest.mark.parametrize(
+    "text",
+    ["series=x", "role=tumour", "side=both", "echo=-1", "5", "a=b", "orientation=up", "trigger=x"],
+)
 def test_a_selector_that_says_nothing_is_refused_with_those_that_do(text):
     with pytest.raises(CaseError, match="a selector such as series=5"):
         read_selectors([text])

@@ -119,13 +119,14 @@ def find_exam(
         choice = choose_clock(rows, title, clock)
     stacks = _stacks(rows, choice)
     table = table_of(images, candidates, chosen, stacks)
-    doubts += _told(phase_doubts(stacks, choice, looks, title), is_named=is_named)
+    doubts += _told(phase_doubts(stacks, choice, looks, title), is_named=bool(selection.use))
     told = (
         *warnings,
         *late,
         *candidates.warnings,
         *choice.warnings,
         *doubts,
+        *_named_in_vain(table, selection),
         *landmark_warnings(stacks),
     )
     return Exam(
@@ -233,6 +234,16 @@ def _told(doubts: Sequence[CaseError], *, is_named: bool) -> list[str]:
     if doubts and not is_named:
         raise doubts[0]
     return [str(doubt) for doubt in doubts]
+
+
+def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
+    """Return a sentence for each series that the user named and that does not count."""
+    return [
+        f"series {row.number} was named, but is another sequence than the phases ({row.evidence}) "
+        "and left out"
+        for row in table
+        if row.role is Role.OTHER_SEQUENCE and selection.names_series(row.number)
+    ]
 
 
 def _from_run(
