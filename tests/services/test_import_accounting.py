@@ -243,7 +243,7 @@ def test_a_series_that_was_named_and_does_not_count_is_told(tmp_path):
     (case,) = imported(tmp_path / "in", tmp_path / "out", "series=5,6,7,8").imported
     assert case.times_s == protocols.TIMES[:3]
     (told,) = [text for text in case.warnings if "was named" in text]
-    assert told.startswith("series 8 was named, but is another sequence than the phases (GR 3D, FS")
+    assert told.startswith("series 8 was named, but is another sequence than the phases (GR 3D FS")
     assert "TE 2.8 ms" in told
 
 
