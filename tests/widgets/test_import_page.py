@@ -1,6 +1,7 @@
 """The page Import with services that touch no file: what is shown, chosen, refused, asked for."""
 
 import importlib.util
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -329,6 +330,28 @@ def test_files_that_are_no_images_have_no_picture(looked):
     assert rows
 
 
+def test_pictures_are_not_read_any_more_once_the_page_is_closed(qtbot, dock, imports, page):
+    go = threading.Event()
+
+    def held(piece):
+        imports.read.append(piece.header.series_number)
+        while not go.wait(0.01):
+            yield Progress(0, 1)
+        return (yield from part_picture(piece))
+
+    pictures = dock.import_flow.choosing._pictures
+    services = replace(imports.services(), part_picture=held)
+    pictures._services = replace(dock.services, imports=services)
+    dock.import_dicom(Path("/data/one"))
+    qtbot.waitUntil(lambda: imports.read == [1])
+    click(page.back)
+    go.set()
+    qtbot.waitUntil(lambda: dock.jobs.wait(0))
+    qtbot.wait(10)
+    assert imports.read == [1]
+    assert pictures._known == {}
+
+
 # ---- looking
 
 
@@ -379,15 +402,15 @@ def test_a_stopped_look_leaves_the_page_ready_for_another(qtbot, dock, page):
 def test_the_table_says_of_each_series_what_it_is(looked):
     assert cells(looked("one")) == [
         [
-            "1 · localizer\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
+            "1 · localizer\n4 x 16 x 20\n2 x 0.5 x 0.75 mm",
             "left out: localiser ('localizer' in SeriesDescription)\n4 images",
         ],
         [
-            "3 · t2_tra\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
+            "3 · t2_tra\n4 x 16 x 20\n2 x 0.5 x 0.75 mm",
             "left out: another sequence (spin echo in ScanningSequence)\n4 images",
         ],
         [
-            "5 · t1_dyn_fs\n4 x 16 x 20 · 2 x 0.5 x 0.75 mm",
+            "5 · t1_dyn_fs\n4 x 16 x 20\n2 x 0.5 x 0.75 mm",
             "DCE phases 0-2\n0, 90, 120 s\n12 images",
         ],
     ]
@@ -406,6 +429,9 @@ def test_every_series_can_be_ticked_and_those_that_give_phases_are(looked):
 
 def test_every_text_of_the_table_has_room_at_the_narrowest_and_a_usual_width(qtbot, dock, looked):
     page = looked("one")
+    model = page.study.model
+    wide = replace(model.rows[2], spacing_mm=(11.5, 0.9375, 0.9375), n_slices=180, size=(512, 512))
+    model.show_rows((*model.rows[:2], wide), (0, 90, 120), frozenset())
     for width in (dock.minimumWidth(), 420, 520):
         dock.resize(width, 900)
         qtbot.wait(10)
@@ -418,7 +444,7 @@ def test_every_text_of_the_table_has_room_at_the_narrowest_and_a_usual_width(qtb
                 needed = table.fontMetrics().boundingRect(
                     0, 0, box, 10_000, int(Qt.TextFlag.TextWordWrap), index.data()
                 )
-                assert needed.width() <= box
+                assert needed.width() <= box, (repr(index.data()), width)
                 assert needed.height() <= table.rowHeight(row)
         cut = [
             label.objectName()

@@ -69,13 +69,18 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
 
 
 def matrix_text(series: SeriesRow) -> str:
-    """Return matrix and spacing of a series, "" where unknown; a line breaks between them only."""
+    """Return matrix and spacing of a series, each in a line, "" where unknown."""
     if series.n_slices == 0:
         return ""
     rows, columns = series.size
-    spacing = " x ".join(f"{mm:.3g}" for mm in series.spacing_mm)
-    parts = (f"{series.n_slices} x {rows} x {columns}", f"{spacing} mm")
-    return " · ".join(part.replace(" ", _NO_BREAK) for part in parts)
+    matrix = f"{series.n_slices} x {rows} x {columns}"
+    spacing = f"{_NO_BREAK}x ".join(map(_mm, series.spacing_mm))
+    return f"{matrix.replace(' ', _NO_BREAK)}\n{spacing}{_NO_BREAK}mm"
+
+
+def _mm(length: float) -> str:
+    """Return a spacing to a hundredth, of a tenth and less to three figures."""
+    return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
 
 
 def phase_text(index: int, times_s: Sequence[float] | None) -> str:
