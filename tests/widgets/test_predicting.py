@@ -8,7 +8,7 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
+from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click
 from napari_mamamia.widgets.layers import Role
 from napari_mamamia.widgets.prompts import box_around_drag
 
@@ -49,6 +49,14 @@ def test_predict_shows_saves_and_lists(predicted, world):
     assert "2 candidate(s)" in predicted.predict_page.result.text()
     assert "a note" in predicted.predict_page.result.text()
     assert predicted.cases_page.model.index(0, 3).data() == "kinetic"
+
+
+def test_the_list_says_what_else_a_candidate_may_be(opened):
+    page = opened.predict_page
+    said = ("enhances by 90 % at 147 s", "0.5 ml, 9 mm long", "it lies at the chest wall: muscle?")
+    one = Candidate(1, Box((0, 0, 0), (1, 1, 1)), np.ones((1, 1, 1), bool), 500.0, 1.0, said)
+    page.show_result("unsure which region is the tumour", (one,), 0)
+    assert page.list.item(0).text().splitlines() == ["1   0.50 ml", said[0], said[2]]
 
 
 def test_a_click_on_a_candidate_makes_it_the_prediction_and_goes_there(qtbot, predicted, world):

@@ -244,5 +244,7 @@ def _dropped_path(event: Any) -> Path | None:
 
 
 def _line_of(candidate: Candidate) -> str:
-    reason = f"\n{candidate.reasons[0]}" if candidate.reasons else ""
-    return f"{candidate.rank}   {candidate.volume_mm3 / 1000:.2f} ml{reason}"
+    """Return the candidate in words: how large, how it enhances, and what else it may be."""
+    doubts = [reason for reason in candidate.reasons[1:] if reason.endswith("?")]
+    lines = [f"{candidate.rank}   {candidate.volume_mm3 / 1000:.2f} ml"]
+    return "\n".join((*lines, *candidate.reasons[:1], *doubts))
