@@ -4,6 +4,7 @@ import shlex
 import signal
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -65,6 +66,9 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; errors that the user can mend are one line, not a traceback."""
     leave_out_current_folder()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()

@@ -39,7 +39,8 @@ def parsed_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it is no JSON, has an integer of more than 20 digits, or is nested over 64 levels deep.
+        If it is no JSON, has an integer of more than 20 digits or half a character (one surrogate
+        alone, which no file can hold), or is nested over 64 levels deep.
     """
     try:
         found = _DECODER.decode(text)
@@ -47,7 +48,17 @@ def parsed_json(text: str) -> Any:
         raise ValueError("it is nested too deeply") from error
     if text.count("[") + text.count("{") > _DEEPEST and _is_deep(found):
         raise ValueError(f"it is nested over {_DEEPEST} levels deep")
+    if ("\\ud" in text or "\\uD" in text) and _has_half_characters(found):
+        raise ValueError("it has half a character, a surrogate without the other")
     return found
+
+
+def _has_half_characters(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _is_deep(value: Any) -> bool:

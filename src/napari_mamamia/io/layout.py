@@ -33,7 +33,7 @@ from napari_mamamia.io.case_listing import (
     with_problem,
 )
 from napari_mamamia.io.dicom import find_phases, looks_like_dicom
-from napari_mamamia.io.folders import list_names, natural_key
+from napari_mamamia.io.folders import list_names, natural_key, readable_name
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import case_key, file_stem, parse_phase_name
 from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind
@@ -98,7 +98,7 @@ def find_data_set(path: Path) -> DataSet:
     if kind is None:
         raise _nothing_found(path)
     if kind is LayoutKind.SINGLE_FILE:
-        return DataSet(path, kind, (case_of_file(path),))
+        return DataSet(path, kind, (_with_readable_id(case_of_file(path)),))
     if kind is LayoutKind.DICOM:
         return _data_set(path, kind, (find_phases(path),))
     if kind is LayoutKind.NNUNET_RAW:
@@ -118,10 +118,15 @@ def find_masks(folder: Path) -> Mapping[str, Path]:
     Raises
     ------
     FormatError
-        If `folder` is missing, or holds two files for one case.
+        If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
     """
     found: dict[str, Path] = {}
     for stem, files in sorted(by_stem(folder).items(), key=lambda item: natural_key(item[0])):
+        if stem != readable_name(stem):
+            raise FormatError(
+                f"expected names of masks in UTF-8 in {folder}, got {readable_name(stem)} with "
+                "bytes that are none: rename it"
+            )
         if len(files) > 1:
             raise FormatError(
                 f"expected one mask of case {stem} in {folder}, found "
@@ -197,6 +202,7 @@ def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataS
     """Return the data set; a case whose results would share another's file names is a problem."""
     seen: dict[str, str] = {}
     checked = []
+    cases = map(_with_readable_id, cases)
     for case in sorted(cases, key=lambda case: natural_key(case.case_id)):
         key = case_key(case.case_id)
         if key in seen:
@@ -215,6 +221,16 @@ def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataS
         tuple(checked),
         clinical=next((path for path in clinical if path.is_file()), None),
         splits=splits if splits.is_file() else None,
+    )
+
+
+def _with_readable_id(case: CaseFiles) -> CaseFiles:
+    """Return the case; one whose name nothing could be written under keeps no file."""
+    name = readable_name(case.case_id)
+    if name == case.case_id:
+        return case
+    return CaseFiles(
+        name, (), problems=(f"the name of {name} holds bytes that are no UTF-8: rename its files",)
     )
 
 

@@ -90,10 +90,19 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system refuses to write, or `text` holds half a character, as a file name has for
+        each byte that is no UTF-8.
     """
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = ascii(text[max(0, error.start - 20) : error.end])
+        raise SaveError(
+            f"expected text that UTF-8 can hold for {str(path)!a}, but {half} ends with half "
+            "a character: rename the file or folder whose name it is"
+        ) from error
     with saving(path, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_bytes(data)
 
 
 def flushed(path: Path) -> Iterator[None]:
