@@ -2,6 +2,7 @@
 
 import re
 import threading
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,9 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QWidget
 from tests.services.seg_of_case import make_seg
+from typer.testing import CliRunner
 
+from napari_mamamia.cli.app import app
 from napari_mamamia.core.case import Phase
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.services.ftv_from import ftv_under_seg
@@ -247,3 +250,28 @@ def test_the_injection_of_the_headers_is_taken_where_they_tell_it(dock):
     timing.setCurrentIndex(timing.findData(Timing.INJECTION))
     assert page.times.timing_value.text() == "30"
     assert dock.kinetics.case.rule.injection_s == 30.0
+
+
+@pytest.mark.real
+@pytest.mark.night
+def test_ucsf_s_own_numbers_of_a_real_exam_stand_beside_ours(qtbot, viewer, real_data, tmp_path):
+    """ISPY1_1002: 4,350 voxels, 5.310 cc, none different; SER > 0.9: 3,601 of its 3,604."""
+    with zipfile.ZipFile(real_data("ispy1_1002.zip")) as archive:
+        archive.extractall(tmp_path / "exam")
+    exam, data = tmp_path / "exam" / "ISPY1_1002", tmp_path / "data"
+    words = ["import", exam, "--series", 3, "--case", "ISPY1-1002", "--out", data]
+    assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
+    (seg,) = exam.glob("32100*/*.dcm")
+    dock = MamamiaDock(viewer, Services())
+    qtbot.addWidget(dock)
+    dock.open_data_set(data, "ISPY1-1002")
+    qtbot.waitUntil(lambda: dock.kinetics.case.case is not None)
+    dock.kinetics.ftv_live.take_seg(seg)
+    qtbot.waitUntil(lambda: "ours" in text(dock, "kinetics_ftv_seg_numbers"))
+    cells = re.findall("<td[^>]*> *([^<]*)</td>", text(dock, "kinetics_ftv_seg_numbers"))
+    assert cells == [
+        *("", "ours", "UCSF", "PE, voxels", "4,350", "4,350", "PE, cc", "5.310", "5.310"),
+        *("voxels that differ", "0", "PE and SER, voxels", "3,601", "3,604"),
+        *("PE and SER, cc", "4.396", "4.399"),
+    ]
+    assert text(dock, "kinetics_ftv_seg_basis").endswith("UCSF-FTV · ucsf-ispy1")
