@@ -15,7 +15,9 @@ from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.bundle import read_manifest
 from napari_mamamia.io.clinical import read_clinical
+from napari_mamamia.io.dicom_facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom_headers import read_slices
+from napari_mamamia.io.dicom_study import imported_study
 from napari_mamamia.io.journal import Damage, scan_journal
 from napari_mamamia.io.patient_info import read_patient_info, read_times_file
 from napari_mamamia.io.protocol import read_protocol
@@ -244,3 +246,16 @@ def test_verify_tells_a_damaged_manifest_as_a_problem(old, new, tmp_path):
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize("kind", [b"QI", b"FD"])
+def test_a_study_whose_uid_is_of_no_kind_is_passed_over_when_a_case_looks_for_its_own(
+    tmp_path, kind
+):
+    for name, uid in (("a", "2.25.4"), ("b", "2.25.425")):
+        phantoms.write_exam(tmp_path / name, 1, StudyInstanceUID=uid)
+    for file in (tmp_path / "a").iterdir():
+        head = b"\x20\x00\x0d\x00"
+        file.write_bytes(file.read_bytes().replace(head + b"UI", head + kind))
+    wanted = remapped_uid("2.25.425", user_secret())
+    assert imported_study(tmp_path, wanted) == tmp_path / "b"

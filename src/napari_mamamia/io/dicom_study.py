@@ -8,6 +8,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom_elements import open_dicom
 from napari_mamamia.io.dicom_facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom_headers import is_dicom_file
+from napari_mamamia.io.foreign import explained
 
 __all__ = ["imported_study"]
 
@@ -60,8 +61,10 @@ def _first_uid(files: Iterable[Path]) -> Iterator[str]:
             continue
         try:
             header = open_dicom(path, path, stop_before_pixels=True)
+            with explained(path, "a readable DICOM file", "export the series again"):
+                uid = str(header.get("StudyInstanceUID") or "")  # pydicom reads it only now
         except FormatError:
             continue
-        if header.get("StudyInstanceUID"):
-            yield str(header.StudyInstanceUID)
+        if uid:
+            yield uid
             return
