@@ -246,7 +246,7 @@ def test_a_branching_mass_is_not_called_a_vessel():
 
 
 def test_of_a_first_candidate_that_leads_clearly_nothing_is_said():
-    assert unsure(scored(1.0, 0.6), SETTINGS) == ()
+    assert unsure(scored(1.0, 0.55), SETTINGS) == ()
     assert unsure([], SETTINGS) == ()
 
 

@@ -20,7 +20,7 @@ _AT_SKIN: Final = 0.4  # share near the skin; half of a nipple lies deeper
 _UPPER: Final = 0.67  # of the image's height: above lies the armpit rather than the heart
 _LIKELY_PART: Final = 0.5  # share below which the reasons name the larger region
 _LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons speak of a vessel
-_ALIKE: Final = 0.7  # of the first score, from which the next candidate is as likely
+_ALIKE: Final = 0.6  # of the first score, from which the next candidate is as likely
 _WEAK: Final = 0.45  # score of the first candidate below which it hardly stands out
 
 
