@@ -7,8 +7,10 @@ from qtpy.QtWidgets import (
     QLineEdit,
     QProgressBar,
     QTabBar,
+    QWidget,
 )
 
+from napari_mamamia.widgets.controls import discard, named
 from napari_mamamia.widgets.dock import PAGES
 from napari_mamamia.widgets.layers import Role
 
@@ -101,3 +103,26 @@ def test_both_themes_have_style_rules(dock, viewer):
     viewer.theme = "dark"
     assert light != dock.styleSheet()
     assert "primary" in light
+
+
+def test_a_control_that_discards_itself_is_silent_and_found_no_more(qtbot):
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    field = named(QLineEdit(parent), "field", "a name")
+    inside = named(QLineEdit(field), "inside", "a part")
+    said = []
+
+    def end():
+        said.append(field.text())
+        discard(field)
+        field.editingFinished.emit()
+
+    field.editingFinished.connect(end)
+    field.setText("fat")
+    field.editingFinished.emit()
+    assert said == ["fat"]
+    assert parent.findChild(QLineEdit, "field") is None
+    assert parent.findChild(QLineEdit, "inside") is None
+    inside.destroyed.connect(lambda: said.append("gone"))
+    inside.blockSignals(False)
+    qtbot.waitUntil(lambda: said == ["fat", "gone"])

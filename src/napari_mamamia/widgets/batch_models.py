@@ -17,7 +17,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.services.score_models import PredictionFolder
 from napari_mamamia.widgets.batch_options import NAMES
-from napari_mamamia.widgets.controls import label, named, row, tool_button
+from napari_mamamia.widgets.controls import discard, label, named, row, tool_button
 
 __all__ = ["ModelsField"]
 
@@ -100,8 +100,7 @@ class ModelsField(QWidget):
     def _remove(self, line: "_Line") -> None:
         self.lines.remove(line)
         self._stack.removeWidget(line)
-        line.hide()
-        line.deleteLater()
+        discard(line)
         for number, other in enumerate(self.lines):
             other.number(number)
         self._follow_count()

@@ -28,6 +28,7 @@ __all__ = [
     "button",
     "chip_icon",
     "column",
+    "discard",
     "heading",
     "label",
     "line",
@@ -154,6 +155,19 @@ def row(*widgets: QWidget | int) -> QWidget:
 def column(*widgets: QWidget | int) -> QWidget:
     """Return widgets below each other; a number is a stretch."""
     return _box(QVBoxLayout(), widgets)
+
+
+def discard(widget: QWidget) -> None:
+    """Take a control away that may be in the middle of its own signal.
+
+    It lives until the event loop turns; until then it is silent (a field that is hidden loses the
+    keyboard, and would say so) and nobody finds it, or what is in it, by its name.
+    """
+    for one in (widget, *widget.findChildren(QWidget)):
+        one.blockSignals(True)
+        one.setObjectName("")
+    widget.hide()
+    widget.deleteLater()
 
 
 def set_primary(made: QPushButton, primary: bool) -> None:

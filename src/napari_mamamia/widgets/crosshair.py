@@ -6,6 +6,8 @@ from typing import Any, Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFrame, QWidget
 
+from napari_mamamia.widgets.controls import discard
+
 __all__ = ["CrossHair", "canvas_place"]
 
 _GAP: Final = 14
@@ -62,8 +64,7 @@ class CrossHair:
         self._viewer.dims.events.ndisplay.disconnect(self.draw)
         self._viewer.dims.events.order.disconnect(self.draw)
         for line in self._lines:
-            line.hide()
-            line.deleteLater()
+            discard(line)
         self._lines = []
 
     def show(self, world: tuple[float, ...] | None) -> None:

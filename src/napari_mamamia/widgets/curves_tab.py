@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.widgets.controls import (
     button,
+    discard,
     label,
     named,
     row,
@@ -129,8 +130,7 @@ class CurvesTab(QWidget):
             item = self._list.takeAt(0)
             widget = None if item is None else item.widget()
             if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+                discard(widget)
         self._texts: list[QLabel] = []
         for place, line in enumerate(lines):
             self._list.addWidget(_swatch(line.colour), place, 0)

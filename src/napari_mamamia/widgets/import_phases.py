@@ -7,7 +7,7 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QCheckBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.services.import_preview import SlicePicture
-from napari_mamamia.widgets.controls import named
+from napari_mamamia.widgets.controls import discard, named
 from napari_mamamia.widgets.grey_pixmap import slice_pixmap
 
 __all__ = ["PhaseStrip"]
@@ -35,8 +35,7 @@ class PhaseStrip(QWidget):
     def show_phases(self, texts: Sequence[str], kept: Sequence[int]) -> None:
         """Show phases by their texts; pictures come later."""
         for cell in self._cells:
-            cell.hide()
-            cell.deleteLater()
+            discard(cell)
         self.boxes, self._pictures, self._cells = [], [], []
         for index, text in enumerate(texts):
             self._cells.append(self._make_cell(index, text, index in kept))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
-from napari_mamamia.widgets.controls import button, label
+from napari_mamamia.widgets.controls import button, discard, label
 
 __all__ = ["PredictHelp", "Remedy"]
 
@@ -39,8 +39,7 @@ class PredictHelp(QWidget):
     def show_remedies(self, remedies: Sequence[Remedy], said: str = "") -> None:
         """Show a sentence and a button for each way on, in place of what was shown."""
         for old in self.buttons:
-            old.hide()
-            old.deleteLater()
+            discard(old)
         self.buttons = []
         for number, one in enumerate(remedies):
             made = button(f"predict_offer_{number}", one.text, one.tip, one.take)

@@ -12,7 +12,7 @@ from napari_mamamia.services.input_pictures import (
     InputPicture,
     InputPictures,
 )
-from napari_mamamia.widgets.controls import breakable, label, named, set_level
+from napari_mamamia.widgets.controls import breakable, discard, label, named, set_level
 from napari_mamamia.widgets.grey_pixmap import grey_pixmap
 
 __all__ = ["InputStrip"]
@@ -104,9 +104,7 @@ class InputStrip(QWidget):
     def _clear(self) -> None:
         self._pictures = []
         while (item := self._grid.takeAt(0)) is not None:
-            widget = item.widget()
-            widget.hide()
-            widget.deleteLater()
+            discard(item.widget())
         for across in range(_IN_A_ROW):
             self._grid.setColumnStretch(across, 0)
 

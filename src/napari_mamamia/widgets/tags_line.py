@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.services.case_tags import KNOWN_TAGS
-from napari_mamamia.widgets.controls import button, label, named, row
+from napari_mamamia.widgets.controls import button, discard, label, named, row
 
 __all__ = ["TagsLine", "tags_menu"]
 
@@ -66,8 +66,7 @@ class TagsLine(QWidget):
 
     def _make_chips(self, tags: Sequence[str]) -> None:
         while (item := self._lines.takeAt(0)) is not None:
-            item.widget().hide()
-            item.widget().deleteLater()
+            discard(item.widget())
         self._chips = {tag: self._chip(tag) for tag in tags}
         for line in _in_lines(tags):
             self._lines.addWidget(row(*(self._chips[tag] for tag in line), 1))
