@@ -255,6 +255,13 @@ def philips_private_phase_images(folder):
             then=with_private(0x2005, "Philips MR Imaging DD 001", (0x11, "CS", "P")))  # fmt: skip
 
 
+def philips_words_of_parts(folder):
+    """Phase images told by a word of ImageType only, as in dicom2nifti's philips/anatomical/002."""
+    kind = ["ORIGINAL", "PRIMARY"]
+    dynamic(folder, ImageType=[*kind, "SW_M_FFE", "SW_M", "FFE"])
+    dynamic(folder, 5, noise, index=6, ImageType=[*kind, "SW_P_FFE", "SW_P", "FFE"])
+
+
 def private_as_unknown(folder):
     """An archive wrote private elements without their kind (UN): bytes, in the file's order."""
     dynamic(folder)
@@ -531,6 +538,7 @@ HOSTILE = (
     Protocol("Philips EPI frames", philips_epi_frames, said="--use series"),
     Protocol("Philips EPI", philips_epi, said="--use series"),
     Protocol("Philips phase images", philips_private_phase_images, P),
+    Protocol("Philips words of parts", philips_words_of_parts, P),
     Protocol("private elements as unknown", private_as_unknown, P),
     Protocol("Philips EPI as unknown", planar_as_unknown, said="--use series"),
     Protocol("Siemens phase frames", siemens_frames(["ORIGINAL", "PRIMARY", "P", "ND"]), P),

@@ -37,6 +37,9 @@ _FROM_THIRD: Final = (
     (Role.OPPOSED, {"OUT_PHASE", "OP", "OPP_PHASE", "OPPOSED_PHASE"}),
     (Role.MOTION_CORRECTED, {"MOCO"}),
 )  # fmt: skip
+_PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
+_PART: Final = re.compile(r"(?:[A-Z0-9]+_)*([PRI])(?:_[A-Z0-9]+)*")
+"""A part of the complex signal within a word: P_TSE; SW_P_FFE, as Philips writes susceptibility."""
 _ENHANCEMENT: Final = re.compile(r"(?:PE|SER|WI|WO)_?\d+")
 
 _BEFORE, _AFTER = r"(?<![a-z])", r"\d*(?![a-z])"
@@ -114,6 +117,9 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
         found = known.intersection(words[2:])
         if found:
             return role, min(found)
+    part = next((found for word in words[2:] if (found := _PART.fullmatch(word))), None)
+    if part is not None:
+        return _PARTS[part[1]], part[0]
     enhancement = next((word for word in words[2:] if _ENHANCEMENT.fullmatch(word)), "")
     return (Role.MAP, enhancement) if enhancement else None
 
