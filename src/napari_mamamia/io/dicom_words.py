@@ -117,7 +117,7 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
         found = known.intersection(words[2:])
         if found:
             return role, min(found)
-    part = next((found for word in words[2:] if (found := _PART.fullmatch(word))), None)
+    part = next(filter(None, map(_PART.fullmatch, words[2:])), None)
     if part is not None:
         return _PARTS[part[1]], part[0]
     enhancement = next((word for word in words[2:] if _ENHANCEMENT.fullmatch(word)), "")
