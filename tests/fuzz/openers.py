@@ -44,6 +44,7 @@ OWN = {
     "io.checksums._blocks": "bytes for a checksum, whatever they are",
     "io.dicom_facts._known_secret": "32 bytes that this software wrote, in the user's own folder",
     "io.dicom_facts._make_secret": "written",
+    "io.export_layouts._require_written": "the zip that was just written, compared with its files",
     "io.export_layouts.write_zip": "bytes that were just written, into a zip that is written",
     "io.workspace_mark._print_of": "bytes for a checksum, whatever they are",
     "io.one_writer._opened": "a lock, never read",

@@ -122,7 +122,7 @@ def test_a_fixed_column_that_the_table_lacks_is_an_error(tmp_path):
 def test_a_needed_field_without_any_value_is_an_error_that_shows_the_proposal(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("patient_id,Age (y),menopause,breast_density\nA,41,pre,b\nB,42,post,c\n")
-    with pytest.raises(FormatError, match=r'values of age for fairness.*"Age \(y\)" as age'):
+    with pytest.raises(FormatError, match=r'(?s)values of age for fairness.*"Age \(y\)" as age'):
         run_job(read_table(path))
     absent = ColumnChoice((("age", None),))
     assert dict(run_job(read_table(path, absent)).coverage())["age"] == 0

@@ -50,7 +50,8 @@ def test_every_field_is_written_in_the_order_of_the_record(tmp_path):
     assert (content["maker"], content["seconds"]) == ("model", 1.25)
 
 
-single = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.floats(allow_nan=False))
+whole = st.integers(-(10**19), 10**19)  # our JSON has integers of at most 20 digits
+single = st.one_of(st.none(), st.booleans(), whole, st.text(), st.floats(allow_nan=False))
 provenances = st.builds(
     Provenance,
     case_id=st.text(),

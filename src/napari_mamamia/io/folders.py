@@ -45,14 +45,14 @@ def list_names(folder: Path) -> list[str]:
 
 
 def readable_name(name: str) -> str:
-    """Return a file's name with the sign U+FFFD for each byte that is no UTF-8.
+    r"""Return a file's name with the sign U+FFFD for each byte that is no UTF-8.
 
     A name of another time or system holds such bytes. No text file, table or checksum of ours could
     hold it as it is, so only names that this leaves alone become ids of cases.
 
     Examples
     --------
-    >>> readable_name("M\udcfcller"), readable_name("Müller")
-    ('M\ufffdller', 'Müller')
+    >>> ascii(readable_name("M\udcfcller")), readable_name("Müller")
+    ("'M\\ufffdller'", 'Müller')
     """
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
