@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
@@ -115,7 +115,13 @@ def test_tofts_equals_dcmri():
     assert found == pytest.approx(theirs[::50], abs=1e-4)
 
 
+ON_THE_GRID = (0.1 / 60) ** 2 / 12 * 4 * 62
+"""What lines between points 0.1 s apart may do to an integral: h^2 / 12 times the changes of the
+slope, which in Parker's first pass (s.d. 0.056 min, 5.7 mM) goes to 62 mM/min and back, twice."""
+
+
 @settings(max_examples=15, deadline=None)
+@example(1.0, 1.0, 0.0625, InputName.PARKER)  # before the bolus has come: small, on a steep rise
 @given(
     ktrans=st.floats(0.005, 2.0),
     ve=st.floats(0.02, 1.0),
@@ -137,7 +143,7 @@ def test_the_uptake_is_the_integral_that_the_model_names(ktrans, ve, at, name):
         for low, high in pairwise(parts)
     )
     found = uptake(plasma, np.array([at]), np.array([kep]))[0, 0]
-    assert found == pytest.approx(expected, rel=2e-4, abs=1e-6)
+    assert found == pytest.approx(expected, rel=2e-4, abs=ON_THE_GRID)
 
 
 def test_the_uptake_of_a_ramp_is_exact_at_any_step():
