@@ -14,7 +14,7 @@ from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_bundle
 from napari_mamamia.services.export_plan import ExportFormat, ExportSettings, MaskFolder
-from napari_mamamia.services.privacy import telling_in
+from napari_mamamia.services.privacy import require_source, telling_in
 from napari_mamamia.services.verify import verify_bundle
 
 
@@ -199,3 +199,19 @@ def test_an_exam_of_the_day_of_the_export_is_not_searched_for_by_its_day_and_tha
         assert any("of the day of this export" in note for note in told.notes) == (
             own_day == "20190304"
         )
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty", "study.zip"])
+def test_a_named_source_that_cannot_tell_a_patient_is_refused(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "notes.txt").write_text("no DICOM")
+    (tmp_path / "study.zip").write_bytes(b"PK\x05\x06" + bytes(18))
+    with pytest.raises(FormatError, match="expected the source study"):
+        require_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("file", ["a.nii.gz", "IM0001"])
+def test_a_named_source_with_a_volume_or_dicom_is_taken(tmp_path, file):
+    (tmp_path / file).write_bytes(bytes(128) + b"DICM")
+    require_source(tmp_path)
+    require_source(tmp_path / file)

@@ -149,7 +149,10 @@ def export(
         FuseRule,
         SegmentMaker,
     )
+    from napari_mamamia.services.privacy import require_source
 
+    if study is not None:
+        require_source(study)
     settings = ExportSettings(
         masks=tuple(map(_mask_folder, masks)),
         formats=tuple(ExportFormat(name.value) for name in formats or [FormatName.NIFTI]),
@@ -187,8 +190,11 @@ def verify(
     ] = None,
 ) -> None:
     """Check a bundle: missing, changed and extra files, each mask's place, labels."""
+    from napari_mamamia.services.privacy import require_source
     from napari_mamamia.services.verify import verify_bundle
 
+    if study is not None:
+        require_source(study)
     found = run(verify_bundle(bundle, images, () if study is None else (study,)))
     for note in found.notes:
         print(f"note: {note}")

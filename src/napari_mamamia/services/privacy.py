@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.bundle import MANIFEST_NAME, bundle_names
+from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.dicom_persons import find_identifiers
 from napari_mamamia.io.identifier_search import search_file
 from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
@@ -16,7 +17,17 @@ from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volume_persons import find_volume_identifiers
 from napari_mamamia.services.export_seg import IDENTIFIED_FOLDER
 
-__all__ = ["NOT_SEARCHED", "Telling", "impersonal", "search_bundle", "telling_in", "volumes_of"]
+__all__ = [
+    "NOT_SEARCHED",
+    "Telling",
+    "impersonal",
+    "require_source",
+    "search_bundle",
+    "telling_in",
+    "volumes_of",
+]
+
+_MAY_TELL = (".nii", ".nii.gz", ".nrrd", ".json")
 
 NOT_SEARCHED = (
     "NOT searched for the patient's name, number and dates: no DICOM source was at hand; "
@@ -53,6 +64,23 @@ class Telling:
             return "The source says that the patient's identity was removed: nothing to search for"
         several = [told] * bool(told) + [texts] * bool(self.n_texts)
         return f"Searched for {'; for '.join(several)}"
+
+
+def require_source(study: Path) -> None:
+    """Refuse a source that was named and cannot tell a patient: a typing error, an archive.
+
+    Raises
+    ------
+    FormatError
+        If `study` is missing, or holds neither DICOM nor volumes nor JSON files.
+    """
+    if not study.exists():
+        raise FormatError(f"expected the source study at {study}, but nothing is there: correct it")
+    if not any(f.name.lower().endswith(_MAY_TELL) or is_dicom_file(f) for f in _files([study])):
+        raise FormatError(
+            f"expected the source study at {study}, but it holds no DICOM file: name the study's "
+            "folder (an archive: unpack it first)"
+        )
 
 
 def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
