@@ -257,4 +257,4 @@ def test_candidates_that_score_alike_are_counted():
 def test_a_weak_or_doubtful_first_candidate_is_said_to_be_one():
     assert unsure(scored(0.3), SETTINGS) == ("candidate 1 is small or hardly stands out",)
     (why,) = unsure(scored(1.0, ratio=8.7), SETTINGS)
-    assert why == "loses nearly all of its contrast: vessel, motion or a ghost?"
+    assert why == "candidate 1: loses nearly all of its contrast: vessel, motion or a ghost?"

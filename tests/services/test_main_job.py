@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import nibabel as nib
 import numpy as np
@@ -46,6 +47,18 @@ def same_geometry(path, other):
 
 def expert(root):
     return root / "segmentations" / "expert"
+
+
+def test_who_sees_no_list_is_told_why_the_model_is_unsure_and_where_the_candidates_lie(
+    case, tmp_path
+):
+    made = run_job(predict_case(case, segmenter_named("kinetic")))
+    assert run_job(save_prediction(made, case, tmp_path / "sure.nii.gz")).notes == made.notes
+    doubtful = replace(made, unsure="candidate 1: muscle?")
+    *_, said = run_job(save_prediction(doubtful, case, tmp_path / "doubt.nii.gz")).notes
+    assert said.startswith("unsure which region is the tumour (candidate 1: muscle?): look at 1 (")
+    z, y, x = made.candidates[0].box.centre
+    assert f" ml at z {z:.0f}, y {y:.0f}, x {x:.0f})" in said
 
 
 def test_the_blob_is_found_and_saved_with_its_provenance(opened, small_data_set, tmp_path):

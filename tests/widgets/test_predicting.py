@@ -55,7 +55,9 @@ def test_the_list_says_what_else_a_candidate_may_be(opened):
     page = opened.predict_page
     said = ("enhances by 90 % at 147 s", "0.5 ml, 9 mm long", "it lies at the chest wall: muscle?")
     one = Candidate(1, Box((0, 0, 0), (1, 1, 1)), np.ones((1, 1, 1), bool), 500.0, 1.0, said)
-    page.show_result("unsure which region is the tumour", (one,), 0)
+    page.show_result("1 candidate", (one,), 0, "candidate 1: muscle?")
+    assert page.unsure.text().startswith("Is this the tumour? candidate 1: muscle?")
+    assert not page.unsure.isHidden()
     assert page.list.item(0).text().splitlines() == ["1   0.50 ml", said[0], said[2]]
 
 

@@ -73,7 +73,7 @@ def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...
     """Return why the first of ranked regions may not be the tumour; empty where nothing says so."""
     if not found:
         return ()
-    why = [doubt.words for doubt in doubts(found[0].features, settings)]
+    why = [f"candidate 1: {doubt.words}" for doubt in doubts(found[0].features, settings)]
     if found[0].value < _WEAK:
         why.append("candidate 1 is small or hardly stands out")
     alike = sum(item.value >= _ALIKE * found[0].value for item in found)

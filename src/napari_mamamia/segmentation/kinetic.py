@@ -100,7 +100,8 @@ class KineticSegmenter:
                 ("unsure", why or "no"),
             ),
             seconds=time.perf_counter() - started,
-            notes=tuple(_notes(choice, search, prompt, candidates, why)),
+            notes=tuple(_notes(choice, search, prompt, candidates)),
+            unsure=why,
         )
 
     def _ranked(
@@ -185,7 +186,6 @@ def _notes(
     search: Search,
     prompt: Prompt | None,
     candidates: tuple[Candidate, ...],
-    why: str,
 ) -> Iterator[str]:
     if choice.timing is Timing.PHASE_ORDER:
         last = "" if choice.late is None else f" and phase {choice.late} as late"
@@ -202,20 +202,6 @@ def _notes(
         )
     if not candidates:
         yield _nothing_found(choice, search, prompt)
-    elif why:
-        yield (
-            f"unsure which region is the tumour: {why}. Candidates: {_choice(candidates)}. Look at "
-            "each, or click the tumour"
-        )
-
-
-def _choice(candidates: tuple[Candidate, ...]) -> str:
-    """Return where each candidate lies, for whom no list of them is shown."""
-    return ", ".join(
-        f"{one.rank} ({one.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, x {x:.0f})"
-        for one in candidates
-        for z, y, x in (one.box.centre,)
-    )
 
 
 def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:

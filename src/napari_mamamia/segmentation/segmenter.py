@@ -57,7 +57,8 @@ class Prediction:
     `probability` is float16 ``(z, y, x)``, 0 to 1, None unless the model was asked for it; what the
     model's own last steps took away is 0, what they added is 1. Of several models it is their mean:
     of their probabilities, or of their masks. `variance` is that of their probabilities about the
-    mean, float16, 0 to 0.25; None for one model.
+    mean, float16, 0 to 0.25; None for one model. `unsure` says why the first candidate may not be
+    the tumour, "" where nothing says so.
     """
 
     case_id: str
@@ -70,6 +71,7 @@ class Prediction:
     peak_memory_bytes: int | None = None
     probability: NDArray[np.float16] | None = None
     variance: NDArray[np.float16] | None = None
+    unsure: str = ""
 
 
 class Segmenter(Protocol):

@@ -1,5 +1,6 @@
 """Predicting one case and saving what came out; `predict_cases` does it for many."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -98,9 +99,21 @@ def save_prediction(
     mask = prediction.mask
     write_explained(mask.array, mask.grid, provenance, target, overwrite=overwrite)
     yield Progress(len(sources) + 1, len(sources) + 1, "Saved")
+    notes = (*prediction.notes, *_unsure_lines(prediction))
     return SavedPrediction(
-        case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, prediction.notes
+        case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, notes
     )
+
+
+def _unsure_lines(prediction: Prediction) -> Iterator[str]:
+    """Say why the first candidate may be wrong and where the others lie, to who sees no list."""
+    if prediction.unsure:
+        places = ", ".join(
+            f"{one.rank} ({one.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, x {x:.0f})"
+            for one in prediction.candidates
+            for z, y, x in (one.box.centre,)
+        )
+        yield f"unsure which region is the tumour ({prediction.unsure}): look at {places}"
 
 
 def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:

@@ -261,14 +261,17 @@ def _open_mask(role: str, name: str, path: Path, case: Case, workspace: Workspac
 
 
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
-    """Return `prediction` with another of its candidates as the mask; the provenance says which."""
+    """Return `prediction` with another of its candidates as the mask; the provenance says which.
+
+    Who chose is sure: nothing is said to be unsure any more.
+    """
     array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
     array[candidate.box.slices] = candidate.crop
     made = prediction.mask.provenance
     if made is not None:
         others = tuple(pair for pair in made.parameters if pair[0] != _CANDIDATE)
         made = replace(made, parameters=(*others, (_CANDIDATE, candidate.rank)))
-    return replace(prediction, mask=Mask(prediction.mask.grid, array, made))
+    return replace(prediction, mask=Mask(prediction.mask.grid, array, made), unsure="")
 
 
 def score_shown(

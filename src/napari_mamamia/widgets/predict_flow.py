@@ -198,7 +198,8 @@ class PredictFlow(QObject):
         else:
             saved = "not saved" if answer.not_saved else "saved"
             text = f"{len(made.candidates)} candidate(s) in {made.seconds:.1f} s, {saved}."
-        self._page.show_result("\n".join((text, *made.notes)), made.candidates, answer.chosen)
+        said = "\n".join((text, *made.notes))
+        self._page.show_result(said, made.candidates, answer.chosen, made.unsure)
         kind = answer.doubt.kind if answer.doubt is not None else None
         self._page.doubt.show_kinds(answer.doubt_kinds, kind)
         self._show_places(answer.doubt)

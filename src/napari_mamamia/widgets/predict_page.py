@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.segmentation.segmenter import Candidate
 from napari_mamamia.services.fused_models import FusionRule
-from napari_mamamia.widgets.controls import button, heading, label, line, named, row
+from napari_mamamia.widgets.controls import button, heading, label, line, named, row, set_level
 from napari_mamamia.widgets.doubt_list import DoubtList
 from napari_mamamia.widgets.model_cards import ModelList
 from napari_mamamia.widgets.page import Page
@@ -30,6 +30,7 @@ from napari_mamamia.widgets.predict_options import RunOptions
 __all__ = ["PredictPage"]
 
 _LEAST_HEIGHT: Final = 90
+_WHEN_UNSURE: Final = "Look at each candidate below, or choose “at a click” and click the tumour."
 _LAID_OUT_MS: Final = 50
 """After this time new texts have their height, so that can be scrolled to."""
 
@@ -66,6 +67,10 @@ class PredictPage(Page):
         self.inner.addWidget(self._make_prompts())
         self.result = label("predict_result", tip="What the last prediction gave")
         self.inner.addWidget(self.result)
+        self.unsure = label("predict_unsure", tip="Why candidate 1 may not be the tumour")
+        set_level(self.unsure, "warning")
+        self.unsure.hide()
+        self.inner.addWidget(self.unsure)
         self.help = PredictHelp()
         self.help.shown.connect(self._reveal.start)
         self.inner.addWidget(self.help)
@@ -108,9 +113,16 @@ class PredictPage(Page):
             self.result.setText(said)
             self.help.show_remedies(())
 
-    def show_result(self, text: str, candidates: Sequence[Candidate], chosen: int) -> None:
-        """Show what came out; `chosen` is the rank of the candidate on screen, 0 for none."""
+    def show_result(
+        self, text: str, candidates: Sequence[Candidate], chosen: int, unsure: str = ""
+    ) -> None:
+        """Show what came out; `chosen` is the rank of the candidate on screen, 0 for none.
+
+        `unsure` says why candidate 1 may not be the tumour.
+        """
         self.result.setText(text)
+        self.unsure.setText(f"Is this the tumour? {unsure}\n{_WHEN_UNSURE}" if unsure else "")
+        self.unsure.setVisible(bool(unsure))
         self.help.show_remedies(())
         self.list.blockSignals(True)
         self.list.clear()
@@ -173,8 +185,12 @@ class PredictPage(Page):
 
     def _show_news(self) -> None:
         """Scroll to what came out, or to what may be done about it."""
-        news = self.help if self.help.isVisible() else self.result
-        self.area.ensureWidgetVisible(news)
+        if self.help.isVisible():
+            self.area.ensureWidgetVisible(self.help)
+            return
+        for news in (self.grow, self.result):  # the last counts where both do not fit
+            if news.isVisible():
+                self.area.ensureWidgetVisible(news)
 
     def _make_buttons(self) -> QWidget:
         self.start = button(
