@@ -8,7 +8,7 @@ from typing import Final
 
 from isal import isal_zlib
 
-from napari_mamamia.io.inflate import inflate_block
+from napari_mamamia.io.inflate import crc32_of, inflate_block
 
 __all__ = ["BlockGzip"]
 
@@ -53,7 +53,7 @@ class BlockGzip:
         if inflate_block(packed, len(data)) != data:
             raise ValueError("a compressed block does not give back what went in")
         self._write(packed)
-        self._crc = isal_zlib.crc32(data, self._crc)
+        self._crc = crc32_of(data, self._crc)
         self._size += len(data)
 
     def add_zeros(self, size: int) -> None:

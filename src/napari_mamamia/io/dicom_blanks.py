@@ -14,16 +14,23 @@ __all__ = ["blank_tails", "require_values"]
 _MOST_SHARE: Final = 0.25
 """Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
 choice: far above what the edge of a body does between phases."""
+_BAND: Final = 16
+"""Rows that are looked at together."""
 
 
 def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
     """Return for each plane of (z, y, x) how many rows at its end hold one value, its last."""
-    last = array[:, -1:, -1:]
-    differs = (array != last).any(axis=2)
-    tails: NDArray[np.intp] = np.where(
-        differs.any(axis=1), np.argmax(differs[:, ::-1], axis=1), array.shape[1]
-    )
-    return tails
+    return np.array([_blank_tail(plane) for plane in array], dtype=np.intp)
+
+
+def _blank_tail(plane: NDArray[Any]) -> int:
+    """Return how many rows at the end of (y, x) hold one value; rows are looked at from there."""
+    n_rows, last = len(plane), plane[-1, -1]
+    for end in range(n_rows, 0, -_BAND):
+        differs = (plane[max(end - _BAND, 0) : end] != last).any(axis=1)
+        if differs.any():
+            return n_rows - end + int(np.argmax(differs[::-1]))
+    return n_rows
 
 
 def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np.intp]]) -> None:

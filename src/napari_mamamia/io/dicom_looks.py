@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.block_means import block_means
 from napari_mamamia.io.dicom_blanks import blank_tails, require_values
 from napari_mamamia.io.dicom_pixels import read_plane
 from napari_mamamia.io.dicom_slices import Slice
@@ -31,7 +32,6 @@ moved by up to 3 voxels in its plane has none; a lesion of 10 mm has some."""
 _FINE: Final = 24
 """Images of fewer rows or columns of blocks are too coarse for that: one block counts."""
 _PLANES: Final = 5
-_EDGE: Final = 4
 _BODY: Final = 0.1
 _FLOOR: Final = 0.05
 _RISE: Final = 0.15
@@ -227,7 +227,7 @@ def _look(stack: Sequence[Slice]) -> _Look:
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
     pieces = [stack[at] for at in sorted(set(places.tolist()))]
     planes = np.stack([_quantity(piece) for piece in pieces])
-    blocks = np.stack([_blocks(plane) for plane in planes])
+    blocks = block_means(planes)
     flat = planes.ravel()
     step = max(1, len(flat) // _VOXELS) | 1
     return _Look(
@@ -254,12 +254,3 @@ def _inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
 def _quantity(piece: Slice) -> NDArray[np.float32]:
     plane = read_plane(piece).astype(np.float32)
     return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)
-
-
-def _blocks(plane: NDArray[np.float32]) -> NDArray[np.float32]:
-    rows, columns = plane.shape
-    edge_y, edge_x = min(_EDGE, rows), min(_EDGE, columns)
-    cut = plane[: rows - rows % edge_y, : columns - columns % edge_x]
-    blocks = cut.reshape(rows // edge_y, edge_y, columns // edge_x, edge_x)
-    means: NDArray[np.float32] = blocks.mean(axis=(1, 3))
-    return means

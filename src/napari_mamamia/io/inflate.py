@@ -1,7 +1,11 @@
-"""Which decompressor for what: isal is fastest on images, zlib-ng on the long runs of masks.
+"""Which decompressor, which checksum: isal is fastest on images, zlib-ng on long runs of masks.
 
 Measured on 44 MB of mask written by SimpleITK: zlib-ng 4 ms, isal 15 ms, zlib 113 ms; on 89 MB of
 noisy int16 image: isal 180 ms, zlib-ng 290 ms, zlib 570 ms.
+
+isal's compressor and CRC-32 leave the upper halves of the processor's vector registers in use, and
+until other wide code clears them the SSE loops of that thread (numpy's means over two axes) take
+nine times as long (measured: 18 -> 168 ms). zlib-ng's CRC-32 is as fast and clears them.
 """
 
 import zlib
@@ -11,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from isal import igzip, isal_zlib
 from zlib_ng import gzip_ng, zlib_ng
 
-__all__ = ["BROKEN", "Content", "inflate_block", "open_gzip"]
+__all__ = ["BROKEN", "Content", "crc32_of", "inflate_block", "open_gzip"]
 
 _RAW: Final = -15
 
@@ -41,3 +45,9 @@ def inflate_block(packed: bytes, size: int) -> bytes:
     """Return what a block of raw deflate holds, cut at one byte more than the `size` expected."""
     data: bytes = zlib_ng.decompressobj(wbits=_RAW).decompress(packed, size + 1)
     return data
+
+
+def crc32_of(data: Any, before: int = 0) -> int:
+    """Return the CRC-32 of bytes, or contiguous values, that follow those whose CRC is `before`."""
+    crc: int = zlib_ng.crc32(data, before)
+    return crc

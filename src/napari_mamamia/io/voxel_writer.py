@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-from isal import isal_zlib
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import SaveError
@@ -16,6 +15,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.blocks import BLOCK_BYTES, BlockGzip, PlainBlocks
 from napari_mamamia.io.headers import VolumeHeader
+from napari_mamamia.io.inflate import crc32_of
 from napari_mamamia.io.save import flushed, saving
 
 _Steps: TypeAlias = Generator[int, None, int]
@@ -128,7 +128,7 @@ def _write(content: VolumeContent, path: Path) -> _Steps:
         def write(data: bytes) -> None:
             nonlocal checksum
             file.write(data)
-            checksum = isal_zlib.crc32(data, checksum)
+            checksum = crc32_of(data, checksum)
 
         write(content.plain)
         blocks = BlockGzip(write) if content.is_gzip else PlainBlocks(write)
@@ -146,7 +146,7 @@ def _checksum_of(path: Path, done: int) -> _Steps:
     checksum = 0
     with path.open("rb", buffering=0) as file:
         while data := file.read(_BUFFER_BYTES):
-            checksum = isal_zlib.crc32(data, checksum)
+            checksum = crc32_of(data, checksum)
             yield done
     return checksum
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.block_means import block_means
 from napari_mamamia.io.dicom_looks import Contrast, contrast_between, enhancement
 
 __all__ = ["Arrival", "find_arrival"]
 
 _PLANES: Final = 5
-_EDGE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,4 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
 def _blocks(volume: NDArray[Any]) -> NDArray[np.float32]:
     """Return means over 4 x 4 voxels of a few planes; values that are not finite count as 0."""
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(volume) - 1) + 0.5).astype(int)
-    planes = volume[places]
-    n, rows, columns = planes.shape
-    edge_y, edge_x = min(_EDGE, rows), min(_EDGE, columns)
-    cut = planes[:, : rows - rows % edge_y, : columns - columns % edge_x]
-    parts = cut.reshape(n, rows // edge_y, edge_y, columns // edge_x, edge_x)
-    means: NDArray[np.float32] = parts.mean(axis=(2, 4), dtype=np.float32)
-    return np.nan_to_num(means, posinf=0, neginf=0)
+    return np.nan_to_num(block_means(volume[places]), posinf=0, neginf=0)

@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.block_means import block_means
+
 __all__ = ["coarse", "enhancement_warnings"]
 
 _BODY: Final = 0.1
@@ -19,7 +21,6 @@ _LEAST_SHARE: Final = 0.002
 """Share of the body that must rise."""
 _REVERSED: Final = 3.0
 """How many times more blocks must fall than rise to call the order in doubt."""
-_EDGE: Final = 4
 
 
 def coarse(array: NDArray[Any]) -> NDArray[np.float32]:
@@ -27,13 +28,7 @@ def coarse(array: NDArray[Any]) -> NDArray[np.float32]:
 
     Averages noise away, and is small enough to keep for each phase.
     """
-    planes = array[:: 2 if array.shape[0] > 2 else 1]
-    n, rows, columns = planes.shape
-    edge_y, edge_x = min(_EDGE, rows), min(_EDGE, columns)
-    cut = planes[:, : rows - rows % edge_y, : columns - columns % edge_x]
-    blocks = cut.reshape(n, rows // edge_y, edge_y, columns // edge_x, edge_x)
-    means: NDArray[np.float32] = blocks.mean(axis=(2, 4), dtype=np.float32)
-    return means
+    return block_means(array[:: 2 if array.shape[0] > 2 else 1])
 
 
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:

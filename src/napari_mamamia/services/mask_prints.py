@@ -4,19 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from isal import isal_zlib
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.inflate import crc32_of
 
 __all__ = ["as_labels", "crc_of", "phase_prints"]
 
 
 def crc_of(labels: NDArray[np.uint8]) -> int:
     """Return the CRC-32 of a whole label array."""
-    return int(isal_zlib.crc32(np.ascontiguousarray(labels).data))
+    return crc32_of(np.ascontiguousarray(labels).data)
 
 
 def phase_prints(case: Case) -> Job[tuple[str, ...]]:
@@ -30,7 +30,7 @@ def phase_prints(case: Case) -> Job[tuple[str, ...]]:
     for index, volume in enumerate(case.signal):
         yield Progress(index, len(case.signal), "Looking at the images")
         values: NDArray[Any] = np.ascontiguousarray(volume)
-        prints.append(f"{values.dtype.str} {isal_zlib.crc32(values.data):08x}")
+        prints.append(f"{values.dtype.str} {crc32_of(values.data):08x}")
     return tuple(prints)
 
 
