@@ -15,9 +15,10 @@ from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom_probe import dicom_source
+from napari_mamamia.io.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.layout import find_data_set, recognise
 from napari_mamamia.io.sources import CaseFiles, LayoutKind
-from napari_mamamia.io.volumes import VOLUME_SUFFIXES, read_header, read_volume, write_mask
+from napari_mamamia.io.volumes import read_header, read_volume, write_mask
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
 from napari_mamamia.services.import_look import read_dicom_case
 from napari_mamamia.services.open_case import load_case, load_mask

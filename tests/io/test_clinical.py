@@ -25,7 +25,7 @@ from napari_mamamia.io.clinical_rules import (
     parse_pcr,
     parse_times,
 )
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 
 PRE, PERI, POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStatus.POST
 

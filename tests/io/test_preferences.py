@@ -10,12 +10,12 @@ from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.io.preferences import (
     Preferences,
     load_preferences,
-    preferences_path,
     remember_recent,
     remember_workspace,
     save_preferences,
     workspace_for,
 )
+from napari_mamamia.io.user_folders import preferences_path
 
 
 def test_without_a_file_there_are_defaults():

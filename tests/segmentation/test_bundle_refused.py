@@ -30,7 +30,8 @@ from napari_mamamia.segmentation.bundle_allowed import (  # noqa: E402
 from napari_mamamia.segmentation.bundle_references import References, understood  # noqa: E402
 from napari_mamamia.segmentation.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.engines import load_engine  # noqa: E402
-from napari_mamamia.segmentation.weights import ModelKind, recognise_model  # noqa: E402
+from napari_mamamia.segmentation.model_kinds import ModelKind  # noqa: E402
+from napari_mamamia.segmentation.weights import recognise_model  # noqa: E402
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.segmentation.model_card import RECIPE_NAME
 from napari_mamamia.segmentation.recipe import Recipe, presets, write_recipe
 from napari_mamamia.segmentation.registry import (
     add_model,
@@ -18,7 +19,6 @@ from napari_mamamia.segmentation.registry import (
     set_recipe,
     verify_model,
 )
-from napari_mamamia.segmentation.weights import RECIPE_NAME
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")

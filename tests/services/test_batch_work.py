@@ -8,7 +8,7 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.sources import CaseFiles, PhaseSource
 from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.metrics.lesions import LesionCounts

@@ -12,10 +12,11 @@ from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.io.volumes import read_volume
+from napari_mamamia.segmentation.model_card import ModelCard
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.planned import PlannedSegmenter
 from napari_mamamia.segmentation.planner import LADDER, Budget, OutOfMemoryError, OverLimitError
 from napari_mamamia.segmentation.segmenter import Click, Prediction
-from napari_mamamia.segmentation.weights import ModelCard, ModelKind
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.doubt import DoubtKind, doubt_kinds, doubt_of
 from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule

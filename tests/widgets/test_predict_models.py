@@ -19,10 +19,11 @@ from napari_mamamia.core.errors import (
 )
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard, WeightFile
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
 from napari_mamamia.segmentation.planner import LADDER, OutOfMemoryError, OverLimitError, RunPlan
 from napari_mamamia.segmentation.registry import ModelEntry
-from napari_mamamia.segmentation.weights import ModelCard, ModelKind, WeightFile
 from napari_mamamia.services.convert_model import Converted
 from napari_mamamia.services.doubt import DoubtKind
 from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule

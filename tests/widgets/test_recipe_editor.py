@@ -8,6 +8,8 @@ from qtpy.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QWidget
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.segmentation.model_card import ModelCard
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.network_spec import NetworkSpec
 from napari_mamamia.segmentation.postprocess import PostKind, PostStep
 from napari_mamamia.segmentation.recipe import (
@@ -19,7 +21,6 @@ from napari_mamamia.segmentation.recipe import (
     presets,
 )
 from napari_mamamia.segmentation.registry import ModelEntry
-from napari_mamamia.segmentation.weights import ModelCard, ModelKind
 from napari_mamamia.services.model_recipes import RecipeSetting
 from napari_mamamia.widgets.recipe_dialog import RecipeDialog
 from napari_mamamia.widgets.recipe_form import RecipeForm

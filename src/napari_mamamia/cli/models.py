@@ -12,8 +12,8 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from napari_mamamia.segmentation.model_card import ModelCard
     from napari_mamamia.segmentation.registry import ModelEntry
-    from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["NameArgument", "models"]
 

@@ -7,16 +7,10 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.file_names import case_key, file_stem
 from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.patient_info import TIMES_FILE, read_times_file
-from napari_mamamia.io.phase_files import (
-    PhaseName,
-    case_key,
-    file_stem,
-    find_problems,
-    parse_phase_name,
-    to_phases,
-)
+from napari_mamamia.io.phase_files import PhaseName, find_problems, parse_phase_name, to_phases
 from napari_mamamia.io.sources import CaseFiles, PhaseSource
 from napari_mamamia.io.volumes import read_header
 

@@ -15,8 +15,8 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.checked_lines import read_checked_lines
 from napari_mamamia.io.event_store import Event, EventWriter, read_events
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.phase_files import case_key
 
 __all__ = ["OLD_TAGS_NAME", "TAGS_FOLDER", "append_tag", "read_tag_notes"]
 

@@ -17,8 +17,8 @@ from napari_mamamia.io.clinical_columns import (
     spelled,
 )
 from napari_mamamia.io.clinical_rows import read_row
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.spreadsheets import Cell, Sheet, paced_sheets, write_sheet
 
 __all__ = ["clinical_job", "cohort_of_sheet", "read_clinical", "write_clinical"]

@@ -21,8 +21,8 @@ from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom, optional_numbe
 from napari_mamamia.io.dicom_persons import is_identity_removed
 from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.identifiers import folded
-from napari_mamamia.io.preferences import preferences_path
 from napari_mamamia.io.save import saving
+from napari_mamamia.io.user_folders import preferences_path
 
 __all__ = [
     "Dates",

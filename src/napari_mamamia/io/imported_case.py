@@ -14,12 +14,12 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice, columns_for
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.folders import list_names
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.own_paths import own_folder, place_folder, sweep
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.io.volumes import write_volume_job
 

@@ -33,9 +33,10 @@ from napari_mamamia.io.case_listing import (
     with_problem,
 )
 from napari_mamamia.io.dicom import find_phases, looks_like_dicom
+from napari_mamamia.io.file_names import case_key, file_stem
 from napari_mamamia.io.folders import list_names, natural_key, readable_name
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.phase_files import case_key, file_stem, parse_phase_name
+from napari_mamamia.io.phase_files import parse_phase_name
 from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind
 
 __all__ = [

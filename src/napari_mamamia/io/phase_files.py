@@ -1,19 +1,16 @@
 """File names of phases: ``ID_0000.nii.gz`` is phase 0 of case ID. No file is opened here."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.io.file_names import file_stem
 from napari_mamamia.io.sources import PhaseSource
-from napari_mamamia.io.volumes import VOLUME_SUFFIXES
 
 __all__ = [
     "PhaseName",
-    "case_key",
-    "file_stem",
     "find_problems",
     "parse_phase_name",
     "to_phases",
@@ -31,21 +28,6 @@ class PhaseName:
     index: int
 
 
-def file_stem(name: str) -> str | None:
-    """Return a volume file's name without its suffix, None where it is no volume file.
-
-    Examples
-    --------
-    >>> file_stem("DUKE_001.nii.gz"), file_stem("DUKE_001.json")
-    ('DUKE_001', None)
-    """
-    lower = name.lower()
-    if not lower.endswith(VOLUME_SUFFIXES):
-        return None
-    length = max(len(suffix) for suffix in VOLUME_SUFFIXES if lower.endswith(suffix))
-    return name[:-length] or None
-
-
 def parse_phase_name(name: str) -> PhaseName | None:
     """Return case id and phase of a file name, None where it has not the form ``ID_000k``.
 
@@ -57,15 +39,6 @@ def parse_phase_name(name: str) -> PhaseName | None:
     stem = file_stem(name)
     match = _PHASE.fullmatch(stem) if stem else None
     return PhaseName(name, match["case_id"], int(match["phase"])) if match else None
-
-
-def case_key(case_id: str) -> str:
-    """Return what two spellings of one case id have in common.
-
-    The MAMA-MIA files of case DUKE_001 are named ``duke_001`` in some releases, and systems differ
-    in how they store accents: letter case and the form of accents do not matter.
-    """
-    return unicodedata.normalize("NFC", case_id).casefold()
 
 
 def to_phases(folder: Path, names: Iterable[PhaseName]) -> tuple[PhaseSource, ...]:

@@ -8,25 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import platformdirs
-
 from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.file_names import file_stem
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.layout import recognise
 from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.own_paths import can_write_in
-from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import LayoutKind
+from napari_mamamia.io.user_folders import documents_folder, preferences_path
 
 __all__ = [
     "Preferences",
     "absolute",
-    "documents_folder",
     "load_preferences",
     "outermost",
-    "preferences_path",
     "remember_recent",
     "remember_workspace",
     "save_preferences",
@@ -36,8 +33,6 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-_APP: Final = "napari-mamamia"
-_FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
 _MOST_RECENT: Final = 10
 _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
@@ -63,12 +58,6 @@ class Preferences:
     view: tuple[tuple[str, str], ...] = ()
     problem: str = ""
     loaded: "Preferences | None" = field(default=None, compare=False, repr=False)
-
-
-def preferences_path() -> Path:
-    """Return the preferences file; its folder is ``MAMAMIA_CONFIG_DIR`` where that is set."""
-    folder = os.environ.get(_FOLDER_VARIABLE)
-    return Path(folder or platformdirs.user_config_dir(_APP, appauthor=False)) / "preferences.json"
 
 
 def load_preferences() -> Preferences:
@@ -201,11 +190,6 @@ def workspace_beside(data_set: Path) -> Path:
     """Return ``<name>-workspace`` beside a data set, whether or not it is there."""
     data_set = absolute(data_set)
     return outermost(data_set).parent / f"{_stem(data_set)}-workspace"
-
-
-def documents_folder() -> Path:
-    """Return our folder in the user's documents, whether or not it is there."""
-    return Path(platformdirs.user_documents_dir()) / _APP
 
 
 def _stem(data_set: Path) -> str:

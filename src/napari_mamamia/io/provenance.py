@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
+from napari_mamamia.io.file_names import file_stem
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.json_text import read_json
-from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.save import write_text_atomically
 
 __all__ = ["read_provenance", "sidecar_path", "write_provenance"]

@@ -11,8 +11,8 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical_rules import is_missing, parse_id, parse_pcr
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sheet_gaps import cell_name
 from napari_mamamia.io.spreadsheets import Sheet, paced_sheets, wrong_length
 

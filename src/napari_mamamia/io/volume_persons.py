@@ -12,11 +12,11 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_persons import Persons, kind_of, telling
+from napari_mamamia.io.file_names import file_stem
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.identifiers import Identifier
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.nifti_header import known_fields
-from napari_mamamia.io.phase_files import file_stem
 from napari_mamamia.io.streams import open_stream
 
 __all__ = ["find_volume_identifiers"]

@@ -13,6 +13,7 @@ from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.io.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
@@ -23,7 +24,6 @@ from napari_mamamia.io.sources import PhaseSource
 from napari_mamamia.io.streams import VoxelStream, refusal
 
 __all__ = [
-    "VOLUME_SUFFIXES",
     "read_header",
     "read_labels",
     "read_labels_dense",
@@ -36,9 +36,6 @@ __all__ = [
     "write_volume",
     "write_volume_job",
 ]
-
-VOLUME_SUFFIXES: Final = (".nii.gz", ".nii", ".nrrd")
-"""Ends of names of volume files, in lower case; the longest that fits comes first."""
 
 _YIELD_SECONDS: Final = 0.05
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.folders import natural_key
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.workspace_mark import WorkspaceMark
 
 __all__ = ["MASK_SUFFIX", "FileState", "StoredMask", "StoredRole", "Workspace", "file_name"]

@@ -25,12 +25,12 @@ from napari_mamamia.io.own_paths import can_write_in
 from napari_mamamia.io.preferences import (
     Preferences,
     absolute,
-    documents_folder,
     outermost,
     workspace_beside,
     workspace_for,
 )
 from napari_mamamia.io.sources import DataSet
+from napari_mamamia.io.user_folders import documents_folder
 from napari_mamamia.io.workspace_mark import MARK_NAME, Relation, points_to, relation_to
 
 __all__ = ["WorkspacePlace", "find_workspace", "require_own"]

@@ -15,9 +15,9 @@ from napari_mamamia.segmentation.bundle_files import read_inference, read_metada
 from napari_mamamia.segmentation.bundle_settings import require_meant
 from napari_mamamia.segmentation.bundle_steps import Step
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.nnunet_files import open_files
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["bundle_bytes", "tiles_of_bundle"]
 

@@ -45,10 +45,11 @@ from napari_mamamia.segmentation.device import (
     threads_set,
 )
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.nnunet_files import model_cache, open_files, unpack
 from napari_mamamia.segmentation.planner import OverLimitError
 from napari_mamamia.segmentation.stages import Laps, part
-from napari_mamamia.segmentation.weights import ModelCard, ModelKind
 
 __all__ = ["BundleEngine", "load_bundle"]
 

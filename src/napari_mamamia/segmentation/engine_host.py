@@ -13,10 +13,10 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.engines import Engine, load_engine
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS
 from napari_mamamia.segmentation.planner import OutOfMemoryError
 from napari_mamamia.segmentation.stages import part
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["EngineHost", "Host", "HostedRunner"]
 

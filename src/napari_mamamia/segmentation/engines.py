@@ -17,8 +17,8 @@ from napari_mamamia.segmentation.device import (
     require_torch,
 )
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["Engine", "load_engine", "require_installed"]
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
 from napari_mamamia.segmentation.planner import Rung
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["require_network_choices", "rungs_of"]
 

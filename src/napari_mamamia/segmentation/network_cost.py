@@ -5,10 +5,10 @@ from typing import Final
 
 from napari_mamamia.core.grid import DisplayFrame, Grid
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.nnunet_cost import copies_at_most, tiles_at_most
 from napari_mamamia.segmentation.nnunet_geometry import Frame
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["network_bytes", "network_frame", "tiles_of_network"]
 

@@ -19,6 +19,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.device import release_memory, sums_on, threads_set
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.network_cost import network_bytes, network_frame
 from napari_mamamia.segmentation.network_files import network_path
@@ -36,7 +37,6 @@ from napari_mamamia.segmentation.nnunet_tiles import (
 )
 from napari_mamamia.segmentation.planner import OverLimitError
 from napari_mamamia.segmentation.stages import Laps, part
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["NetworkEngine", "load_network"]
 

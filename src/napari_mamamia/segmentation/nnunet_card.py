@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
+from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.model_card import RECIPE_NAME, ModelCard, licence_text, summed
 from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.nnunet_files import ModelFiles
 from napari_mamamia.segmentation.nnunet_plans import Plans, parsed, read_plans
 
-__all__ = ["last_stages", "nnunet_card", "trained_folders"]
+__all__ = ["last_stages", "nnunet_card", "nnunet_card_at", "trained_folders"]
 
 _CHECKPOINTS: Final = tuple(
     f"checkpoint_{which}.{suffix}"
@@ -51,6 +52,23 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
             sibling = f"{trainer}__{plans_name}__{before}"
             first_stages.add(sibling if parent == "." else f"{parent}/{sibling}")
     return [root for root in roots if root not in first_stages]
+
+
+def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
+    """Return the card of the model in `root`, which must be one of the trained folders.
+
+    Raises
+    ------
+    ModelError
+        If it is none, or its texts cannot be read.
+    """
+    roots = list(trained_folders(files))
+    if root not in roots:
+        there = ", ".join(roots) or "none"
+        raise ModelError(
+            f"{files.path} should hold a model at {root!r}, but has {there}: choose one"
+        )
+    return nnunet_card(files, root, checksums)
 
 
 def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.engine_settings import Ran, TilePlan
-from napari_mamamia.segmentation.weights import ModelCard
+from napari_mamamia.segmentation.model_card import ModelCard
 
 __all__ = ["after_first", "after_stage"]
 

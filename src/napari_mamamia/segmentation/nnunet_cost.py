@@ -7,12 +7,13 @@ from pathlib import PurePosixPath
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import ModelKind
+from napari_mamamia.segmentation.nnunet_card import nnunet_card_at
 from napari_mamamia.segmentation.nnunet_cascade import after_stage
 from napari_mamamia.segmentation.nnunet_files import open_files
 from napari_mamamia.segmentation.nnunet_geometry import model_shape, tile_starts
 from napari_mamamia.segmentation.nnunet_plans import Plans, read_plans
-from napari_mamamia.segmentation.weights import ModelCard, recognise_model
 
 __all__ = ["copies_at_most", "first_stage_of", "stage_bytes", "tiles_at_most", "tiles_from_plans"]
 
@@ -103,9 +104,8 @@ def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> Mo
     own = root.name if root else card.path.name
     name = "__".join([*own.split("__")[:-1], plans.configuration.previous_stage])
     if root is None:
-        return recognise_model(card.path.parent / name, inner="", checksums=checksums)
-    inner = str(root.parent / name)
-    return recognise_model(card.path, inner=inner, checksums=checksums)
+        return nnunet_card_at(open_files(card.path.parent / name), "", checksums)
+    return nnunet_card_at(open_files(card.path), str(root.parent / name), checksums)
 
 
 def _plans(card: ModelCard) -> Plans:

@@ -20,6 +20,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.device import release_memory, sums_on, threads_set
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.nnunet_cascade import after_first, after_stage
 from napari_mamamia.segmentation.nnunet_checkpoint import Checkpoint
 from napari_mamamia.segmentation.nnunet_cost import stage_bytes
@@ -41,7 +42,6 @@ from napari_mamamia.segmentation.nnunet_tiles import (
 )
 from napari_mamamia.segmentation.planner import OverLimitError
 from napari_mamamia.segmentation.stages import Laps, part
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["NnUNetEngine"]
 

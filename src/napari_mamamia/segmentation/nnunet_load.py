@@ -11,6 +11,8 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.foreign import open_plain
 from napari_mamamia.segmentation.device import choose_device
 from napari_mamamia.segmentation.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model_card import ModelCard
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.nnunet_checkpoint import (
     Checkpoint,
     checkpoint_file,
@@ -21,7 +23,6 @@ from napari_mamamia.segmentation.nnunet_engine import NnUNetEngine
 from napari_mamamia.segmentation.nnunet_files import model_cache, unpack
 from napari_mamamia.segmentation.nnunet_network import build_network, put_weights, trainer_known
 from napari_mamamia.segmentation.nnunet_plans import Plans, read_plans
-from napari_mamamia.segmentation.weights import ModelCard, ModelKind
 
 __all__ = ["load_nnunet"]
 

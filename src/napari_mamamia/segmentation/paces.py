@@ -11,9 +11,9 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.engine_settings import EngineSettings, Ran
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.nnunet_files import model_cache
 from napari_mamamia.segmentation.planner import OTHER_S_PER_MEGAVOXEL, Pace
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["known_pace", "pace_of_run", "remember_pace"]
 

@@ -14,6 +14,7 @@ from napari_mamamia.segmentation.breast_area import breast_area, find_breast_are
 from napari_mamamia.segmentation.engine_host import EngineHost, Host, HostedRunner
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.memory import free_memory_bytes
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.network_choices import rungs_of
 from napari_mamamia.segmentation.paces import known_pace, pace_of_run, remember_pace
@@ -37,7 +38,6 @@ from napari_mamamia.segmentation.recipe_input import channel_names, input_grid
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Prediction, Prompt
 from napari_mamamia.segmentation.stages import part
 from napari_mamamia.segmentation.trained import TrainedSegmenter
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["Estimate", "PlannedSegmenter"]
 

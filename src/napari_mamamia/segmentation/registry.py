@@ -21,7 +21,8 @@ from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS
+from napari_mamamia.segmentation.model_card import RECIPE_NAME, ModelCard, WeightFile
+from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
 from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.nnunet_files import open_files
 from napari_mamamia.segmentation.recipe import (
@@ -33,14 +34,7 @@ from napari_mamamia.segmentation.recipe import (
     recipe_text,
 )
 from napari_mamamia.segmentation.recipe_input import channel_names
-from napari_mamamia.segmentation.weights import (
-    RECIPE_NAME,
-    ModelCard,
-    ModelKind,
-    WeightFile,
-    recognise_model,
-    with_network,
-)
+from napari_mamamia.segmentation.weights import recognise_model, with_network
 
 __all__ = [
     "ModelEntry",

@@ -19,6 +19,7 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.breast_area import breast_area
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings
 from napari_mamamia.segmentation.engines import load_engine
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.network_spec import network_made
 from napari_mamamia.segmentation.postprocess import BreastArea, Change, apply_steps
 from napari_mamamia.segmentation.prompts import clicked_voxel
@@ -26,7 +27,6 @@ from napari_mamamia.segmentation.recipe import Recipe
 from napari_mamamia.segmentation.recipe_input import ModelInput, labels_on_case, model_input
 from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click, Prediction, Prompt
 from napari_mamamia.segmentation.stages import part
-from napari_mamamia.segmentation.weights import ModelCard
 
 __all__ = ["Runner", "TrainedSegmenter", "candidates_of", "mask_of"]
 

@@ -1,6 +1,5 @@
 """What a model on the disk is, found out from names and small texts; nothing of it is executed."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -11,8 +10,6 @@ from napari_mamamia.segmentation.bundle_card import describe_bundle
 from napari_mamamia.segmentation.model_card import (
     RECIPE_NAME,
     ModelCard,
-    WeightFile,
-    licence_file,
     licence_text,
     summed,
 )
@@ -25,16 +22,16 @@ from napari_mamamia.segmentation.network_files import (
 )
 from napari_mamamia.segmentation.network_shapes import own_spec
 from napari_mamamia.segmentation.network_spec import NetworkSpec
-from napari_mamamia.segmentation.nnunet_card import last_stages, nnunet_card, trained_folders
+from napari_mamamia.segmentation.nnunet_card import (
+    last_stages,
+    nnunet_card,
+    nnunet_card_at,
+    trained_folders,
+)
 from napari_mamamia.segmentation.nnunet_files import ModelFiles, open_files
 from napari_mamamia.segmentation.recipe import recipe_from
 
 __all__ = [
-    "RECIPE_NAME",
-    "ModelCard",
-    "ModelKind",
-    "WeightFile",
-    "licence_file",
     "recognise_model",
     "with_network",
 ]
@@ -62,15 +59,11 @@ def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = T
     files = open_files(path)
     roots = list(trained_folders(files))
     if inner is not None and (inner or roots):
-        if inner not in roots:
-            raise ModelError(
-                f"{path} should hold a model at {inner!r}, but has {_listed(roots)}: choose one"
-            )
-        return nnunet_card(files, inner, checksums)
+        return nnunet_card_at(files, inner, checksums)
     roots = last_stages(files, roots)
     if len(roots) > 1:
         raise ModelError(
-            f"one model should be at {path}, but there are {len(roots)}: {_listed(roots)}. "
+            f"one model should be at {path}, but there are {len(roots)}: {', '.join(roots)}. "
             "Choose the folder of one of them"
         )
     if roots:
@@ -199,7 +192,3 @@ def _bundle_card(files: ModelFiles, checksums: bool) -> ModelCard:
 def _is_weight(name: str) -> bool:
     suffixes = {".pth", ".pt", ".ts", ".pt2", ".onnx", ".bin", ".safetensors", ".model"}
     return PurePosixPath(name).suffix.lower() in suffixes
-
-
-def _listed(roots: Sequence[str]) -> str:
-    return ", ".join(roots) if roots else "none"

@@ -14,13 +14,13 @@ from napari_mamamia.core.progress import PACE_S, Job, Progress
 from napari_mamamia.segmentation import worker_wire as wire
 from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.engines import require_installed
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.planner import OverLimitError
 from napari_mamamia.segmentation.shared_arrays import (
     fetch,
     share,
     shared_folder,
 )
-from napari_mamamia.segmentation.weights import ModelCard
 from napari_mamamia.segmentation.worker_process import IdleEndError, Message, WorkerProcess
 
 __all__ = ["Worker"]

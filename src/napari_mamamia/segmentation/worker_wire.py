@@ -19,15 +19,11 @@ from napari_mamamia.core.errors import (
 )
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.engine_settings import EngineSettings, Ran, TilePlan
+from napari_mamamia.segmentation.model_card import ModelCard, WeightFile
 from napari_mamamia.segmentation.network_spec import network_from, network_made
 from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError
 from napari_mamamia.segmentation.shared_arrays import SharedArray
-from napari_mamamia.segmentation.weights import (
-    ModelCard,
-    WeightFile,
-    recognise_model,
-    with_network,
-)
+from napari_mamamia.segmentation.weights import recognise_model, with_network
 
 __all__ = [
     "card_from",

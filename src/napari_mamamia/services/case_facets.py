@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.scoring.group_rules import rules_of
 from napari_mamamia.scoring.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.report_text import variable_label

@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_mamamia.core.progress import Job
 from napari_mamamia.core.records import CaseTag
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.scoring.failure_kinds import FailureKind
 from napari_mamamia.services.case_facets import FAILURE, TAG
 from napari_mamamia.services.case_table import (

@@ -7,7 +7,7 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.case_tags import append_tag, read_tag_notes
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.workspace import Workspace, file_name
 
 __all__ = ["KNOWN_TAGS", "CaseTag", "joined_tags", "read_tags", "split_tags", "tag_case", "tags_of"]

@@ -16,7 +16,7 @@ from napari_mamamia.io.clinical import clinical_job
 from napari_mamamia.io.clinical_columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical_overview import overview_job
 from napari_mamamia.io.clinical_rules import parse_id
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.scoring.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.results import ClinicalTable
 

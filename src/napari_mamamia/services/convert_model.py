@@ -14,11 +14,13 @@ from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.own_paths import own_folder, place_folder
 from napari_mamamia.segmentation.device import require_torch
+from napari_mamamia.segmentation.model_card import ModelCard
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.nnunet_files import model_cache, unpack
 from napari_mamamia.segmentation.nnunet_isolated import RoomLimits, closed_room
 from napari_mamamia.segmentation.recipe import Recipe
 from napari_mamamia.segmentation.stages import part
-from napari_mamamia.segmentation.weights import ModelCard, ModelKind, recognise_model
+from napari_mamamia.segmentation.weights import recognise_model
 from napari_mamamia.services.batch_child import Child
 from napari_mamamia.services.convert_stage import (
     SAFE_SUFFIX,

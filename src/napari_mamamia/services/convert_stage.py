@@ -15,16 +15,12 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.own_paths import own_folder
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.segmentation.external_isolation import Isolation
+from napari_mamamia.segmentation.model_card import RECIPE_NAME, ModelCard, licence_file
 from napari_mamamia.segmentation.nnunet_files import open_files, require_own
 from napari_mamamia.segmentation.nnunet_isolated import RoomLimits, taken_out
 from napari_mamamia.segmentation.recipe import Recipe, recipe_text
 from napari_mamamia.segmentation.stages import part
-from napari_mamamia.segmentation.weights import (
-    RECIPE_NAME,
-    ModelCard,
-    licence_file,
-    recognise_model,
-)
+from napari_mamamia.segmentation.weights import recognise_model
 from napari_mamamia.services.batch_child import Child, attempt_in_child
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork
 

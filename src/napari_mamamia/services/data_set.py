@@ -10,9 +10,9 @@ from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical import read_clinical
 from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.own_paths import sweep_below, sweep_temporary
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.preferences import absolute, load_preferences
 from napari_mamamia.io.sources import CaseFiles, DataSet
 from napari_mamamia.io.workspace import Workspace

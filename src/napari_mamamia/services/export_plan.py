@@ -11,8 +11,8 @@ from napari_mamamia.annotations.harmonise import OrientationProfile, target_name
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.layout import find_masks
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import DataSet, LayoutKind
 from napari_mamamia.io.workspace import file_name
 

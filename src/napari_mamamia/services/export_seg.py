@@ -19,10 +19,11 @@ from napari_mamamia.io.dicom_seg_codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.dicom_seg_writer import write_segmentation
 from napari_mamamia.io.dicom_selectors import Selection, named_series, read_selectors
 from napari_mamamia.io.dicom_study import imported_study
+from napari_mamamia.io.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.layout import find_data_set
 from napari_mamamia.io.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.sources import CaseFiles, LayoutKind, PhaseSource
-from napari_mamamia.io.volumes import VOLUME_SUFFIXES, read_phase_header
+from napari_mamamia.io.volumes import read_phase_header
 from napari_mamamia.services.export_masks import DrawnMask
 from napari_mamamia.services.export_plan import ExportSettings, SegmentMaker, label_names
 from napari_mamamia.services.export_writer import CaseWriter

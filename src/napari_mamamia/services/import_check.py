@@ -8,9 +8,9 @@ from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.imported_case import existing_case
 from napari_mamamia.io.layout import recognise
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import DataSet, LayoutKind
 from napari_mamamia.services.import_finding import FoundStudy, require_id, tells_the_patient
 

@@ -8,8 +8,8 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.io.dicom_headers import read_slices
 from napari_mamamia.io.dicom_slices import Slice
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.imported_case import check_clinical_table
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.services.batch import for_each_case
 from napari_mamamia.services.import_dicom import ImportedCase, ImportSummary, import_study
 from napari_mamamia.services.import_finding import FoundStudy, ImportSettings, require_id

@@ -6,8 +6,8 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.layout import find_masks
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.kinetics.bolus import bolus_arrival_s
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, known_times, temporal_resolution_s

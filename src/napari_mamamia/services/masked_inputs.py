@@ -6,8 +6,8 @@ from pathlib import Path
 
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.layout import find_masks
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.services.batch_work import CaseInputs
 from napari_mamamia.services.data_set import OpenDataSet

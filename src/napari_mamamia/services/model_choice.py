@@ -9,6 +9,8 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.engine_host import EngineHost, Host
 from napari_mamamia.segmentation.engine_settings import EngineSettings
 from napari_mamamia.segmentation.engines import require_installed
+from napari_mamamia.segmentation.model_card import ModelCard, WeightFile
+from napari_mamamia.segmentation.model_kinds import ModelKind
 from napari_mamamia.segmentation.network_choices import require_network_choices
 from napari_mamamia.segmentation.planned import PlannedSegmenter
 from napari_mamamia.segmentation.planner import Budget
@@ -20,13 +22,7 @@ from napari_mamamia.segmentation.registry import (
     model_recipe,
 )
 from napari_mamamia.segmentation.segmenter import Segmenter
-from napari_mamamia.segmentation.weights import (
-    ModelCard,
-    ModelKind,
-    WeightFile,
-    recognise_model,
-    with_network,
-)
+from napari_mamamia.segmentation.weights import recognise_model, with_network
 from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule, require_fusible
 from napari_mamamia.services.predict import segmenter_named, segmenters
 from napari_mamamia.services.run_choices import RunChoices

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model_card import RECIPE_NAME, ModelCard
 from napari_mamamia.segmentation.recipe import Recipe, presets, write_recipe
 from napari_mamamia.segmentation.registry import (
     ModelEntry,
@@ -12,7 +13,6 @@ from napari_mamamia.segmentation.registry import (
     model_recipe,
     set_recipe,
 )
-from napari_mamamia.segmentation.weights import RECIPE_NAME, ModelCard
 
 __all__ = ["RecipeSetting", "keep_recipe", "open_recipe", "write_beside"]
 

@@ -14,6 +14,7 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.bundle_cost import tiles_of_bundle
 from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.memory import free_memory_bytes
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.model_kinds import NETWORK_KINDS, ModelKind
 from napari_mamamia.segmentation.network_cost import tiles_of_network
 from napari_mamamia.segmentation.nnunet_cost import tiles_from_plans
@@ -21,7 +22,7 @@ from napari_mamamia.segmentation.paces import known_pace
 from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError, duration_text
 from napari_mamamia.segmentation.recipe_input import channel_names, input_grid, phases_needed
 from napari_mamamia.segmentation.registry import ModelEntry, list_models, model_recipe
-from napari_mamamia.segmentation.weights import ModelCard, with_network
+from napari_mamamia.segmentation.weights import with_network
 from napari_mamamia.services.predict import segmenters
 
 __all__ = ["Offer", "offers", "offers_text", "with_offers"]

@@ -10,9 +10,9 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.io.bundle import MANIFEST_NAME, bundle_names
 from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.dicom_persons import find_identifiers
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.identifier_search import search_file
 from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volume_persons import find_volume_identifiers
 from napari_mamamia.services.export_seg import IDENTIFIED_FOLDER

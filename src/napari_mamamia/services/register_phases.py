@@ -14,14 +14,13 @@ from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.clinical import read_clinical, write_clinical
+from napari_mamamia.io.file_names import VOLUME_SUFFIXES, case_key
 from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.imported_case import case_folder, existing_case, placing, write_phase
 from napari_mamamia.io.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.save import saving
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import VOLUME_SUFFIXES
 from napari_mamamia.kinetics.registration_itk import require_simpleitk
 from napari_mamamia.kinetics.registration_settings import RegistrationSettings
 from napari_mamamia.services.batch import run_batch

@@ -12,8 +12,8 @@ from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, spared_collections
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.layout import find_data_set, find_masks
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.scoring.group_rules import rules_of
 from napari_mamamia.scoring.model_results import CaseSizes, segmentation_result, with_composites

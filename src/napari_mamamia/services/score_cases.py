@@ -10,7 +10,7 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volumes import read_labels
 from napari_mamamia.scoring.case_score import score_label_maps

@@ -14,8 +14,8 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.headers import VolumeHeader
-from napari_mamamia.io.phase_files import case_key
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volumes import (
     read_labels,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.workspace import file_name
 from napari_mamamia.scoring.model_results import compare_results
 from napari_mamamia.scoring.results import ModelComparison, ModelScores

@@ -17,7 +17,8 @@ from napari_mamamia.widgets.cases_flow import CasesFlow
 from napari_mamamia.widgets.cases_page import CasesPage
 from napari_mamamia.widgets.contrasting import Contrasting
 from napari_mamamia.widgets.controls import style_sheet
-from napari_mamamia.widgets.dropping import Dropping, dropped_paths
+from napari_mamamia.widgets.dropping import Dropping
+from napari_mamamia.widgets.drops import dropped_paths
 from napari_mamamia.widgets.editing import Editing
 from napari_mamamia.widgets.event_log import EventLog
 from napari_mamamia.widgets.export_flow import ExportFlow

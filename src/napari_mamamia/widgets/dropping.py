@@ -11,11 +11,12 @@ from qtpy.QtGui import QGuiApplication
 
 from napari_mamamia.io.sources import LayoutKind
 from napari_mamamia.widgets.cases_flow import CasesFlow
+from napari_mamamia.widgets.drops import dropped_paths
 from napari_mamamia.widgets.import_flow import ImportFlow
 from napari_mamamia.widgets.napari_adapter import main_view
 from napari_mamamia.widgets.service_record import Services
 
-__all__ = ["Dropping", "dropped_paths"]
+__all__ = ["Dropping"]
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
 """With Alt napari asks which reader, with Shift it stacks: the user means napari then."""
@@ -75,11 +76,3 @@ class Dropping(QObject):
             return False
         event.acceptProposedAction()
         return True
-
-
-def dropped_paths(event: Any) -> list[Path]:
-    """Return the local files and folders of a drop, empty where something else is among them."""
-    urls = event.mimeData().urls()
-    if not all(url.isLocalFile() for url in urls):
-        return []
-    return [Path(url.toLocalFile()) for url in urls]

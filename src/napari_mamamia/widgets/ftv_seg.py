@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QFileDialog, QScrollArea, QVBoxLayout, QWidget
 
 from napari_mamamia.services.ftv_from import FtvFromRow, FtvUnderSeg
 from napari_mamamia.widgets.controls import breakable, button, label, row, set_level
-from napari_mamamia.widgets.dropping import dropped_paths
+from napari_mamamia.widgets.drops import dropped_paths
 
 __all__ = ["FtvSegControls"]
 

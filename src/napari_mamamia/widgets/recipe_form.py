@@ -14,8 +14,8 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model_card import ModelCard
 from napari_mamamia.segmentation.recipe import Recipe, RegionKind
-from napari_mamamia.segmentation.weights import ModelCard
 from napari_mamamia.widgets.controls import heading, label, named, row, set_level
 from napari_mamamia.widgets.recipe_fields import (
     ChannelLines,

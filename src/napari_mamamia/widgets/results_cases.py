@@ -5,7 +5,7 @@ from typing import Final
 from qtpy.QtCore import QPoint, Qt, Signal
 from qtpy.QtWidgets import QComboBox, QHeaderView, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.services.case_table import WORST_FIRST, CaseQuery, CaseTable, Selection
 from napari_mamamia.widgets.cases_page import CaseTable as CaseTableView
 from napari_mamamia.widgets.colours import QUIET_COLOUR, TINTS

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.show_case import CaseMasks, Counting
 from napari_mamamia.widgets.agreement import Reviewing

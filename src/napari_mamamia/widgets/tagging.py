@@ -8,7 +8,7 @@ from typing import Final
 from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.records import CaseTag
-from napari_mamamia.io.phase_files import case_key
+from napari_mamamia.io.file_names import case_key
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.widgets.jobs import JobRunner, job_of
 from napari_mamamia.widgets.notify import Failed, Finished, Notifier, Outcome

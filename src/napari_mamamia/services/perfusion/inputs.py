@@ -6,9 +6,8 @@ from pathlib import Path
 
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.file_names import VOLUME_SUFFIXES, case_key
 from napari_mamamia.io.layout import find_masks
-from napari_mamamia.io.phase_files import case_key
-from napari_mamamia.io.volumes import VOLUME_SUFFIXES
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings

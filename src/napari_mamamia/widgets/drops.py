@@ -1,0 +1,14 @@
+"""What a drop carries."""
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["dropped_paths"]
+
+
+def dropped_paths(event: Any) -> list[Path]:
+    """Return the local files and folders of a drop, empty where something else is among them."""
+    urls = event.mimeData().urls()
+    if not all(url.isLocalFile() for url in urls):
+        return []
+    return [Path(url.toLocalFile()) for url in urls]
