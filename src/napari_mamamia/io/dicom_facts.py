@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -63,6 +63,10 @@ _PERSON_VRS: Final = frozenset({"PN"})
 _PERSON_KEYWORDS: Final = frozenset(
     {"AccessionNumber", "StudyID", "InstitutionName", "InstitutionAddress", "StationName"}
 )
+_WHO: Final = (
+    "SeriesInstanceUID", "PatientIdentityRemoved", "PatientName", "PatientID", "OtherPatientIDs",
+    "OtherPatientNames", "PatientBirthDate", "AccessionNumber", "ReferringPhysicianName",
+)  # fmt: skip
 _LEAST_LETTERS: Final = 3
 _MOST_TEXT: Final = 64
 _DAYS: Final = 365
@@ -131,18 +135,25 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
 
 
 @reads("a readable DICOM file", "export the series again")
-def names_a_person(file: Path, text: str) -> bool:
-    """Whether `text`, such as a case id, holds a word of the patient's elements in `file`.
+def names_a_person(files: Iterable[Path], text: str) -> bool:
+    """Whether `text`, such as a case id, holds a word of the patient's elements in any of `files`.
 
     Words of at least 3 letters or digits count: names, numbers, birth date, accession number,
     whatever signs and accents are between and above them. A file that says
-    PatientIdentityRemoved = YES, as all of TCIA do, names nobody.
+    PatientIdentityRemoved = YES, as all of TCIA do, names nobody. Of files that say the same of the
+    patient the first is read to its depth.
     """
-    header = open_dicom(file, file, stop_before_pixels=True)
-    if is_identity_removed(header):
-        return False
-    persons = tuple(_person_words(header))
-    return _holds(text, persons) or _holds("".join(filter(str.isalnum, text)), persons)
+    told: set[tuple[str, ...]] = set()
+    for file in files:
+        brief = open_dicom(file, file, stop_before_pixels=True, specific_tags=list(_WHO))
+        key = tuple(str(brief.get(name)) for name in _WHO)
+        if key in told or is_identity_removed(brief):
+            continue
+        told.add(key)
+        persons = tuple(_person_words(open_dicom(file, file, stop_before_pixels=True)))
+        if _holds(text, persons) or _holds("".join(filter(str.isalnum, text)), persons):
+            return True
+    return False
 
 
 def user_secret() -> bytes:

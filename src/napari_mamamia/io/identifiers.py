@@ -10,10 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-__all__ = ["Identifier", "Sign", "folded", "signs_of", "without_signs"]
+__all__ = ["Among", "Identifier", "Sign", "folded", "looks_personal", "signs_of", "without_signs"]
 
 _LEAST_LETTERS: Final = 3
 _LEAST_ID: Final = 4
@@ -23,6 +23,8 @@ _LEAST_UID: Final = 10
 _LEAST_RAW: Final = 6
 """Letters from which on a word counts in voxels and inside other words, where few are by chance."""
 _LEAST_IN_HEX: Final = 7
+_LEAST_TWO: Final = 5
+"""Letters from which on two of a word may stand for an umlaut (Boehm, not Joe)."""
 _MOST_NAMES: Final = 4
 _LEAST_WORDS: Final = 2
 _LEAST_PHRASE: Final = 12
@@ -48,6 +50,15 @@ _OWN_WORDS: Final = frozenset(
     }
 )  # fmt: skip
 """Surnames that are words of our own files too: they count only beside another name."""
+_PARTICLES: Final = frozenset(
+    {
+        "von", "van", "der", "den", "del", "dem", "des", "dos", "das", "della", "bin", "ibn", "abu",
+        "san", "los", "las", "les", "med", "mag", "prof", "dipl", "ing", "msc", "phd", "mrs",
+        "miss", "herr", "frau", "iii", "rad", "doctor", "nan", "ser", "roi", "sun", "sum", "art",
+        "jan", "jun", "april", "june", "august", "true", "null", "left", "right",
+    }
+)  # fmt: skip
+"""Parts of names, titles and words of any table, which tell nobody by themselves."""
 _PLACE_WORDS: Final = frozenset(
     {
         "hospital", "university", "clinic", "clinics", "medical", "center", "centre",
@@ -58,7 +69,17 @@ _PLACE_WORDS: Final = frozenset(
     }
 )  # fmt: skip
 """Words of many institutions, which tell none."""
+_PERSONAL: Final = {
+    "person": re.compile(r"[^\W\d_]+(?:\^[^\W\d_]*)+"),
+    "exam": re.compile(r"(?<!\d)(?:19|20)\d\d([-./]?)[01]\d\1[0-3]\d(?!\d)"),
+    "id": re.compile(r"[A-Za-z]{1,4}-?\d{5,}|(?<![\d.])\d{7,}(?!\.?\d)"),
+}
+"""What looks like a name, a day and a number in a text that nobody has explained, by kind."""
 _LETTER: Final = r"[^\W\d_]"
+_RUN_OF_UID: Final = rf"(?<![\d.])[\d.]{{{_LEAST_UID},}}"
+_LONG_RUN_OF_DIGITS: Final = rf"(?<!\d)(?<!\d\.)\d{{{_LEAST_IN_HEX},}}"
+_RUN_OF_DIGITS: Final = rf"(?<![^\W_])(?<!\d\.)\d{{{_LEAST_NUMBER},}}(?![^\W_])"
+_RUN_OF_LETTERS: Final = rf"(?<![^\W_])[^\W_]{{{_LEAST_ID},}}"
 _BETWEEN: Final = r"[\W_]"
 
 
@@ -66,9 +87,9 @@ _BETWEEN: Final = r"[\W_]"
 class Identifier:
     """One element of a source that tells the patient.
 
-    `kind` is "name", "id", "date" (of birth), "exam" (the day of the exam), "place", "uid" or
-    "text" (a comment or description); it is `certain` where the file says that the identity was
-    not removed.
+    `kind` is "name", "person" (what looks like a name in a text of unknown meaning), "id", "date"
+    (of birth), "exam" (the day of the exam), "place", "uid" or "text" (a comment or description);
+    it is `certain` where the file says that the identity was not removed.
     """
 
     element: str
@@ -81,17 +102,54 @@ class Identifier:
 class Sign:
     """How an identifier shows in a folded text: all `words` in it, and the `pattern`.
 
-    `raw` are bytes that tell it among voxels, empty where it is too short for that.
+    `raws` are bytes that tell it among voxels, none where it is too short for that.
     """
 
     element: str
     words: tuple[str, ...] = field(repr=False)
     pattern: re.Pattern[str] = field(repr=False)
-    raw: bytes = field(default=b"", repr=False)
+    raws: tuple[bytes, ...] = field(default=(), repr=False)
 
     def is_in(self, text: str) -> bool:
         """Whether a folded text holds the identifier."""
         return all(word in text for word in self.words) and self.pattern.search(text) is not None
+
+    def is_in_bytes(self, lower: bytes) -> bool:
+        """Whether bytes in lower case hold it."""
+        return any(raw in lower for raw in self.raws)
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """How the UIDs or numbers of one element show, however many: a `run` that is one of them.
+
+    A text is gone through once. Of a run with dots its beginnings count too: a UID that was
+    made longer still tells the one that it was made of.
+    """
+
+    element: str
+    run: re.Pattern[str] = field(repr=False)
+    texts: frozenset[str] = field(repr=False)
+    raws: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a folded text holds one of them."""
+        return any(map(self._tells, self.run.findall(text)))
+
+    def _tells(self, run: str) -> bool:
+        while run and run not in self.texts:
+            run = run.rpartition(".")[0]
+        return bool(run)
+
+    def is_in_bytes(self, lower: bytes) -> bool:
+        """Whether bytes in lower case hold one of them.
+
+        Those that begin alike, as the numbers of one hospital, are looked for by that beginning
+        first.
+        """
+        begun = {raw[:_LEAST_RAW] for raw in self.raws}
+        here = {start for start in begun if start in lower}
+        return any(raw[:_LEAST_RAW] in here and raw in lower for raw in self.raws)
 
 
 def folded(text: str) -> str:
@@ -114,16 +172,37 @@ def folded(text: str) -> str:
     return "".join(c for c in apart if not unicodedata.combining(c))
 
 
-def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign, ...]:
-    """Return the signs of identifiers, each once."""
+def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
+    """Return the signs of identifiers, each once; of UIDs and numbers one for each element."""
     found: dict[tuple[str, str], Sign] = {}
+    runs: dict[tuple[str, str], dict[str, None]] = {}
     for one in dict.fromkeys(identifiers):
         for sign in _SIGNS[one.kind](one):
-            found.setdefault((sign.element, sign.pattern.pattern), sign)
-    return tuple(found.values())
+            if isinstance(sign, Sign):
+                found.setdefault((sign.element, sign.pattern.pattern), sign)
+            else:
+                runs.setdefault((one.element, sign.run), {})[sign.text] = None
+    several = (
+        Among(element, re.compile(run), frozenset(texts), tuple(_raws(run, texts)))
+        for (element, run), texts in runs.items()
+    )
+    return (*found.values(), *several)
 
 
-def without_signs(text: str, signs: Iterable[Sign]) -> str:
+class _Run(NamedTuple):
+    """One text that must be a whole run of the pattern `run`."""
+
+    run: str
+    text: str
+
+
+def _raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
+    """Yield the bytes that tell numbers with letters among voxels."""
+    if run == _RUN_OF_LETTERS:
+        yield from (raw for text in texts if not text.isdigit() and (raw := _raw(text)))
+
+
+def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
     """Return a text for the user in which each word that tells the patient is ``***``."""
     told = tuple(signs)
     if not any(sign.is_in(folded(text)) for sign in told):
@@ -133,11 +212,19 @@ def without_signs(text: str, signs: Iterable[Sign]) -> str:
     return shown if not any(sign.is_in(folded(shown)) for sign in told) else "***"
 
 
+def looks_personal(element: str, text: str) -> Iterator[Identifier]:
+    """Yield what looks like a name, a day or a number in a text that nobody has explained."""
+    for kind, pattern in _PERSONAL.items():
+        for found in pattern.finditer(text):
+            yield Identifier(element, found[0], kind, certain=False)
+
+
 def _names(one: Identifier) -> Iterator[Sign]:
     for text in _spellings(one.text):
         words = [w for w in re.findall(f"{_LETTER}+", text) if _is_word(w)]
         for word in dict.fromkeys(words):
-            if word not in _OWN_WORDS and (len(word) >= _LEAST_LETTERS or not word.isascii()):
+            is_long = len(word) >= _LEAST_LETTERS or not word.isascii()
+            if is_long and word not in _OWN_WORDS and word not in _PARTICLES:
                 yield _word(one.element, word)
         for first, second in permutations(dict.fromkeys(words[:_MOST_NAMES]), 2):
             least = 0 if len(first + second) >= _LEAST_RAW else 1
@@ -149,10 +236,17 @@ def _names(one: Identifier) -> Iterator[Sign]:
 
 
 def _spellings(text: str) -> tuple[str, ...]:
-    """Return a name as it is folded, and with German umlauts as two letters."""
+    """Return a name as it is folded, with German umlauts as two letters, and with one for two."""
     umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "æ": "ae"})
     composed = unicodedata.normalize("NFC", text.casefold())
-    return tuple(dict.fromkeys((folded(text), folded(composed.translate(umlauts)))))
+    plain = folded(text)
+    shorter = re.sub(f"{_LETTER}{{{_LEAST_TWO},}}", lambda word: _one_letter(word[0]), plain)
+    return tuple(dict.fromkeys((plain, folded(composed.translate(umlauts)), shorter)))
+
+
+def _one_letter(word: str) -> str:
+    """Return a word in which ``ae``, ``oe``, ``ue`` are a, o, u: Mueller is Müller, folded."""
+    return re.sub("(?<![aeq])([aou])e", r"\1", word)
 
 
 def _is_word(word: str) -> bool:
@@ -161,11 +255,12 @@ def _is_word(word: str) -> bool:
 
 def _word(element: str, word: str) -> Sign:
     if len(word) >= _LEAST_RAW:
-        return Sign(element, (word,), re.compile(re.escape(word)), _raw(word))
+        raw = _raw(word)
+        return Sign(element, (word,), re.compile(re.escape(word)), (raw,) * bool(raw))
     return Sign(element, (word,), re.compile(f"(?<!{_LETTER}){re.escape(word)}(?!{_LETTER})"))
 
 
-def _ids(one: Identifier) -> Iterator[Sign]:
+def _ids(one: Identifier) -> Iterator[Sign | _Run]:
     parts = re.findall(r"[^\W_]+", folded(one.text))
     whole = "".join(parts)
     too_short = len(whole) < (_LEAST_NUMBER if whole.isdigit() else _LEAST_ID)
@@ -177,17 +272,16 @@ def _ids(one: Identifier) -> Iterator[Sign]:
             yield _id(one.element, [part])
 
 
-def _id(element: str, parts: list[str]) -> Sign:
+def _id(element: str, parts: list[str]) -> Sign | _Run:
     whole = "".join(parts)
+    is_long = whole.isdigit() and len(whole) >= _LEAST_IN_HEX
+    if len(parts) == 1:
+        short = _RUN_OF_DIGITS if whole.isdigit() else _RUN_OF_LETTERS
+        return _Run(_LONG_RUN_OF_DIGITS if is_long else short, whole)
     body = f"{_BETWEEN}{{0,2}}".join(map(re.escape, parts))
-    edge = r"\d" if whole.isdigit() and len(whole) >= _LEAST_IN_HEX else r"[^\W_]"
+    edge = r"\d" if is_long else r"[^\W_]"
     fraction = r"(?<!\d\.)" if whole.isdigit() else ""
-    return Sign(
-        element,
-        tuple(parts),
-        re.compile(f"(?<!{edge}){fraction}{body}(?!{edge})"),
-        _raw(whole) if len(parts) == 1 and not whole.isdigit() else b"",
-    )
+    return Sign(element, tuple(parts), re.compile(f"(?<!{edge}){fraction}{body}(?!{edge})"))
 
 
 def _dates(one: Identifier) -> Iterator[Sign]:
@@ -248,10 +342,10 @@ def _places(one: Identifier) -> Iterator[Sign]:
                 yield _word(one.element, word)
 
 
-def _uids(one: Identifier) -> Iterator[Sign]:
+def _uids(one: Identifier) -> Iterator[_Run]:
     uid = one.text.strip()
     if len(uid) >= _LEAST_UID:
-        yield Sign(one.element, (uid,), re.compile(rf"(?<![\d.]){re.escape(uid)}(?!\d)"))
+        yield _Run(_RUN_OF_UID, uid)
 
 
 def _raw(word: str) -> bytes:
@@ -259,6 +353,6 @@ def _raw(word: str) -> bytes:
 
 
 _SIGNS: Final = {
-    "name": _names, "id": _ids, "date": _dates, "exam": _exam_days, "place": _places,
-    "uid": _uids, "text": _phrases,
+    "name": _names, "person": _names, "id": _ids, "date": _dates, "exam": _exam_days,
+    "place": _places, "uid": _uids, "text": _phrases,
 }  # fmt: skip

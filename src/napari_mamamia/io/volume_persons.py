@@ -14,7 +14,7 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_persons import Persons, kind_of, telling
 from napari_mamamia.io.file_names import file_stem
 from napari_mamamia.io.foreign import reads
-from napari_mamamia.io.identifiers import Identifier
+from napari_mamamia.io.identifiers import Identifier, looks_personal
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.nifti_header import known_fields
 from napari_mamamia.io.streams import open_stream
@@ -27,9 +27,6 @@ _LONGEST: Final = 540
 _MOST_EXTENSION: Final = 1 << 20
 _MOST_NRRD: Final = 1 << 16
 _RUN: Final = re.compile(rb"[\x20-\x7e\x80-\xff]{5,}")
-_PERSON: Final = re.compile(r"[^\W\d_]+(?:\^[^\W\d_]*)+")
-_DAY: Final = re.compile(r"(?<!\d)(?:19|20)\d\d([-./]?)[01]\d\1[0-3]\d(?!\d)")
-_NUMBER: Final = re.compile(r"(?=[A-Za-z-]*\d)[A-Za-z]{1,4}-?\d{5,}|\d{7,}")
 _DEPTH: Final = 8
 
 
@@ -123,9 +120,6 @@ def _nrrd_texts(path: Path) -> Iterator[tuple[str, str]]:
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
     """Yield what a free text may tell: itself, and names, days and numbers in it."""
     for element, text in texts:
-        kinds = {"name": _PERSON, "date": _DAY, "id": _NUMBER}
-        for kind, pattern in kinds.items():
-            for found in pattern.finditer(text):
-                yield Identifier(element, found[0], kind, certain=False)
+        yield from looks_personal(element, text)
         if text.strip():
             yield Identifier(element, text.strip(), "text", certain=False)

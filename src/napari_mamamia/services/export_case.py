@@ -109,10 +109,9 @@ def _shear(case_id: str, grid: Grid) -> tuple[str, ...]:
 
 def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
     """Refuse a DICOM case whose id, the name of its folder, tells the patient."""
-    first = files.phases[0].files[0]
-    if settings.identified_seg or not is_dicom_file(first):
+    if settings.identified_seg or not is_dicom_file(files.phases[0].files[0]):
         return
-    if names_a_person(first, files.case_id):
+    if names_a_person((file for phase in files.phases for file in phase.files), files.case_id):
         raise CaseError(
             "expected a case id that does not tell the patient, but it holds a word of the "
             "patient's name, number or birth date: import the study under another id "

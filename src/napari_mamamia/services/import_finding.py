@@ -277,9 +277,8 @@ def _as_id(text: str) -> str:
 
 
 def tells_the_patient(study: Study, case_id: str) -> bool:
-    """Whether an id holds a word of the patient's elements in a file of any of its series."""
-    firsts = {header.series_uid: header.file for header in study.headers}
-    return any(names_a_person(file, case_id) for file in firsts.values())
+    """Whether an id holds a word of the patient's elements in any of its files."""
+    return names_a_person(dict.fromkeys(header.file for header in study.headers), case_id)
 
 
 def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:

@@ -39,31 +39,43 @@ NOT_SEARCHED = (
 class Telling:
     """What in some sources tells the patient; `notes` say what could not be asked or searched for.
 
-    `has_study` is whether DICOM was among them; `n_texts` how many identifiers come from headers
-    and JSON files of other volumes.
+    `n_texts` is how many identifiers come from headers
+    and JSON files of other volumes. Of `n_dicom` files `n_removed` say that the patient's identity
+    was removed.
     """
 
     identifiers: tuple[Identifier, ...]
-    has_study: bool
+    n_dicom: int
+    n_removed: int
     n_texts: int
     notes: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         """What a bundle in which nothing was found was searched for."""
-        n_dicom = len(self.identifiers) - self.n_texts
-        if n_dicom:
-            told = f"{n_dicom} name(s), number(s), date(s) and UID(s) of the source: none"
-        elif self.has_study:
-            told = ""
+        n_told = len(self.identifiers) - self.n_texts
         texts = f"{self.n_texts} text(s) of the volumes' headers and JSON files: none"
-        if not self.has_study:
+        if not self.n_dicom:
             rest = f"; searched for {texts}" if self.n_texts else ""
             return f"{NOT_SEARCHED}{rest}"
-        if not n_dicom and not self.n_texts:
-            return "The source says that the patient's identity was removed: nothing to search for"
-        several = [told] * bool(told) + [texts] * bool(self.n_texts)
-        return f"Searched for {'; for '.join(several)}"
+        told = f"{n_told} name(s), number(s), date(s) and UID(s) of the source: none"
+        several = [told] * bool(n_told) + [texts] * bool(self.n_texts)
+        searched = f"Searched for {'; for '.join(several)}" if several else ""
+        return ". ".join(filter(None, (self._removed, searched or "Nothing to search for")))
+
+    @property
+    def _removed(self) -> str:
+        """How many files say that the identity was removed, "" where none does."""
+        if not self.n_removed:
+            return ""
+        others = self.n_dicom - self.n_removed
+        rest = (
+            f"; the {others} other(s) do not, and what they tell is searched for" if others else ""
+        )
+        return (
+            f"{self.n_removed} of {self.n_dicom} DICOM file(s) of the source say that the patient's"
+            f" identity was removed: what they tell is not searched for{rest}"
+        )
 
 
 def require_source(study: Path) -> None:
@@ -76,11 +88,16 @@ def require_source(study: Path) -> None:
     """
     if not study.exists():
         raise FormatError(f"expected the source study at {study}, but nothing is there: correct it")
-    if not any(f.name.lower().endswith(_MAY_TELL) or is_dicom_file(f) for f in _files([study])):
+    if not any(_may_tell(file) or is_dicom_file(file) for file in _files([study])):
         raise FormatError(
             f"expected the source study at {study}, but it holds no DICOM file: name the study's "
             "folder (an archive: unpack it first)"
         )
+
+
+def _may_tell(file: Path) -> bool:
+    """Whether a file is a volume or JSON by its name."""
+    return file.name.lower().endswith(_MAY_TELL)
 
 
 def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
@@ -121,13 +138,26 @@ def telling_in(
     named = [one for one in of_volumes.identifiers if _is_case(one, ids)]
     texts = [one for one in of_volumes.identifiers if not _is_case(one, ids)]
     told = [*persons.identifiers, *(one for one in texts if one not in known)]
+    n_others = len(files) - persons.n_files - sum(map(_may_tell, files))
     searched = [one for one in told if not (one.kind == "exam" and _day(one.text) == own_day)]
     return Telling(
         tuple(searched),
-        bool(persons.n_files),
+        persons.n_files,
+        persons.n_removed,
         len(told) - len(persons.identifiers),
-        tuple(_notes(persons.n_unread, of_volumes.n_unread, named, len(told) - len(searched))),
+        (
+            *_unasked(n_others),
+            *_notes(persons.n_unread, of_volumes.n_unread, named, len(told) - len(searched)),
+        ),
     )
+
+
+def _unasked(n_others: int) -> Iterator[str]:
+    if n_others:
+        yield (
+            f"{n_others} file(s) of the source are neither DICOM nor volumes and were not asked "
+            "(an archive: unpack it first)"
+        )
 
 
 def _notes(
@@ -163,13 +193,17 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> Job[tuple[st
     name lie in a folder of their own and are left out.
     """
     signs = signs_of(identifiers)
-    found: list[str] = []
-    for name in (*bundle_names(root), MANIFEST_NAME) if signs else ():
-        if not (root / name).is_file() or name.startswith(f"{IDENTIFIED_FOLDER}/"):
+    own = folded(root.resolve().name)
+    telling_own = dict.fromkeys(sign.element for sign in signs if sign.is_in(own))
+    found = [f"the bundle's own folder: its name holds the source's {told}" for told in telling_own]
+    for name in (*bundle_names(root), MANIFEST_NAME, *_empty_folders(root)) if signs else ():
+        if name.startswith(f"{IDENTIFIED_FOLDER}/"):
             continue
         shown = without_signs(name, signs)
         in_name = {sign.element for sign in signs if sign.is_in(folded(name))}
         found += [f"{shown}: its name holds the source's {told}" for told in sorted(in_name)]
+        if not (root / name).is_file():
+            continue
         try:
             inside = yield from search_file(root / name, signs)
         except MamamiaError as error:
@@ -177,6 +211,13 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> Job[tuple[st
             continue
         found += [f"{shown}: it holds the source's {told}" for told in sorted(inside)]
     return tuple(found)
+
+
+def _empty_folders(root: Path) -> Iterator[str]:
+    """Yield the folders that no file's name tells."""
+    for path in sorted(root.rglob("*")):
+        if path.is_dir() and not any(path.iterdir()):
+            yield path.relative_to(root).as_posix()
 
 
 def _files(studies: Sequence[Path]) -> Iterator[Path]:
