@@ -65,7 +65,7 @@ def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
     ("words", "said"),
     [
         (("--phases", "1"), "expected two phases"),
-        (("--phases", "1.5,2"), "expected two phases"),
+        (("--phases", "1.5,2"), "expected a phase, a whole number, of 0 to 999, got 1.5"),
         (("--phases", "1,2", "--injection", "20"), "keep one"),
         (("--timing", "injection"), "give --injection SECONDS"),
         (("--timing", "manual"), "give --injection SECONDS or --phases"),
@@ -73,8 +73,11 @@ def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
         (("--timing", "manual", "--injection", "20"), "keep one"),
         (("--timing", "ucsf"), "expected --timing UCSF-FTV"),
         (("--ftv-variant", "mine"), "expected --ftv-variant ucsf-extension"),
-        (("--injection", "nan"), "needs a time in seconds"),
-        (("--injection", "soon"), 'expected seconds, "header" or a folder'),
+        (
+            ("--injection", "nan"),
+            "expected a time after phase 0 started of -3600 to 86400 s, got nan",
+        ),
+        (("--injection", "soon"), 'got soon: type seconds, "header", or a folder of masks'),
         (("--injection", "header", "--phases", "1,2"), "keep one"),
     ],
 )

@@ -132,6 +132,28 @@ def test_a_batch_goes_on_after_a_case_that_is_refused(tmp_path):
     assert not list((tmp_path / "o").glob("A_1_*"))
 
 
+def spoil(data, t1, phantom, change):
+    """Change the images, the mask or the T1 map of A_1."""
+    shape, images = phantom.lesion.shape, data / "images" / "A_1"
+    if "t1" in change:
+        write_nifti(t1, np.full(shape, change["t1"], np.float32), RAS)
+    if "t1_grid" in change:
+        write_nifti(t1, phantom.t1_s, np.diag([2.0, 2.0, 2.5, 1.0]))
+    mask = data / "segmentations" / "expert" / "A_1.nii.gz"
+    if "mask" in change:
+        mask.unlink()
+    if change.get("mask") is not None:
+        write_nifti(mask, np.zeros(shape, np.uint8), RAS)
+    volumes = phantom.case.signal.astype(np.float32) * change.get("signal", 1)
+    if "never" in change:  # the signal falls after contrast in every voxel
+        volumes[5:] = 0.9 * volumes[0]
+    if "voxel" in change:  # within the lesion, in one phase
+        assert phantom.lesion[4, 8, 10]
+        volumes[5, 4, 8, 10] = change["voxel"]
+    for k, volume_of_phase in enumerate(volumes):
+        write_nifti(images / f"A_1_{k:04d}.nii.gz", volume_of_phase, RAS)
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [
@@ -143,9 +165,13 @@ def test_a_batch_goes_on_after_a_case_that_is_refused(tmp_path):
         ({"words": ("--flip-angle", "12")}, "got no repetition time .--tr."),
         ({"mask": 0}, "whose curve tells when contrast arrives"),
         ({"mask": None}, "--arrival"),
-        ({"signal": 0}, "--arrival"),
+        ({"signal": 0}, "signal in every phase, got a mean of 0 in phase 0"),
+        ({"voxel": np.nan}, "1 voxel.s. not finite, the first in phase 5 at .z, y, x. 4, 8, 10"),
+        ({"voxel": -np.inf}, "1 voxel.s. not finite, the first in phase 5 at .z, y, x. 4, 8, 10"),
+        ({"voxel": 1e30}, "beyond 100,000 times the median, the first in phase 5"),
+        ({"voxel": 9e6}, "rises less than [0-9]+ %.* T1 [0-9.]+ s, TR 5 ms and 12 degrees"),
+        ({"never": True, "words": ("--arrival", "22")}, "got none of [0-9]+ .* without uptake"),
         ({"words": ("--arrival", "400")}, "phases after contrast arrives"),
-        ({"words": ("--arrival", "-3")}, "a phase before contrast"),
         ({"words": ("--arrival", "60")}, "8 phases or more"),
     ],
 )
@@ -154,19 +180,7 @@ def test_what_a_case_cannot_be_fitted_with_is_its_row(tmp_path, change, word):
     phantom = perfusion_phantom("A_1", shape=(8, 16, 20), n_phases=16)
     write_ultrafast(data, phantom)
     own = tmp_path / "t1" / "A_1.nii.gz"
-    if "t1" in change:
-        write_nifti(own, np.full(phantom.t1_s.shape, change["t1"], np.float32), RAS)
-    if "t1_grid" in change:
-        write_nifti(own, phantom.t1_s, np.diag([2.0, 2.0, 2.5, 1.0]))
-    mask = data / "segmentations" / "expert" / "A_1.nii.gz"
-    if "mask" in change:
-        mask.unlink()
-        if change["mask"] is not None:
-            write_nifti(mask, np.zeros(phantom.lesion.shape, np.uint8), RAS)
-    if "signal" in change:
-        for k in range(16):
-            path = data / "images" / "A_1" / f"A_1_{k:04d}.nii.gz"
-            write_nifti(path, np.zeros(phantom.lesion.shape, np.int16), RAS)
+    spoil(data, own, phantom, change)
     scan = {"--tr": "5", "--flip-angle": "12"}
     words = change.get("words", ())
     if words and words[0] in scan:
@@ -181,6 +195,45 @@ def test_what_a_case_cannot_be_fitted_with_is_its_row(tmp_path, change, word):
     row = row_of(tmp_path / "o")
     assert row["status"] == "failed"
     assert re.search(word, row["reason"]), row["reason"]
+
+
+def test_a_flip_angle_in_radians_in_the_clinical_table_is_a_row_with_that_reason(tmp_path):
+    write_ultrafast_data_set(tmp_path / "data", shape=(8, 16, 20), n_phases=16)
+    table = tmp_path / "data" / "clinical_and_imaging_info.csv"
+    text = table.read_text(encoding="utf-8")
+    table.write_text(text.replace(",5,12\n", ",5,0.209\n"), encoding="utf-8")
+    done = typed(tmp_path / "data", *TOFTS, *T1, "--out", tmp_path / "o")
+    assert done.exit_code == 3, done.output
+    assert (
+        "2 to 90 degrees, got 0.209: give it in degrees (radians"
+        in row_of(tmp_path / "o")["reason"]
+    )
+
+
+def test_two_phases_are_refused_by_their_number(tmp_path):
+    data = tmp_path / "data"
+    write_ultrafast(data, perfusion_phantom("A_1", shape=(8, 16, 20), n_phases=16))
+    for path in sorted((data / "images" / "A_1").iterdir())[2:]:
+        path.unlink()
+    words = (*TOFTS, *T1, "--tr", "5", "--flip-angle", "12", "--times", "0,5")
+    assert typed(data, *words, "--out", tmp_path / "o").exit_code == 3
+    reason = row_of(tmp_path / "o")["reason"]
+    assert "8 phases or more, at most 15 s apart, got 2 phase(s)" in reason
+
+
+def test_tofts_without_vp_writes_no_vp(exam, tmp_path):
+    root, _ = exam
+    out = tmp_path / "o"
+    done = typed(root / "data", *TOFTS, "--t10", root / "t1", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in out.glob("*.nii.gz")} == {
+        f"ULTRAFAST_1_{name}.nii.gz" for name in ("ktrans", "ve", "kep")
+    }
+    row = row_of(out)
+    assert (row["vp_median"], row["vp_of_mean"]) == ("", "")
+    assert float(row["ve_median"]) > 0
+    note = json.loads((out / "ULTRAFAST_1_perfusion.json").read_text(encoding="utf-8"))
+    assert "vp" not in note["units"]
 
 
 def test_voxels_without_a_fit_are_nan_and_counted_beside_those_that_have(tmp_path):
@@ -223,7 +276,7 @@ def test_motion_shows_as_a_residual_that_is_told(tmp_path):
     [
         ((), "one source of T1"),
         (("--t10", "1400"), "in seconds"),
-        (("--t10", "nowhere"), "'nowhere'"),
+        (("--t10", "nowhere"), "got nowhere"),
         ((*T1, "--vfa", ".", "--vfa-angles", "3,9"), "got 2"),
         (("--vfa", "."), "--vfa-angles"),
         (("--vfa", ".", "--vfa-angles", "9,9"), "different flip angles"),
@@ -231,9 +284,20 @@ def test_motion_shows_as_a_residual_that_is_told(tmp_path):
         ((*T1, "--tr", "0.005"), "milliseconds"),
         ((*T1, "--flip-angle", "0"), "degrees"),
         ((*T1, "--haematocrit", "42"), "share"),
-        ((*T1, "--dose", "20"), "mmol"),
-        ((*T1, "--arrival", "nan"), "arrival"),
-        ((*T1, "--arrival", "nowhere"), "'nowhere'"),
+        ((*T1, "--aif", "weinmann", "--dose", "20"), "mmol"),
+        ((*T1, "--arrival", "nan"), "an arrival of 0 to 3600 s, got nan"),
+        ((*T1, "--arrival", "-3"), "an arrival of 0 to 3600 s, got -3"),
+        ((*T1, "--arrival", ""), "a value for --arrival, got an empty text"),
+        ((*T1, "--flip-angle", "0.21"), "2 to 90 degrees, got 0.21"),
+        ((*T1, "--times", "0,5,5"), "rise from phase to phase, got 0,5,5"),
+        ((*T1, "--times", "0,5,nan"), "got nan"),
+        ((*T1, "--dose", "0.1"), "--dose with --aif weinmann"),
+        ((*T1, "--aif", "weinmann", "--haematocrit", "0.4"), "--haematocrit with --aif parker"),
+        ((*T1, "--vfa-tr", "5"), "--vfa-tr with --vfa"),
+        ((*T1, "--vfa-angles", "3,9"), "--vfa-angles with --vfa"),
+        (("--vfa", ".", "--vfa-angles", "0.05,0.26"), "1 to 90 degrees, got 0.05"),
+        (("--vfa", ".", "--vfa-angles", "1.05,1.26"), "radians"),
+        ((*T1, "--arrival", "nowhere"), "got nowhere"),
         ((*T1, "--aif", "mine"), "mine"),
     ],
 )

@@ -47,6 +47,32 @@ def test_an_ultrafast_exam_gets_its_columns_and_counts_from_the_aorta(tmp_path):
     assert "another scan" not in row["warning"]
 
 
+def test_a_voxel_that_is_no_number_fails_the_case_by_its_place_and_phase(tmp_path):
+    """It made every number of the case empty, with status ok."""
+    phantom = write_ultrafast_data_set(tmp_path / "data", **SMALL)
+    place = tuple(np.argwhere(phantom.lesion)[7])
+    for odd, said in ((np.nan, "not finite"), (1e30, "beyond 100,000 times the median")):
+        values = phantom.case.signal[3].astype(np.float32)
+        values[place] = odd
+        folder = tmp_path / "data" / "images" / "ULTRAFAST_1"
+        write_nifti(folder / "ULTRAFAST_1_0003.nii.gz", values, RAS)
+        out = tmp_path / said
+        done = CliRunner().invoke(app, ["kinetics", str(tmp_path / "data"), "--out", str(out)])
+        assert done.exit_code == 3
+        (row,) = rows_of(out / "kinetics.csv")
+        voxel = ", ".join(map(str, place))
+        assert f"got 1 voxel(s) {said}, the first in phase 3 at (z, y, x) {voxel}" in row["reason"]
+
+
+def test_a_stated_time_on_standard_phases_is_said_to_be_for_ultrafast_ones(
+    small_data_set, tmp_path
+):
+    words = ["--out", str(tmp_path / "out"), "--case", "A_1", "--pe-at", "20"]
+    done = CliRunner().invoke(app, ["kinetics", str(small_data_set), *words])
+    assert done.exit_code == 0
+    assert "at most 10 s apart, got 90 s" in " ".join(done.output.split())
+
+
 def test_standard_phases_leave_the_columns_blank_and_say_why(small_data_set, tmp_path):
     typed = ["kinetics", str(small_data_set), "--out", str(tmp_path / "out"), "--case", "A_1"]
     assert CliRunner().invoke(app, typed).exit_code == 0

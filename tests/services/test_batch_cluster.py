@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
+from threading import Event
 
 import pytest
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.checked_lines import read_checked_lines
+from napari_mamamia.services import batch_connection
 from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_work import Place
 from napari_mamamia.services.output_folder import Existing
@@ -40,6 +42,27 @@ def finish(job):
 
 def pid_in(path):
     return int(path.read_text())
+
+
+def test_there_are_never_more_workers_than_cases(work, cases_of, monkeypatch):
+    asked = []
+
+    def start(workers, _folder):
+        asked.append(workers)
+        raise OSError("seen")
+
+    monkeypatch.setattr(batch_connection, "_start_workers", start)
+    with pytest.raises(ClusterError):
+        run_job(run_batch(cases_of("a", "b"), work, Place(workers=100_000)))
+    assert asked == [2]
+
+
+def test_workers_that_do_not_start_are_given_up(work, cases_of, monkeypatch):
+    ended = Event()
+    monkeypatch.setattr(batch_connection, "_start_workers", lambda *_: ended.wait(LONG_S))
+    with pytest.raises(ClusterError, match=r"2 worker process\(es\) within 0.2 s, got none yet"):
+        run_job(run_batch(cases_of("a", "b"), work, Place(workers=2, patience_s=0.2)))
+    ended.set()
 
 
 @pytest.fixture

@@ -123,6 +123,14 @@ def test_an_exam_of_one_stack_is_one_case_whatever_is_said_of_sides(tmp_path, si
         )  # fmt: skip
     (case,) = imported(tmp_path / "in", tmp_path / "out", sides)
     assert (case.case_id, case.shape) == ("P1", protocols.SHAPE)
+    assert any(f"--sides {sides} is for two breasts" in text for text in case.warnings)
+
+
+def test_two_breasts_that_are_joined_or_kept_apart_as_asked_bring_no_warning_of_it(tmp_path):
+    protocols.left_and_right_in_one_series(tmp_path / "in")
+    for sides in (Sides.JOIN, Sides.TWO):
+        for case in imported(tmp_path / "in", tmp_path / str(sides), sides):
+            assert not any("--sides" in text for text in case.warnings)
 
 
 def test_the_table_of_a_joined_exam_uses_both_breasts(tmp_path):

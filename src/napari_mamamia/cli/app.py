@@ -28,6 +28,7 @@ from napari_mamamia.cli import (
     submissions,
     wrapping,
 )
+from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     ColumnsOption,
@@ -53,7 +54,7 @@ from napari_mamamia.io.own_paths import sweep_temporary
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app = Program(
     help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
     epilog="Exit codes: 0 every case done, 1 could not be done, 2 wrong usage, 3 finished but not "
     "every case (each is named with its reason), 130 stopped.",

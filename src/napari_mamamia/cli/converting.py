@@ -8,6 +8,7 @@ import typer
 from napari_mamamia.cli.models import NameArgument
 from napari_mamamia.cli.options import AsRootOption, RegistryOption
 from napari_mamamia.cli.printing import run
+from napari_mamamia.cli.quantities import GIGABYTES, SECONDS
 
 __all__ = ["convert"]
 
@@ -22,12 +23,16 @@ def convert(
         typer.Option("--isolated", help="Open checkpoints that run something, in a closed room."),
     ] = False,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="Time in the room.")
+        float,
+        typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="Time in the room."),
     ] = 120.0,
     memory_limit: Annotated[
         float | None,
         typer.Option(
-            "--memory-limit", metavar="GB", min=0.1, help="Memory in the room (default: by size)."
+            "--memory-limit",
+            metavar="GB",
+            parser=GIGABYTES,
+            help="Memory in the room (default: by size).",
         ),
     ] = None,
     as_root: AsRootOption = False,

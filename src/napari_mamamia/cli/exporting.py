@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,6 +17,7 @@ from napari_mamamia.cli.options import (
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from napari_mamamia.services.export_plan import MaskFolder
 
 __all__ = ["export", "verify"]
+
+_CHANNELS: Final = Quantity("a number of phases", 1, 999, "", "give as many as it gets", True)
+_DATA_SET_NUMBER: Final = Quantity(
+    "a number", 1, 999, "", "nnU-Net's data sets have three digits", True
+)
 
 
 class FormatName(StrEnum):
@@ -127,10 +133,18 @@ def export(
         ),
     ] = False,
     channels: Annotated[
-        int | None, typer.Option("--channels", help="Phases that nnU-Net gets (default: all).")
+        int | None,
+        typer.Option(
+            "--channels", parser=_CHANNELS, help="Phases that nnU-Net gets (default: all)."
+        ),
     ] = None,
     dataset_number: Annotated[
-        int, typer.Option("--dataset-number", help="Number of the nnU-Net data set, 1 to 999.")
+        int,
+        typer.Option(
+            "--dataset-number",
+            parser=_DATA_SET_NUMBER,
+            help="Number of the nnU-Net data set, 1 to 999.",
+        ),
     ] = 501,
     quality: Annotated[
         bool, typer.Option("--quality/--no-quality", help="Read the images and check them.")

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from napari_mamamia.cli.printing import finish, run
 
 if TYPE_CHECKING:
@@ -14,17 +12,7 @@ if TYPE_CHECKING:
     from napari_mamamia.services.ftv_from import FtvFromRow
     from napari_mamamia.services.output_folder import Existing
 
-__all__ = ["count_from", "refuse_others"]
-
-
-def refuse_others(given: "dict[str, bool]") -> None:
-    """Refuse options that a SEG answers itself; `given` says which were typed."""
-    others = [name for name, is_given in given.items() if is_given]
-    if others:
-        raise typer.BadParameter(
-            f"expected --ftv-from without {', '.join(others)}, got both: the SEG says itself which "
-            "region, thresholds and phases count"
-        )
+__all__ = ["count_from"]
 
 
 def count_from(

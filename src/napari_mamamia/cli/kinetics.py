@@ -1,11 +1,12 @@
 """The command that measures contrast kinetics."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from napari_mamamia.cli.ftv_from import count_from, refuse_others
+from napari_mamamia.cli.ftv_from import count_from
+from napari_mamamia.cli.given import ALWAYS, Where, is_given, refuse_idle
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
@@ -19,19 +20,41 @@ from napari_mamamia.cli.options import (
     TimeLimitOption,
     WorkersOption,
     existing_policy,
+    place_of,
 )
 from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text, times_of_text
 
 if TYPE_CHECKING:
     from napari_mamamia.kinetics.time_axis import TimingRule
     from napari_mamamia.kinetics.tumour_volume import FtvSettings
-    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.kinetic_row import KineticRow
 
-__all__ = ["ftv_of", "injection_source", "kinetics", "place_of", "rule_of", "times_of"]
+_PE_AT: Final = Quantity("a time after arrival", 1, 600, "s", "type seconds, such as 20")
+_INJECTION: Final = Quantity("a time after phase 0 started", -3600, 86400, "s", "type seconds")
+
+__all__ = ["ftv_of", "injection_source", "kinetics", "rule_of"]
+
+
+_OWN_REGION: Final = Where(
+    "without --ftv-from: a SEG says itself which region, thresholds and phases count",
+    lambda given: given["ftv_from"] is None,
+    lambda given: f"with --ftv-from {given['ftv_from']}",
+)
+OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
+    ("data_set", "out", "case", "ftv_from", "columns", "overwrite"), ALWAYS
+) | dict.fromkeys(
+    (
+        *("masks", "times", "label", "ftv_box", "timing", "injection", "phases", "vessels"),
+        *("pe_at", "ftv_variant", "repeated_pre", "workers", "scheduler", "time_limit", "resume"),
+    ),
+    _OWN_REGION,
+)
+"""Where each parameter of the command means something: a new one must say so."""
 
 
 def kinetics(
+    context: typer.Context,
     data_set: DataSetArgument,
     out: OutOption,
     masks: Annotated[
@@ -88,7 +111,7 @@ def kinetics(
         typer.Option(
             "--pe-at",
             metavar="SECONDS",
-            min=0,
+            parser=_PE_AT,
             help="PE of ultrafast phases so long after arrival in the vessel, else in the lesion.",
         ),
     ] = 20.0,
@@ -126,13 +149,11 @@ def kinetics(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
-    from napari_mamamia.kinetics.time_axis import TimingRule
-    from napari_mamamia.kinetics.tumour_volume import FtvSettings
-    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.kinetics import kinetics_of_data_set
     from napari_mamamia.services.repeated_pre import RepeatedPre
 
+    refuse_idle(context, OPTIONS)
     if ftv_box not in set(FtvBox):
         raise typer.BadParameter(f"--ftv-box is mask or breast, got {ftv_box}")
     if repeated_pre not in set(RepeatedPre):
@@ -141,7 +162,7 @@ def kinetics(
         )
     source = injection_source(injection)
     settings = KineticSettings(
-        times_of(times),
+        times_of_text(times),
         label,
         rule=rule_of(timing, "" if source else injection, phases, is_other=bool(source)),
         injection=source,
@@ -153,21 +174,6 @@ def kinetics(
     )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    if ftv_from is not None:
-        refuse_others(
-            {
-                "--masks": masks is not None,
-                "--times": bool(times),
-                "--label": label is not None,
-                "--timing, --injection or --phases": settings.rule != TimingRule() or bool(source),
-                "--ftv-box": settings.ftv_box is not FtvBox.MASK,
-                "--ftv-variant": settings.ftv != FtvSettings(),
-                "--workers, --scheduler or --time-limit": place != Place(),
-                "--repeated-pre": settings.repeated_pre is not RepeatedPre.LEAVE_OUT,
-                "--vessels or --pe-at": vessels is not None or pe_at != KineticSettings().pe_at_s,
-                "--resume": resume,
-            }
-        )
     opened = open_at(data_set, columns)
     if ftv_from is not None:
         count_from(opened, ftv_from, out, case or (), existing)
@@ -182,34 +188,11 @@ def kinetics(
         existing=existing,
     )
     summary = run(job)
-    _print(summary.rows, is_ultrafast=vessels is not None)
+    _print(summary.rows, is_ultrafast=is_given(context, "vessels") or is_given(context, "pe_at"))
     if summary.n_reused:
         print(f"{summary.n_reused} case(s) were there already")
     print(f"Table:   {summary.table}\nFigures: {out / 'figures'}")
     finish(summary.failures)
-
-
-def times_of(text: str) -> tuple[float, ...] | None:
-    """Return times as they are typed, separated by commas or spaces; None for nothing.
-
-    Raises
-    ------
-    typer.BadParameter
-        If a part is not a number.
-
-    Examples
-    --------
-    >>> times_of("0, 82, 148")
-    (0.0, 82.0, 148.0)
-    """
-    if not text.strip():
-        return None
-    try:
-        return tuple(float(part) for part in text.replace(",", " ").split())
-    except ValueError as error:
-        raise typer.BadParameter(
-            f'expected seconds such as "0,82,148", got {text!r}: type one number for each phase'
-        ) from error
 
 
 def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
@@ -239,8 +222,8 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 
-    named = times_of(phases)
-    if named is not None and (len(named) != 2 or any(number % 1 for number in named)):
+    named = numbers_of_text(phases, INDEX)
+    if named is not None and len(named) != 2:
         raise typer.BadParameter(
             f'expected two phases such as "2,4" in --phases, got {phases!r}: name the early and '
             "the late one"
@@ -270,11 +253,10 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
 
 def _seconds(text: str) -> float:
     try:
-        return float(text)
-    except ValueError as error:
+        return _INJECTION(text)
+    except typer.BadParameter as error:
         raise typer.BadParameter(
-            f'expected seconds, "header" or a folder of masks in --injection, got {text!r}: type '
-            "one of them"
+            f'{error.message}, "header", or a folder of masks for --injection'
         ) from error
 
 
@@ -288,16 +270,6 @@ def ftv_of(variant: str) -> "FtvSettings":
             "name one of the two"
         )
     return FtvSettings.of(FtvVariant(variant))
-
-
-def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
-    """Return where a batch runs; what excludes each other is an error of the command line."""
-    from napari_mamamia.services.batch_work import Place
-
-    try:
-        return Place(workers, scheduler, time_limit)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import RegistryOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NameArgument", "models"]
 
-models = typer.Typer(help="Models that you added; nothing is ever downloaded.")
+models = Program(help="Models that you added; nothing is ever downloaded.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]
 

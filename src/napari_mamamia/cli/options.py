@@ -1,14 +1,32 @@
 """Arguments and options that several commands share."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli.quantities import LABEL, SECONDS, Quantity
+
 if TYPE_CHECKING:
     from napari_mamamia.io.clinical_columns import ColumnChoice
+    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.output_folder import Existing
+
+_PROCESSES: Final = Quantity(
+    "a number of processes on this computer",
+    0,
+    max(16, 4 * (os.cpu_count() or 1)),
+    "",
+    "give about as many as it has cores, or 0 for none besides this one",
+    is_whole=True,
+)
+_RESAMPLES: Final = Quantity(
+    "a number of resamples", 0, 100_000, "", "give 1000, or 0 for no intervals", is_whole=True
+)
+_SEED: Final = Quantity("a seed", 0, 2**53 - 1, "", "give any such number, or leave it out", True)
+_GATE: Final = Quantity("a performance", 0, 0.999, "", "give a share below 1, such as 0.7")
 
 DataSetArgument = Annotated[
     Path, typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file.")
@@ -18,7 +36,8 @@ CaseOption = Annotated[
     list[str] | None, typer.Option("--case", metavar="ID", help="Only this case; repeatable.")
 ]
 LabelOption = Annotated[
-    float | None, typer.Option("--label", help="Value that is tumour (default: any above 0).")
+    float | None,
+    typer.Option("--label", parser=LABEL, help="Value that is tumour (default: any above 0)."),
 ]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the run that made the output folder.")
@@ -40,21 +59,28 @@ ColumnsOption = Annotated[
     ),
 ]
 BootstrapOption = Annotated[
-    int, typer.Option("--bootstrap", min=0, help="Resamples for the intervals (0: none).")
+    int,
+    typer.Option("--bootstrap", parser=_RESAMPLES, help="Resamples for the intervals (0: none)."),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=0, help="Processes that work at once (0: only this one).")
+    int,
+    typer.Option(
+        "--workers",
+        parser=_PROCESSES,
+        help="Processes that work at once, never more than cases (0: only this one).",
+    ),
 ]
 SchedulerOption = Annotated[
     str, typer.Option("--scheduler", metavar="ADDRESS", help="dask scheduler, tcp://host:port.")
 ]
 TimeLimitOption = Annotated[
-    float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a case after that.")
+    float | None,
+    typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="End a case after that."),
 ]
 AsRootOption = Annotated[
     bool, typer.Option("--as-root", help="Run a foreign program although this is root.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+SeedOption = Annotated[int, typer.Option("--seed", parser=_SEED, help="Seed of everything random.")]
 
 
 ImagesOption = Annotated[
@@ -71,7 +97,9 @@ WorkspaceOption = Annotated[
 ]
 GateOption = Annotated[
     float | None,
-    typer.Option("--gate", help="Performance above which fairness counts (gated, adaptive)."),
+    typer.Option(
+        "--gate", parser=_GATE, help="Performance above which fairness counts (gated, adaptive)."
+    ),
 ]
 BaselineOption = Annotated[
     str, typer.Option("--baseline", metavar="NAME", help="Model that the others are meant to beat.")
@@ -116,6 +144,16 @@ def column_choice(path: Path | None) -> "ColumnChoice":
     from napari_mamamia.io.clinical_columns import BY_NAME, read_columns
 
     return BY_NAME if path is None else read_columns(path)
+
+
+def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
+    """Return where a batch runs; what excludes each other is an error of the command line."""
+    from napari_mamamia.services.batch_work import Place
+
+    try:
+        return Place(workers, scheduler, time_limit)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def existing_policy(resume: bool, overwrite: bool) -> "Existing":

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.printing import run
 
 __all__ = ["app"]
 
-app = typer.Typer(help="A PACS over DICOMweb.", no_args_is_help=True)
+app = Program(help="A PACS over DICOMweb.", no_args_is_help=True)
 
 UrlArgument = Annotated[
     str, typer.Argument(metavar="URL", help="DICOMweb root, like http://pacs:8042/dicom-web.")

@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from napari_mamamia.cli.kinetics import place_of, times_of
+from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
@@ -20,8 +20,10 @@ from napari_mamamia.cli.options import (
     TimeLimitOption,
     WorkersOption,
     existing_policy,
+    place_of,
 )
 from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, times_of_text
 
 if TYPE_CHECKING:
     from napari_mamamia.services.perfusion.row import PerfusionRow
@@ -45,7 +47,45 @@ class InputCurve(StrEnum):
     WEINMANN = "weinmann"
 
 
+RELAXIVITY: Final = Quantity("a relaxivity r1", 0.5, 50, "1/(s mM)", "type one such as 4.5")
+REPETITION_MS: Final = Quantity("a TR", 1, 100, "ms", "type it in milliseconds, such as 5")
+FLIP_DEGREES: Final = Quantity(
+    "a flip angle", 2, 90, "degrees", "type degrees, such as 12 (radians times 57.3)"
+)
+VFA_DEGREES: Final = Quantity("a flip angle", 1, 90, "degrees", "type degrees (radians times 57.3)")
+HAEMATOCRIT: Final = Quantity("a haematocrit", 0, 0.7, "", "type a share, such as 0.42")
+DOSE: Final = Quantity("a dose", 0.005, 1, "mmol/kg", "type mmol per kg, such as 0.1")
+T1_S: Final = Quantity("a T1", 0.05, 6, "s", "type it in seconds, such as 1.4")
+ARRIVAL_S: Final = Quantity("an arrival", 0, 3600, "s", "type seconds after phase 0 started")
+
+_WHOLE_BLOOD: Final = Where(
+    "with --aif parker or georgiou, curves of whole blood",
+    lambda given: given["aif"] is not InputCurve.WEINMANN,
+    lambda given: f"with --aif {given['aif'].value}, of plasma",
+)
+_BY_DOSE: Final = Where(
+    "with --aif weinmann, whose curve grows with the dose",
+    lambda given: given["aif"] is InputCurve.WEINMANN,
+    lambda given: f"with --aif {given['aif'].value}, of the dose of its patients",
+)
+_FLIPS: Final = Where(
+    "with --vfa, the folder of those volumes",
+    lambda given: given["vfa"] is not None,
+    lambda given: "without",
+)
+OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
+    (
+        *("data_set", "out", "model", "aif", "relaxivity", "t10", "vfa", "tr", "flip_angle"),
+        *("arrival", "masks", "case", "times", "label", "workers", "scheduler", "time_limit"),
+        *("columns", "resume", "overwrite"),
+    ),
+    ALWAYS,
+) | {"haematocrit": _WHOLE_BLOOD, "dose": _BY_DOSE, "vfa_angles": _FLIPS, "vfa_tr": _FLIPS}
+"""Where each parameter of the command means something: a new one must say so."""
+
+
 def perfusion(
+    context: typer.Context,
     data_set: DataSetArgument,
     out: OutOption,
     model: Annotated[ModelName, typer.Option("--model", help="Tissue model.")],
@@ -54,7 +94,12 @@ def perfusion(
     ],
     relaxivity: Annotated[
         float,
-        typer.Option("--relaxivity", metavar="R1", help="r1 of the agent, 1/(s mM), such as 4.5."),
+        typer.Option(
+            "--relaxivity",
+            metavar="R1",
+            parser=RELAXIVITY,
+            help="r1 of the agent, 1/(s mM), such as 4.5.",
+        ),
     ],
     t10: Annotated[
         str,
@@ -77,18 +122,29 @@ def perfusion(
     ] = "",
     vfa_tr: Annotated[
         float | None,
-        typer.Option("--vfa-tr", metavar="MS", help="Their TR (default: the dynamic series')."),
+        typer.Option(
+            "--vfa-tr",
+            metavar="MS",
+            parser=REPETITION_MS,
+            help="Their TR (default: the dynamic series').",
+        ),
     ] = None,
     tr: Annotated[
         float | None,
         typer.Option(
-            "--tr", metavar="MS", help="TR of the dynamic series (default: clinical table)."
+            "--tr",
+            metavar="MS",
+            parser=REPETITION_MS,
+            help="TR of the dynamic series (default: clinical table).",
         ),
     ] = None,
     flip_angle: Annotated[
         float | None,
         typer.Option(
-            "--flip-angle", metavar="DEGREES", help="Its flip angle (default: clinical table)."
+            "--flip-angle",
+            metavar="DEGREES",
+            parser=FLIP_DEGREES,
+            help="Its flip angle (default: clinical table).",
         ),
     ] = None,
     arrival: Annotated[
@@ -102,9 +158,16 @@ def perfusion(
     ] = "",
     haematocrit: Annotated[
         float,
-        typer.Option("--haematocrit", "--hematocrit", help="Share of cells (parker, georgiou)."),
+        typer.Option(
+            "--haematocrit",
+            "--hematocrit",
+            parser=HAEMATOCRIT,
+            help="Share of cells (parker, georgiou).",
+        ),
     ] = 0.42,
-    dose: Annotated[float, typer.Option("--dose", help="Dose, mmol/kg (weinmann).")] = 0.1,
+    dose: Annotated[
+        float, typer.Option("--dose", parser=DOSE, help="Dose, mmol/kg (weinmann).")
+    ] = 0.1,
     masks: Annotated[
         Path | None,
         typer.Option("--masks", metavar="DIR", help="Folder of masks (default: the references)."),
@@ -128,19 +191,16 @@ def perfusion(
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, InputName
-    from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
     from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
     from napari_mamamia.services.perfusion.fit_cases import perfusion_of_data_set
     from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
-    t10_s, t10_map = _seconds_or_path(t10, "--t10", "T1 in seconds, a map or a folder of maps")
-    arrival_s, vessels = _seconds_or_path(arrival, "--arrival", "seconds, or a folder of masks")
+    refuse_idle(context, OPTIONS)
+    t10_s, t10_map = _seconds_or_path(t10, "--t10", T1_S, "a map or a folder of maps")
+    arrival_s, vessels = _seconds_or_path(arrival, "--arrival", ARRIVAL_S, "a folder of masks")
     if vessels and not Path(vessels).is_dir():
         raise typer.BadParameter(f"expected seconds, or a folder of masks in --arrival: {vessels}")
     try:
-        SpoiledEcho(
-            5e-3 if tr is None else tr / 1e3, 10.0 if flip_angle is None else flip_angle, relaxivity
-        )
         settings = PerfusionSettings(
             TissueModel(model.value),
             ArterialInput(InputName(aif.value), haematocrit, dose),
@@ -153,7 +213,7 @@ def perfusion(
             flip_degrees=flip_angle,
             arrival_s=arrival_s,
             vessels=vessels,
-            times_s=times_of(times),
+            times_s=times_of_text(times),
             label=label,
             mask_name="reference" if masks is None else masks.resolve().name,
         )
@@ -173,29 +233,33 @@ def perfusion(
     finish(summary.failures)
 
 
-def _seconds_or_path(text: str, option: str, expected: str) -> tuple[float | None, str]:
+def _seconds_or_path(
+    text: str, option: str, quantity: Quantity, other: str
+) -> tuple[float | None, str]:
     """Return a number, or an existing file or folder, made absolute; neither for nothing."""
     if not text:
         return None, ""
     try:
-        return float(text), ""
-    except ValueError:
-        if Path(text).exists():
+        return quantity(text), ""
+    except typer.BadParameter as error:
+        if not is_number(text) and Path(text).exists():
             return None, str(Path(text).resolve())
-    raise typer.BadParameter(f"expected {expected} in {option}, got {text!r}: give one of them")
+        raise typer.BadParameter(
+            f"{error.message}, or {other} that is there, in {option}"
+        ) from error
 
 
 def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAngles | None":
     from napari_mamamia.kinetics.perfusion.t1_map import require_flip_angles
     from napari_mamamia.services.perfusion.settings import FlipAngles
 
-    degrees = times_of(angles)
-    if folder is None and degrees is None and tr is None:
+    if folder is None:
         return None
-    if folder is None or not folder.is_dir() or degrees is None:
+    degrees = numbers_of_text(angles, VFA_DEGREES, "2,5,10")
+    if not folder.is_dir() or degrees is None:
         raise typer.BadParameter(
-            f"expected a folder in --vfa and its angles in --vfa-angles, got {folder or 'none'} "
-            f"and {angles or 'none'}: give both"
+            f"expected a folder in --vfa and its angles in --vfa-angles, got {folder} and "
+            f"{angles or 'none'}: give both"
         )
     require_flip_angles(degrees, len(degrees), 5e-3 if tr is None else tr / 1e3)
     return FlipAngles(str(folder.resolve()), degrees, tr)

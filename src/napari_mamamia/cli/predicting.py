@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,8 +18,10 @@ from napari_mamamia.cli.options import (
     SchedulerOption,
     WorkersOption,
     existing_policy,
+    place_of,
 )
 from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.quantities import SECONDS, Quantity
 
 if TYPE_CHECKING:
     from napari_mamamia.segmentation.segmenter import Segmenter
@@ -31,6 +33,8 @@ __all__ = ["predict"]
 
 _TRAINED = "Trained models only"
 _DEFAULT_MODEL = "kinetic"
+_THREADS: Final = Quantity("a number of threads", 1, 1024, "", "give one for each core", True)
+_STEP: Final = Quantity("a share of the patch", 0.01, 1, "", "give one such as 0.5")
 
 
 class DeviceName(StrEnum):
@@ -84,6 +88,7 @@ def predict(
         typer.Option(
             "--time-limit",
             metavar="SECONDS",
+            parser=SECONDS,
             help="Longest time for one case, for all its models together.",
         ),
     ] = None,
@@ -107,7 +112,7 @@ def predict(
         typer.Option(
             "--threads",
             metavar="N",
-            min=1,
+            parser=_THREADS,
             help="Threads of the processor for a network (default: every core but one, shared "
             "among --workers).",
             rich_help_panel=_TRAINED,
@@ -123,6 +128,7 @@ def predict(
         float,
         typer.Option(
             "--step",
+            parser=_STEP,
             help="Distance of tiles as a share of the patch, above 0, at most 1.",
             rich_help_panel=_TRAINED,
         ),
@@ -301,15 +307,11 @@ def _close(segmenter: "Segmenter") -> None:
 def _place(workers: int, scheduler: str, limit_s: float | None, segmenter: "Segmenter") -> "Place":
     """Return where to work; in this process a trained model ends its own process at the limit."""
     from napari_mamamia.segmentation.planned import PlannedSegmenter
-    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.fused_models import FusedSegmenter
 
     keeps_time = isinstance(segmenter, PlannedSegmenter | FusedSegmenter)
     own = keeps_time and not workers and not scheduler
-    try:
-        return Place(workers, scheduler, None if own else limit_s)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    return place_of(workers, scheduler, None if own else limit_s)
 
 
 def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter") -> None:

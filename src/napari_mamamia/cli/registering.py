@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from napari_mamamia.cli.kinetics import place_of
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
@@ -19,8 +18,10 @@ from napari_mamamia.cli.options import (
     TimeLimitOption,
     WorkersOption,
     existing_policy,
+    place_of,
 )
 from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.quantities import INDEX
 
 if TYPE_CHECKING:
     from napari_mamamia.services.registration_row import RegistrationRow
@@ -50,7 +51,10 @@ def register(
         TransformName, typer.Option("--transform", help="Rigid alone, or rigid and then B-spline.")
     ] = TransformName.BSPLINE,
     to: Annotated[
-        int, typer.Option("--to", metavar="PHASE", min=0, help="Phase that the others move onto.")
+        int,
+        typer.Option(
+            "--to", metavar="PHASE", parser=INDEX, help="Phase that the others move onto."
+        ),
     ] = 1,
     interpolation: Annotated[
         InterpolationName,

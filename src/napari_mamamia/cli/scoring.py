@@ -30,12 +30,12 @@ from napari_mamamia.cli.options import (
     WorkspaceOption,
     column_choice,
     existing_policy,
+    place_of,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 
 if TYPE_CHECKING:
     from napari_mamamia.scoring.composites import CompositeChoice
-    from napari_mamamia.services.batch_work import Place
     from napari_mamamia.services.score import ScoreSummary
     from napari_mamamia.services.score_settings import ScoreSettings
 
@@ -75,7 +75,7 @@ def score(
     from napari_mamamia.services.score_models import prediction_folder, score_models
     from napari_mamamia.services.score_text import comparison_lines
 
-    existing, place = existing_policy(resume, overwrite), _place(workers, scheduler, time_limit)
+    existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
     choice = _composites(composite, gate, baseline)
     plain = _score_settings(profile, clinical, columns, label, bootstrap, seed)
     settings = replace(plain, composites=choice, images=images, workspace=workspace)
@@ -143,15 +143,6 @@ def score_pcr(
     settings = replace(plain, composites=_composites(composite, gate))
     job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
-
-
-def _place(workers: int, scheduler: str, time_limit_s: float | None) -> "Place":
-    from napari_mamamia.services.batch_work import Place
-
-    try:
-        return Place(workers, scheduler, time_limit_s)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _score_settings(

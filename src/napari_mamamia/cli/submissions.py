@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,6 +18,7 @@ from napari_mamamia.cli.options import (
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 
 if TYPE_CHECKING:
     from napari_mamamia.segmentation.external_limits import RunLimits
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["check_computer", "run_submission"]
 
 _GIGABYTE = 10**9
+
+
+_CASES: Final = Quantity("a number of cases", 0, 100_000, "", "give 3, or 0 for none first", True)
 
 
 class TaskName(StrEnum):
@@ -54,18 +58,24 @@ def run_submission(
     data_set: DataSetArgument,
     out: OutOption,
     express: Annotated[
-        int, typer.Option("--express", min=0, help="Cases to run first; one failure stops.")
+        int,
+        typer.Option("--express", parser=_CASES, help="Cases to run first; one failure stops."),
     ] = 3,
     express_limit: Annotated[
         float | None,
-        typer.Option("--express-limit", metavar="SECONDS", help="Time for each of those."),
+        typer.Option(
+            "--express-limit", metavar="SECONDS", parser=SECONDS, help="Time for each of those."
+        ),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="Time for a case.")
+        float,
+        typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="Time for a case."),
     ] = 300.0,
     memory_limit: Annotated[
         float | None,
-        typer.Option("--memory-limit", metavar="GB", help="Memory (default: 3/4 of all)."),
+        typer.Option(
+            "--memory-limit", metavar="GB", parser=GIGABYTES, help="Memory (default: 3/4 of all)."
+        ),
     ] = None,
     task: Annotated[TaskName, typer.Option("--task", help="What is asked for.")] = TaskName.BOTH,
     case: CaseOption = None,

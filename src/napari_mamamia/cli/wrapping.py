@@ -2,11 +2,15 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from napari_mamamia.cli.quantities import INDEX, Quantity
+
 __all__ = ["wrap"]
+
+_CLASS: Final = Quantity("a value of its output", 0, 65535, "", "name the tumour's", is_whole=True)
 
 
 def wrap(
@@ -14,11 +18,12 @@ def wrap(
     phase: Annotated[
         list[int],
         typer.Option(
-            "--phase", min=0, help="Phase for its next image, 0 before contrast; repeatable."
+            "--phase", parser=INDEX, help="Phase for its next image, 0 before contrast; repeatable."
         ),
     ],
     label: Annotated[
-        list[int], typer.Option("--label", min=0, help="Value that is tumour; repeatable.")
+        list[int],
+        typer.Option("--label", parser=_CLASS, help="Value that is tumour; repeatable."),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
 ) -> None:

@@ -22,7 +22,7 @@ from napari_mamamia.io.dicom_selectors import Selection
 from napari_mamamia.io.dicom_slices import Clock, Slice
 from napari_mamamia.io.dicom_table import SeriesRow
 
-__all__ = ["SIDES", "Sides", "find_joined", "is_split"]
+__all__ = ["SIDES", "Sides", "find_joined", "is_split", "shows_both"]
 
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
@@ -102,6 +102,11 @@ def _has_both(images: Sequence[Image], selection: Selection) -> bool:
     slices = [piece for image in images if isinstance(image, tuple) for piece in image]
     chosen = [part for part in parts_of(slices, allow_thin=True) if selection.uses(part)]
     return set(SIDES) <= {part.side for part in chosen if part.role in PHASES}
+
+
+def shows_both(exam: Exam) -> bool:
+    """Whether the phases of an exam are two stacks, of the left and of the right breast."""
+    return all(_shows(exam, side) for side in SIDES)
 
 
 def _shows(exam: Exam, side: str) -> bool:

@@ -188,6 +188,7 @@ def _outcomes(
     if not cases:
         return
     if place.is_cluster:
+        place = replace(place, workers=min(place.workers, len(cases)))
         try:
             from napari_mamamia.services.batch_cluster import on_cluster
         except ImportError as error:

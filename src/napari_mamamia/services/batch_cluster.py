@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from distributed import Client, Future, KilledWorker, as_completed
 
+from napari_mamamia.core.errors import ClusterError
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch_connection import aside, connection, work_there
 from napari_mamamia.services.batch_work import POLL_S, CaseInputs, CaseWork, Outcome, Place
@@ -43,7 +44,14 @@ def on_cluster(
         If the scheduler cannot be reached, or local workers cannot be started.
     """
     with connection(place) as opening:
+        end = time.monotonic() + place.patience_s
         while not opening.done():
+            if time.monotonic() > end:
+                raise ClusterError(
+                    f"expected {place.scheduler or f'{place.workers} worker process(es)'} within "
+                    f"{place.patience_s:g} s, got none yet: this computer may be too busy; give "
+                    "fewer with --workers, or leave them out"
+                )
             yield None
             time.sleep(POLL_S)
         yield from _Run(opening.result(), work, place).outcomes(cases)

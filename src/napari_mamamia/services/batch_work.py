@@ -94,9 +94,11 @@ class Place:
     time_limit_s
         A case that takes longer is ended and fails. With a limit the cases run in a process
         beside the worker that can be killed; None sets no limit.
+    workers
+        Never more are started than there are cases.
     patience_s
-        How long to wait for a cluster on which there is no worker at all. A scheduler that does
-        not answer is given up after this time, 10 s at most.
+        How long to wait for workers of this machine to start, and for a cluster on which there is
+        no worker at all. A scheduler that does not answer is given up after 10 s at most.
     """
 
     workers: int = 0
@@ -106,11 +108,16 @@ class Place:
 
     def __post_init__(self) -> None:
         if self.workers < 0:
-            raise ValueError(f"the number of workers must be 0 or more, got {self.workers}")
+            raise ValueError(f"expected 0 workers or more, got {self.workers}: give 0 for none")
         if self.workers and self.scheduler:
-            raise ValueError("give a number of workers or a scheduler's address, not both")
+            raise ValueError(
+                f"expected workers here or a scheduler's address, got both ({self.workers} and "
+                f"{self.scheduler}): keep one"
+            )
         if self.time_limit_s is not None and not self.time_limit_s > 0:
-            raise ValueError(f"the time limit must be above 0 s, got {self.time_limit_s:g}")
+            raise ValueError(
+                f"expected a time limit above 0 s, got {self.time_limit_s:g}: give seconds"
+            )
 
     @property
     def is_cluster(self) -> bool:

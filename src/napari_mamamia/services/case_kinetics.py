@@ -19,6 +19,7 @@ from napari_mamamia.kinetics.background import BackgroundEnhancement
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
 from napari_mamamia.kinetics.curves import curve_enhancement
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
+from napari_mamamia.kinetics.sound_signal import require_sound_signal
 from napari_mamamia.kinetics.time_axis import TimingRule, known_times, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
@@ -155,7 +156,8 @@ def case_kinetics(
     Raises
     ------
     CaseError
-        If the case has fewer than two phases, or is still opening.
+        If the case has fewer than two phases, is still opening, or a signal in the mask is not
+        finite.
     GridMismatchError
         If the mask has another shape than the case.
     """
@@ -166,6 +168,7 @@ def case_kinetics(
             f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
             "(z, y, x): choose the mask that was made for it"
         )
+    require_sound_signal(case.signal, mask, f"the mask of {case.case_id}")
     axis = case.grid.display_frame().order[0]
     times, volume = case.times_s, case.grid.voxel_volume_mm3
     rule = rule_of(case, settings.rule)

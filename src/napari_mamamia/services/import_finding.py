@@ -17,7 +17,7 @@ from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
 from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_selectors import Group, Selection
-from napari_mamamia.io.dicom_sides import SIDES, Sides, find_joined, is_split
+from napari_mamamia.io.dicom_sides import SIDES, Sides, find_joined, is_split, shows_both
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import SeriesRow, unreadable_rows
 from napari_mamamia.io.dicom_zip import is_zip, unpack
@@ -220,6 +220,12 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
             exam, warnings=(*exam.warnings, f"{len(study.damaged)} file(s) that cannot be read "
                             "were left out, as was asked for"),
         )  # fmt: skip
+    if settings.sides is not Sides.ASK and not side and not shows_both(exam):
+        warning = (
+            f"--sides {settings.sides} is for two breasts in two stacks, but the phases here are "
+            "one stack: it is one case, as without"
+        )
+        exam = replace(exam, warnings=(*exam.warnings, warning))
     chosen_phases(exam, settings.phases)
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam

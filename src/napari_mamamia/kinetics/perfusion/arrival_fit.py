@@ -50,11 +50,31 @@ def fitted_arrival_s(
                 best, least = float(arrival_s), residual
         low, high, step = max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S
         if math.isinf(least):
-            raise CaseError(
-                "expected a mask whose mean curve rises after its first phase, got one that does "
-                "not: give the arrival in seconds with --arrival, or another mask"
-            )
+            raise CaseError(_why_none(signal, t10_s, echo))
     return best
+
+
+def _why_none(signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho) -> str:
+    """Return why no arrival makes concentrations of a mean curve."""
+    low, peak = int(np.argmin(signal)), int(np.argmax(signal))
+    if signal[low] <= 0:
+        return (
+            f"expected a mask with signal in every phase, got a mean of {signal[low]:g} in phase "
+            f"{low}: give another mask, or export that phase again"
+        )
+    rise = 100 * (signal[peak] / signal[:peak].mean() - 1) if peak else 0.0
+    relaxed = math.exp(-echo.repetition_s / t10_s)
+    most = 100 * ((1 - relaxed * math.cos(math.radians(echo.flip_degrees))) / (1 - relaxed) - 1)
+    if rise >= most:
+        return (
+            f"expected a mean curve that rises less than {most:.0f} %, the most that T1 {t10_s:g} "
+            f"s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees allow, got "
+            f"{rise:.0f} % in phase {peak}: check these three"
+        )
+    return (
+        "expected a mask whose mean curve rises after its first phase, got one that does not: give "
+        "the arrival in seconds with --arrival, or another mask"
+    )
 
 
 def _residual(

@@ -31,10 +31,15 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
         raise CaseError(
             f"Ktrans needs the time of every phase, but {why}: type the times in with --times"
         )
+    if len(times) < 3:
+        raise CaseError(
+            f"Ktrans needs {LEAST_POINTS} phases or more, at most {MOST_SPACING_S:g} s apart, got "
+            f"{len(times)} phase(s): measure the curve instead (mamamia kinetics)"
+        )
     gaps = [(late - early, k) for k, (early, late) in enumerate(pairwise(times[1:]), start=1)]
-    longest, phase = max(gaps, default=(float("inf"), 0))
+    longest, phase = max(gaps)
     if longest > MOST_SPACING_S:
-        spacing = f"{longest:g} s from phase {phase} to {phase + 1}" if gaps else f"{len(times)}"
+        spacing = f"{longest:g} s from phase {phase} to {phase + 1}"
         raise CaseError(
             f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, got {spacing}: at 60 to 90 s "
             "the bolus passes between two phases and no fit can know it; measure the curve instead "

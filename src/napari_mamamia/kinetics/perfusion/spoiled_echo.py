@@ -9,11 +9,23 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["MOST_T1_S", "SpoiledEcho", "concentration_mm", "require_t1", "spoiled_signal"]
+__all__ = [
+    "MOST_T1_S",
+    "SpoiledEcho",
+    "concentration_mm",
+    "require_dynamic_flip",
+    "require_t1",
+    "spoiled_signal",
+]
 
 LEAST_T1_S: Final = 0.05
 MOST_T1_S: Final = 6.0
 """T1 of fat is 0.3 s, of water 4 s: beyond these ends a value has another unit. Ours."""
+
+LEAST_FLIP_DEGREES: Final = 1.0
+LEAST_DYNAMIC_DEGREES: Final = 2.0
+"""The largest angle in radians is pi / 2: what is smaller than 2 may be one. Angles of a T1 map
+start at 1 degree, and one of them is larger; a dynamic series below 2 degrees shows no T1. Ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,7 @@ class SpoiledEcho:
     repetition_s
         Repetition time TR in s, 0.001 to 0.1.
     flip_degrees
-        Nominal flip angle, above 0, at most 90.
+        Nominal flip angle, 1 to 90.
     relaxivity
         r1 of the agent at this field, in 1/(s mM), 0.5 to 50.
 
@@ -45,16 +57,31 @@ class SpoiledEcho:
                 f"expected a repetition time of 1 to 100 ms, got {1e3 * self.repetition_s:g} ms: "
                 "give it in milliseconds"
             )
-        if not 0 < self.flip_degrees <= 90:
+        if not LEAST_FLIP_DEGREES <= self.flip_degrees <= 90:
             raise CaseError(
-                f"expected a flip angle above 0 and up to 90 degrees, got {self.flip_degrees:g}: "
-                "give it in degrees"
+                f"expected a flip angle of {LEAST_FLIP_DEGREES:g} to 90 degrees, got "
+                f"{self.flip_degrees:g}: give it in degrees (radians times 57.3)"
             )
         if not 0.5 <= self.relaxivity <= 50:
             raise CaseError(
                 f"expected a relaxivity r1 of 0.5 to 50 per second and mM, got {self.relaxivity:g}:"
                 " give it in 1/(s mM), such as 4.5"
             )
+
+
+def require_dynamic_flip(flip_degrees: float) -> None:
+    """Refuse a flip angle that a dynamic series has not, such as one in radians.
+
+    Raises
+    ------
+    CaseError
+        If it lies below 2 degrees.
+    """
+    if flip_degrees < LEAST_DYNAMIC_DEGREES:
+        raise CaseError(
+            f"expected a flip angle of {LEAST_DYNAMIC_DEGREES:g} to 90 degrees, got "
+            f"{flip_degrees:g}: give it in degrees (radians times 57.3)"
+        )
 
 
 def require_t1(t1_s: float) -> float:

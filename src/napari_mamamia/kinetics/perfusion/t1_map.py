@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
+from napari_mamamia.kinetics.perfusion.spoiled_echo import LEAST_DYNAMIC_DEGREES, SpoiledEcho
 
 __all__ = ["B1_NOTE", "require_flip_angles", "t1_of_flip_angles"]
 
@@ -36,6 +36,12 @@ def require_flip_angles(
         )
     for flip in flips_degrees:
         SpoiledEcho(repetition_s, float(flip))
+    if max(flips_degrees) < LEAST_DYNAMIC_DEGREES:
+        listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
+        raise CaseError(
+            f"expected flip angles in degrees, the largest {LEAST_DYNAMIC_DEGREES:g} or more, got "
+            f"{listed}, which look like radians: give degrees (radians times 57.3)"
+        )
 
 
 def t1_of_flip_angles(

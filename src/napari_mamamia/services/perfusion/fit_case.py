@@ -22,9 +22,10 @@ from napari_mamamia.kinetics.perfusion.spoiled_echo import (
     concentration_mm,
 )
 from napari_mamamia.kinetics.perfusion.t1_map import B1_NOTE
+from napari_mamamia.kinetics.sound_signal import require_sound_signal
 from napari_mamamia.services.injection import vessel_arrival_s
 from napari_mamamia.services.perfusion.row import PerfusionRow
-from napari_mamamia.services.perfusion.settings import MAP_UNITS, PerfusionSettings
+from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
 __all__ = ["FittedCase", "fit_case"]
 
@@ -39,7 +40,10 @@ _ODD_RESIDUAL_PERCENT: Final = 5.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedCase:
-    """The row of a case and its maps by name, float32 ``(z, y, x)``, NaN where there is no fit."""
+    """The row of a case and its maps by name, float32 ``(z, y, x)``, NaN where there is no fit.
+
+    Without ``vp`` by tofts, which does not fit it.
+    """
 
     row: PerfusionRow
     maps: dict[str, NDArray[np.float32]]
@@ -83,11 +87,13 @@ def fit_case(
     Raises
     ------
     CaseError
-        If the phases do not carry the model, nothing says when contrast arrives, or T1 is unknown
-        in the whole mask.
+        If the phases do not carry the model, nothing says when contrast arrives, T1 is unknown
+        in the whole mask, a signal in it is not finite, or no voxel has a fit.
     """
     times = require_spacing(case.times_s)
     yield Progress(0, 1, "Arrival of contrast")
+    if mask is not None:
+        require_sound_signal(case.signal, mask, f"the mask of {case.case_id}")
     inside = np.flatnonzero(mask) if mask is not None else np.zeros(0, np.intp)
     signal = case.signal.reshape(len(times), -1)
     flat_t10 = t10 if isinstance(t10, float) else t10.ravel()
@@ -98,7 +104,7 @@ def fit_case(
     minutes = (np.asarray(times) - arrival_s) / 60
     plasma = plasma_curve(settings.source, float(minutes[-1]))
     exam = _Exam(signal, flat_t10, echo, before, minutes, plasma)
-    maps = {name: np.full(signal.shape[1], np.nan, np.float32) for name in MAP_UNITS}
+    maps = {name: np.full(signal.shape[1], np.nan, np.float32) for name in settings.map_units}
     for done in _fill_linear(exam, settings, maps):
         yield Progress(done, signal.shape[1], f"{settings.model}, linear")
     row = PerfusionRow(
@@ -122,6 +128,7 @@ def fit_case(
     if inside.size and mean is not None:
         row = yield from _with_lesion(row, exam, inside, mean, median_t10, settings, maps)
     row = replace(row, n_fitted_volume=float(np.isfinite(maps["ktrans"]).sum()))
+    _require_fits(row)
     row = replace(row, warning="; ".join(_warnings(row, case, settings)))
     shaped = {name: values.reshape(case.grid.shape) for name, values in maps.items()}
     return FittedCase(row, shaped)
@@ -179,8 +186,9 @@ def _fill_linear(
 def _put(fitted: TissueFit, at: Any, maps: dict[str, NDArray[np.float32]]) -> None:
     maps["ktrans"][at] = fitted.ktrans_per_min
     maps["ve"][at] = fitted.ve
-    maps["vp"][at] = fitted.vp
     maps["kep"][at] = fitted.kep_per_min
+    if "vp" in maps:
+        maps["vp"][at] = fitted.vp
 
 
 def _with_lesion(
@@ -218,10 +226,11 @@ def _with_lesion(
             ktrans_p10_per_min=float(low),
             ktrans_p90_per_min=float(high),
             ve_median=float(np.median(lesion["ve"])),
-            vp_median=float(np.median(lesion["vp"])),
+            vp_median=float(np.median(lesion["vp"])) if "vp" in lesion else math.nan,
             kep_median_per_min=float(np.median(lesion["kep"])),
         )
-    return _with_mean_curve(row, exam, mean, median_t10, refined)
+    row = _with_mean_curve(row, exam, mean, median_t10, refined)
+    return row if "vp" in maps else replace(row, vp_of_mean=math.nan)
 
 
 def _with_mean_curve(
@@ -243,6 +252,24 @@ def _with_mean_curve(
         kep_of_mean_per_min=float(fitted.kep_per_min[0]),
         residual_percent=100 * rms / float(curve.max()),
     )
+
+
+def _require_fits(row: PerfusionRow) -> None:
+    """Refuse a case in which nothing was fitted where it was meant to be."""
+    if row.n_fitted == 0:
+        raise CaseError(
+            f"expected voxels that {row.model} fits in the mask of {row.case_id}, got none of "
+            f"{row.n_voxels:.0f} ({row.n_no_concentration:.0f} without a concentration, "
+            f"{row.n_no_uptake:.0f} without uptake, {row.n_unresolved:.0f} out of range): check T1 "
+            f"({row.t10_median_s:g} s), TR ({row.repetition_ms:g} ms), flip angle "
+            f"({row.flip_degrees:g} degrees), relaxivity ({row.relaxivity_per_s_mm:g} per s and "
+            f"mM), arrival ({row.arrival_s:g} s) and the mask"
+        )
+    if not row.n_voxels and row.n_fitted_volume == 0:
+        raise CaseError(
+            f"expected voxels that {row.model} fits in {row.case_id}, got none in the whole "
+            "volume: check T1, TR, flip angle, relaxivity and arrival"
+        )
 
 
 def _warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:

@@ -20,7 +20,7 @@ from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.io.volumes import read_volume, write_volume_job
 from napari_mamamia.kinetics.perfusion.gate import require_spacing
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
+from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, require_dynamic_flip
 from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
@@ -32,7 +32,7 @@ from napari_mamamia.services.output_folder import Existing, claim_folder
 from napari_mamamia.services.perfusion.fit_case import fit_case
 from napari_mamamia.services.perfusion.inputs import PerfusionInputs, perfusion_inputs
 from napari_mamamia.services.perfusion.row import PerfusionRow, perfusion_columns
-from napari_mamamia.services.perfusion.settings import MAP_UNITS, PerfusionSettings
+from napari_mamamia.services.perfusion.settings import PerfusionSettings
 from napari_mamamia.services.perfusion.t1_source import read_t1_map, t1_of_volumes
 
 __all__ = ["TABLE", "PerfusionSummary", "fit_files", "perfusion_of_data_set"]
@@ -68,8 +68,8 @@ def perfusion_of_data_set(
 ) -> Job[PerfusionSummary]:
     """Return a job that fits every case and writes maps and tables to `settings.out`.
 
-    Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, ``ID_vp.nii.gz``,
-    with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` beside them;
+    Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
+    ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` beside them;
     ``perfusion.csv`` and ``.xlsx`` (a row for each case), ``perfusion.json`` (what each column
     means, the settings); ``case_results.jsonl`` keeps each case as it is done.
 
@@ -166,6 +166,7 @@ def _echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[Spoiled
             f"expected TR and flip angle of {inputs.case_id} in the clinical table "
             f"(repetition_time in ms, flip_angle in degrees), got no {missing}: type it in"
         )
+    require_dynamic_flip(flip)
     words = ["typed in" if own else "clinical table" for own in typed]
     source = words[0] if words[0] == words[1] else f"TR {words[0]}, flip angle {words[1]}"
     return SpoiledEcho(repetition / 1e3, flip, settings.relaxivity), source
@@ -266,7 +267,7 @@ def _note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSetting
     content: dict[str, Any] = {
         "software": software_version(),
         "created": now_utc(),
-        "units": {**MAP_UNITS, _T1: "s"},
+        "units": {**settings.map_units, _T1: "s"},
         "fit": "least squares inside the mask, linear (Murase 2004) outside; NaN: no fit",
         "settings": dict(settings.parameters),
         "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
@@ -293,7 +294,7 @@ def _write(
         "settings": dict(settings.parameters),
         "n_cases": len(rows),
         "n_failed": sum(row.status != OK for row in rows),
-        "map_units": MAP_UNITS,
+        "map_units": settings.map_units,
         "columns": dict(perfusion_columns()),
     }
     write_json(content, out / _PROVENANCE, overwrite=overwrite)

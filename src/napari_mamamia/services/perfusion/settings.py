@@ -11,9 +11,9 @@ from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
 from napari_mamamia.kinetics.perfusion.spoiled_echo import require_t1
 from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
 
-__all__ = ["MAP_UNITS", "FlipAngles", "PerfusionSettings"]
+__all__ = ["FlipAngles", "PerfusionSettings"]
 
-MAP_UNITS: Final = {"ktrans": "1/min", "ve": "share", "vp": "share", "kep": "1/min"}
+_MAP_UNITS: Final = {"ktrans": "1/min", "ve": "share", "vp": "share", "kep": "1/min"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,12 @@ class PerfusionSettings:
                 f"expected an arrival in seconds, got {self.arrival_s:g}: type seconds since the "
                 "start of phase 0"
             )
+
+    @property
+    def map_units(self) -> dict[str, str]:
+        """The maps that the model fits, with the unit of each; vp by the extended one alone."""
+        left_out = "" if self.model is TissueModel.EXTENDED else "vp"
+        return {name: unit for name, unit in _MAP_UNITS.items() if name != left_out}
 
     @property
     def t10_source(self) -> str:

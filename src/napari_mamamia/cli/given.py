@@ -1,0 +1,78 @@
+"""What was typed: an option given where it means nothing is an error, never passed over."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+__all__ = ["ALWAYS", "Command", "Program", "Where", "is_given", "refuse_idle"]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where an option means something: in words, and as a rule on all that was typed.
+
+    `but` says what was typed instead.
+    """
+
+    text: str
+    holds: Callable[[Mapping[str, Any]], bool]
+    but: Callable[[Mapping[str, Any]], str]
+
+
+ALWAYS: Final = Where("", lambda _: True, lambda _: "")
+"""An option that always means something, or whose own meaning says otherwise."""
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether a parameter was typed, with whatever value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
+    """Refuse options that were typed and mean nothing beside the others.
+
+    `table` names every parameter of the command.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is one.
+    """
+    options = {one.name: one.opts[0] for one in context.command.params}
+    for name, where in table.items():
+        if is_given(context, name) and not where.holds(context.params):
+            raise typer.BadParameter(
+                f"expected {options[name]} {where.text}, got it {where.but(context.params)}: "
+                "leave it out, or change the other"
+            )
+
+
+class Command(TyperCommand):
+    """A command that takes no empty text: it would stand for the current folder, or for nothing."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse what is empty, then read as usual."""
+        typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for param in self.get_params(ctx):
+            value = typed.get(param.name)
+            values = value if isinstance(value, list | tuple) else (value,)
+            if any(isinstance(one, str) and not one.strip() for one in values):
+                name = param.opts[0] if param.param_type_name == "option" else param.metavar
+                raise typer.BadParameter(
+                    f"expected a value for {name}, got an empty text: type one, or leave it out "
+                    "(is a variable of your script empty?)",
+                    ctx=ctx,
+                )
+        return super().parse_args(ctx, args)
+
+
+class Program(typer.Typer):
+    """Typer whose commands are each a `Command`."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Register a command; as `typer.Typer.command`."""
+        return super().command(name, **{"cls": Command, **settings})

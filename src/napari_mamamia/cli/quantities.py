@@ -1,0 +1,139 @@
+"""Numbers as they are typed: every option that takes one says its range and its unit."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import typer
+
+__all__ = [
+    "GIGABYTES",
+    "INDEX",
+    "LABEL",
+    "SECONDS",
+    "SECONDS_OF_PHASE",
+    "Quantity",
+    "is_number",
+    "numbers_of_text",
+    "times_of_text",
+]
+
+_WEEK_S: Final = 604800
+_DAY_S: Final = 86400
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Reads one number of an option; given to it as `parser`.
+
+    Parameters
+    ----------
+    what
+        What it is, in words, such as "a flip angle".
+    least, most
+        Its range, ends included.
+    unit
+        Behind the numbers, such as "degrees"; "" for none.
+    advice
+        What to type.
+    is_whole
+        Whether only whole numbers count.
+
+    Examples
+    --------
+    >>> angle = Quantity("a flip angle", 1, 90, "degrees", "type degrees, such as 12")
+    >>> angle("12")
+    12.0
+    """
+
+    what: str
+    least: float
+    most: float
+    unit: str
+    advice: str
+    is_whole: bool = False
+
+    __name__ = "number"  # older typers show it
+
+    def __call__(self, text: str | float) -> float:
+        """Return the number.
+
+        Raises
+        ------
+        typer.BadParameter
+            If it is none, not finite, or outside of the range.
+        """
+        try:
+            number = int(text) if self.is_whole else float(text)
+        except ValueError:
+            number = math.nan
+        if not self.least <= number <= self.most:
+            raise typer.BadParameter(f"expected {self.text}, got {text}: {self.advice}")
+        return number
+
+    @property
+    def text(self) -> str:
+        """What is expected, with range and unit."""
+        whole = ", a whole number," if self.is_whole else ""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.what}{whole} of {self.least:.12g} to {self.most:.12g}{unit}"
+
+
+SECONDS: Final = Quantity("a time limit", 0.001, _WEEK_S, "s", "type seconds, such as 600")
+SECONDS_OF_PHASE: Final = Quantity("a time", -_DAY_S, _DAY_S, "s", "type seconds, such as 90")
+LABEL: Final = Quantity(
+    "a mask's value", 1e-6, 2**31 - 1, "", "name the value that is tumour, such as 1; 0 is none"
+)
+GIGABYTES: Final = Quantity("an amount of memory", 0.1, 100_000, "GB", "type gigabytes, such as 8")
+INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", is_whole=True)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number at all, such as ``nan``."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def times_of_text(text: str) -> tuple[float, ...] | None:
+    """Return the seconds of each phase as they are typed; None for nothing.
+
+    Raises
+    ------
+    typer.BadParameter
+        As `numbers_of_text`; also if they do not rise.
+    """
+    times = numbers_of_text(text, SECONDS_OF_PHASE, "0,82,148")
+    if times is not None and any(late <= early for early, late in pairwise(times)):
+        raise typer.BadParameter(
+            f"expected times that rise from phase to phase, got {text}: type the seconds of every "
+            "phase in order"
+        )
+    return times
+
+
+def numbers_of_text(
+    text: str, quantity: Quantity, example: str = "2,4"
+) -> tuple[float, ...] | None:
+    """Return numbers as they are typed, separated by commas or spaces; None for nothing.
+
+    Raises
+    ------
+    typer.BadParameter
+        If a part is no number, or outside of the range.
+
+    Examples
+    --------
+    >>> numbers_of_text("0, 82, 148", SECONDS_OF_PHASE)
+    (0.0, 82.0, 148.0)
+    """
+    parts = text.replace(",", " ").split()
+    for part in parts:
+        try:
+            quantity(part)
+        except typer.BadParameter as error:
+            raise typer.BadParameter(f'{error.message} (several: "{example}")') from error
+    return tuple(quantity(part) for part in parts) or None

@@ -1,0 +1,129 @@
+"""Every option of every command: what it refuses, read from the program's own parser."""
+
+import re
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from napari_mamamia.cli import kinetics, perfusion
+from napari_mamamia.cli.app import app
+from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
+from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, require_t1
+
+UNBOUND = {"--folds", "--phases", "--series"}
+"""Lists of names, or of whole numbers that are held against what is there (import)."""
+
+
+def commands_of(command, before=()):
+    for name, inner in command.commands.items():
+        if hasattr(inner, "commands"):
+            yield from commands_of(inner, (*before, name))
+        else:
+            yield (*before, name), inner
+
+
+def every_option():
+    for words, command in commands_of(typer.main.get_command(app)):
+        for param in command.params:
+            if param.param_type_name == "option" and not param.is_flag:
+                yield words, param
+
+
+def is_numeric(param):
+    return param.type_descriptor.annotation in (int, float, list[int], list[float])
+
+
+def takes_text_of_numbers(param):
+    return re.search(r"SECONDS|\d,\d", param.metavar or "") and not UNBOUND & set(param.opts)
+
+
+EVERY = [pytest.param(*one, id=" ".join((*one[0], one[1].opts[0]))) for one in every_option()]
+NUMBERS = [one for one in EVERY if is_numeric(one.values[1])]
+TEXTS = [
+    one for one in EVERY if not is_numeric(one.values[1]) and takes_text_of_numbers(one.values[1])
+]
+
+
+def typed(*words):
+    done = CliRunner().invoke(app, [*map(str, words)])
+    return done.exit_code, re.sub(r"[\s│╭╮╰╯─]+", " ", done.output)
+
+
+def test_the_program_has_the_options_that_this_page_is_about():
+    assert len(NUMBERS) > 30
+    assert {one.id for one in TEXTS} >= {
+        "kinetics --times", "kinetics --injection", "perfusion --t10", "perfusion --arrival",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "param"), NUMBERS)
+def test_a_number_says_its_range_and_refuses_what_lies_outside(words, param):
+    quantity = param.type_descriptor.parameter_info.parser
+    assert isinstance(quantity, Quantity), "give the option a parser=Quantity(...)"
+    values = ["nan", "inf", "-inf", "1e30", "ten", "-1", str(quantity.most * 2 + 1)]
+    values += ["0"] if quantity.least > 0 else []
+    for value in values:
+        code, said = typed(*words, param.opts[0], value)
+        assert code == 2, (value, said)
+        # what was expected, what came, what to do
+        assert f"expected {quantity.what}" in said, said
+        assert re.search(rf"got {re.escape(value)}: \w+", said), said
+        assert "Input should" not in said
+
+
+@pytest.mark.parametrize(("words", "param"), TEXTS)
+@pytest.mark.parametrize("value", ["nan", "inf", "1e30"])
+def test_a_text_of_numbers_refuses_what_is_no_measure(
+    words, param, value, small_data_set, tmp_path
+):
+    needed = {
+        "perfusion": ["--model", "tofts", "--aif", "parker", "--relaxivity", "4.5"],
+    }.get(words[0], [])
+    needed += ["--vfa", tmp_path] if param.name == "vfa_angles" else []
+    out = tmp_path / "o"
+    code, said = typed(*words, small_data_set, *needed, param.opts[0], value, "--out", out)
+    assert code == 2, said
+    assert re.search(rf"expected an? [\w ]+ of .*, got {value}: \w+", said), said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(("words", "param"), EVERY)
+def test_an_empty_text_is_never_taken_for_nothing_or_for_the_current_folder(words, param):
+    code, said = typed(*words, param.opts[0], "")
+    assert code == 2
+    assert f"expected a value for {param.opts[0]}, got an empty text" in said, said
+
+
+@pytest.mark.parametrize("words", [words for words, _ in commands_of(typer.main.get_command(app))])
+def test_an_empty_argument_is_no_folder(words):
+    code, said = typed(*words, "")
+    assert code == 2, said
+    assert re.search("got an empty text|unexpected extra argument|Missing option", said), said
+
+
+@pytest.mark.parametrize(("name", "table"), [("kinetics", kinetics), ("perfusion", perfusion)])
+def test_every_option_says_where_it_applies(name, table):
+    command = dict(commands_of(typer.main.get_command(app)))[name,]
+    named = {param.name for param in command.params if param.name != "help"}
+    assert set(table.OPTIONS) == named
+
+
+@pytest.mark.parametrize(
+    ("quantity", "take"),
+    [
+        (perfusion.REPETITION_MS, lambda ms: SpoiledEcho(ms / 1e3, 12.0)),
+        (perfusion.VFA_DEGREES, lambda flip: SpoiledEcho(0.005, flip)),
+        (perfusion.RELAXIVITY, lambda r1: SpoiledEcho(0.005, 12.0, r1)),
+        (perfusion.HAEMATOCRIT, lambda share: ArterialInput(haematocrit=share)),
+        (perfusion.DOSE, lambda dose: ArterialInput(dose_mmol_per_kg=dose)),
+        (perfusion.T1_S, require_t1),
+    ],
+)
+def test_an_option_and_what_it_is_for_have_the_same_range(quantity, take):
+    for end, outside in ((quantity.least, -1e-3), (quantity.most, 1e-3)):
+        take(end)
+        with pytest.raises(CaseError):
+            take(end + outside)
