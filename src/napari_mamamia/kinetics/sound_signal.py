@@ -1,4 +1,4 @@
-"""Refusing a region whose signals no number can come from, by voxel and phase."""
+"""Signals of a region that no number can come from: named by voxel and phase, never averaged."""
 
 from typing import Any, Final
 
@@ -7,14 +7,16 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["require_sound_signal"]
+__all__ = ["unmeasured_voxels"]
 
 _MOST_TIMES_MEDIAN: Final = 1e5
 """16 bits span 65,535: a signal further above the region's median is no picture's. Ours."""
 
 
-def require_sound_signal(signal: NDArray[Any], mask: NDArray[np.bool_], region: str) -> None:
-    """Refuse signals that are not finite, or beyond all measure.
+def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str) -> str:
+    """Return how many voxels of a region are not finite, and where the first is; "" for none.
+
+    They are left out of every mean (`region_curve`).
 
     Parameters
     ----------
@@ -28,23 +30,33 @@ def require_sound_signal(signal: NDArray[Any], mask: NDArray[np.bool_], region: 
     Raises
     ------
     CaseError
-        If a voxel is NaN, infinite, or above 100,000 times the region's median; it names the first.
+        If no voxel is finite in every phase, or one lies above 100,000 times the region's median.
     """
     if signal.dtype.kind != "f" or not mask.any():
-        return
-    values = np.stack([volume[mask] for volume in signal])
-    odd = ~np.isfinite(values)
-    what = "not finite"
-    if not odd.any():
-        limit = _MOST_TIMES_MEDIAN * float(np.median(np.abs(values)))
-        odd = np.abs(values) > limit if limit > 0 else odd
-        what = f"beyond {_MOST_TIMES_MEDIAN:,.0f} times the median"
-    if odd.any():
-        phase, place = np.argwhere(odd)[0]
-        voxel = ", ".join(str(index) for index in np.argwhere(mask)[place])
+        return ""
+    values = signal[:, mask]
+    unknown = ~np.isfinite(values)
+    sizes = np.abs(np.where(unknown, 0, values))
+    limit = _MOST_TIMES_MEDIAN * float(np.median(sizes))
+    absurd = (sizes > limit) & (limit > 0)
+    if absurd.any() or unknown.any(axis=0).all():
+        what = (
+            f"beyond {_MOST_TIMES_MEDIAN:,.0f} times the median" if absurd.any() else "not finite"
+        )
         raise CaseError(
             f"expected a measured signal in every voxel of {region}, got "
-            f"{np.count_nonzero(odd.any(axis=0))} voxel(s) {what}, the first in phase {phase} at "
-            f"(z, y, x) {voxel}: {values[phase, place]:g}; export that phase again, or draw the "
-            "mask without them"
+            f"{_told(absurd if absurd.any() else unknown, values, mask, what)}: export that phase "
+            "again, or draw the mask without them"
         )
+    if not unknown.any():
+        return ""
+    return f"{_told(unknown, values, mask, 'not finite')} in {region}: left out"
+
+
+def _told(odd: NDArray[np.bool_], values: NDArray[Any], mask: NDArray[np.bool_], what: str) -> str:
+    phase, place = np.argwhere(odd)[0]
+    voxel = ", ".join(str(index) for index in np.argwhere(mask)[place])
+    return (
+        f"{np.count_nonzero(odd.any(axis=0))} voxel(s) {what}, the first in phase {phase} at "
+        f"(z, y, x) {voxel} ({values[phase, place]:g})"
+    )

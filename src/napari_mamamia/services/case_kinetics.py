@@ -19,7 +19,7 @@ from napari_mamamia.kinetics.background import BackgroundEnhancement
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
 from napari_mamamia.kinetics.curves import curve_enhancement
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
-from napari_mamamia.kinetics.sound_signal import require_sound_signal
+from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import TimingRule, known_times, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
@@ -156,8 +156,8 @@ def case_kinetics(
     Raises
     ------
     CaseError
-        If the case has fewer than two phases, is still opening, or a signal in the mask is not
-        finite.
+        If the case has fewer than two phases, is still opening, or a signal in the mask is beyond
+        all measure.
     GridMismatchError
         If the mask has another shape than the case.
     """
@@ -168,7 +168,7 @@ def case_kinetics(
             f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
             "(z, y, x): choose the mask that was made for it"
         )
-    require_sound_signal(case.signal, mask, f"the mask of {case.case_id}")
+    unmeasured = unmeasured_voxels(case.signal, mask, "the mask")
     axis = case.grid.display_frame().order[0]
     times, volume = case.times_s, case.grid.voxel_volume_mm3
     rule = rule_of(case, settings.rule)
@@ -183,7 +183,7 @@ def case_kinetics(
     row = _with_ftv(row, case, mask, choice, settings)
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
-    return replace(row, warning="; ".join(_warnings(case, lesion)))
+    return replace(row, warning="; ".join([*_warnings(case, lesion), *filter(None, [unmeasured])]))
 
 
 def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:

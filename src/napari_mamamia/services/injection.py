@@ -10,7 +10,7 @@ from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.layout import find_masks
 from napari_mamamia.kinetics.bolus import bolus_arrival_s
 from napari_mamamia.kinetics.curves import region_curve
-from napari_mamamia.kinetics.sound_signal import require_sound_signal
+from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, known_times, temporal_resolution_s
 from napari_mamamia.services.open_case import load_mask
 
@@ -59,6 +59,6 @@ def vessel_arrival_s(case: Case, folder: str) -> float:
             "add it, or give the injection in seconds"
         )
     vessel = load_mask(path, case).mask(None).array
-    require_sound_signal(case.signal, vessel, f"the vessel's mask of {case.case_id}")
+    unmeasured_voxels(case.signal, vessel, f"the vessel's mask of {case.case_id}")
     curve = region_curve(case.signal, vessel)
     return bolus_arrival_s(case.times_s, tuple(float(value) for value in curve))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
 from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve, plasma_curve
 from napari_mamamia.kinetics.perfusion.fit import FitStatus, LinearFit, RefinedFit, TissueFit
@@ -22,7 +23,7 @@ from napari_mamamia.kinetics.perfusion.spoiled_echo import (
     concentration_mm,
 )
 from napari_mamamia.kinetics.perfusion.t1_map import B1_NOTE
-from napari_mamamia.kinetics.sound_signal import require_sound_signal
+from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.services.injection import vessel_arrival_s
 from napari_mamamia.services.perfusion.row import PerfusionRow
 from napari_mamamia.services.perfusion.settings import PerfusionSettings
@@ -88,17 +89,16 @@ def fit_case(
     ------
     CaseError
         If the phases do not carry the model, nothing says when contrast arrives, T1 is unknown
-        in the whole mask, a signal in it is not finite, or no voxel has a fit.
+        in the whole mask, a signal in it is beyond all measure, or no voxel has a fit.
     """
     times = require_spacing(case.times_s)
     yield Progress(0, 1, "Arrival of contrast")
-    if mask is not None:
-        require_sound_signal(case.signal, mask, f"the mask of {case.case_id}")
+    unmeasured = "" if mask is None else unmeasured_voxels(case.signal, mask, "the mask")
     inside = np.flatnonzero(mask) if mask is not None else np.zeros(0, np.intp)
     signal = case.signal.reshape(len(times), -1)
     flat_t10 = t10 if isinstance(t10, float) else t10.ravel()
     median_t10 = _median_t10(flat_t10, inside, case.case_id)
-    mean = signal[:, inside].mean(axis=1, dtype=np.float64) if inside.size else None
+    mean = region_curve(case.signal, mask) if mask is not None and inside.size else None
     arrival_s, source = yield from _arrival(case, times, mean, median_t10, echo, settings)
     before = require_points(times, arrival_s)
     minutes = (np.asarray(times) - arrival_s) / 60
@@ -129,7 +129,9 @@ def fit_case(
         row = yield from _with_lesion(row, exam, inside, mean, median_t10, settings, maps)
     row = replace(row, n_fitted_volume=float(np.isfinite(maps["ktrans"]).sum()))
     _require_fits(row)
-    row = replace(row, warning="; ".join(_warnings(row, case, settings)))
+    row = replace(
+        row, warning="; ".join([*_warnings(row, case, settings), *filter(None, [unmeasured])])
+    )
     shaped = {name: values.reshape(case.grid.shape) for name, values in maps.items()}
     return FittedCase(row, shaped)
 
