@@ -11,10 +11,11 @@ from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.checksums import sha256_of
+from napari_mamamia.io.identifiers import Identifier
 from napari_mamamia.services.data_set import open_data_set
 from napari_mamamia.services.export import export_bundle
 from napari_mamamia.services.export_plan import ExportFormat, ExportSettings, MaskFolder
-from napari_mamamia.services.privacy import require_source, telling_in
+from napari_mamamia.services.privacy import require_source, search_bundle, telling_in
 from napari_mamamia.services.verify import verify_bundle
 
 
@@ -199,6 +200,19 @@ def test_an_exam_of_the_day_of_the_export_is_not_searched_for_by_its_day_and_tha
         assert any("of the day of this export" in note for note in told.notes) == (
             own_day == "20190304"
         )
+
+
+def test_surnames_that_are_words_of_any_bundle_are_no_hit(bundle):
+    """A case of Mrs Head, read by Dr Green: the words of our own files tell nobody."""
+    surnames = (
+        "Green", "Head", "Post", "Light", "Paper", "Place", "Best", "Sans", "Margin", "Ras", "True",
+        "von der Mask", "Dr. med. Weight", "Ada", "Abe", "Bea", "Nan", "Seed",
+    )  # fmt: skip
+    named = [Identifier("PatientName", name, "name") for name in surnames]
+    assert run_job(search_bundle(bundle, named)) == ()
+    (bundle / "note.txt").write_text("seen by Ada")
+    found = run_job(search_bundle(bundle, named))
+    assert found == ("note.txt: it holds the source's PatientName",)
 
 
 @pytest.mark.parametrize("name", ["nowhere", "empty", "study.zip"])

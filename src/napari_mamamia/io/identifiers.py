@@ -13,6 +13,8 @@ from itertools import permutations
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from napari_mamamia.io.common_words import OWN_WORDS, PARTICLES, PLACE_WORDS
+
 __all__ = ["Among", "Identifier", "Sign", "folded", "looks_personal", "signs_of", "without_signs"]
 
 _LEAST_LETTERS: Final = 3
@@ -38,37 +40,6 @@ _MONTHS: Final = (
 )  # fmt: skip
 """How months begin in English, German, French, Spanish and Italian, without accents."""
 
-_OWN_WORDS: Final = frozenset(
-    {
-        "amber", "black", "blue", "box", "brown", "case", "cases", "day", "field", "figure",
-        "gray", "green", "grey", "hand", "image", "images", "long", "mark", "mask", "max",
-        "may", "min", "note", "page", "phase", "phases", "quality", "read", "reader", "red",
-        "rose", "score", "series", "small", "study", "table", "test", "tumour", "volume",
-        "white", "window", "wood", "young", "anonymous", "anonymized", "patient", "unknown",
-        "none", "name", "mama", "mamamia", "napari", "breast", "mri", "dce", "phantom", "demo",
-        "subject", "tumor", "model", "kinetic", "anon",
-    }
-)  # fmt: skip
-"""Surnames that are words of our own files too: they count only beside another name."""
-_PARTICLES: Final = frozenset(
-    {
-        "von", "van", "der", "den", "del", "dem", "des", "dos", "das", "della", "bin", "ibn", "abu",
-        "san", "los", "las", "les", "med", "mag", "prof", "dipl", "ing", "msc", "phd", "mrs",
-        "miss", "herr", "frau", "iii", "rad", "doctor", "nan", "ser", "roi", "sun", "sum", "art",
-        "jan", "jun", "april", "june", "august", "true", "null", "left", "right",
-    }
-)  # fmt: skip
-"""Parts of names, titles and words of any table, which tell nobody by themselves."""
-_PLACE_WORDS: Final = frozenset(
-    {
-        "hospital", "university", "clinic", "clinics", "medical", "center", "centre",
-        "radiology", "imaging", "breast", "institute", "department", "cancer", "health",
-        "healthcare", "general", "school", "foundation", "national", "women", "womens", "saint",
-        "north", "south", "east", "west", "street", "research", "diagnostic", "diagnostics",
-        "klinik", "klinikum", "krankenhaus", "universitat", "hopital", "ospedale", "radiologie",
-    }
-)  # fmt: skip
-"""Words of many institutions, which tell none."""
 _PERSONAL: Final = {
     "person": re.compile(r"[^\W\d_]+(?:\^[^\W\d_]*)+"),
     "exam": re.compile(r"(?<!\d)(?:19|20)\d\d([-./]?)[01]\d\1[0-3]\d(?!\d)"),
@@ -80,6 +51,7 @@ _RUN_OF_UID: Final = rf"(?<![\d.])[\d.]{{{_LEAST_UID},}}"
 _LONG_RUN_OF_DIGITS: Final = rf"(?<!\d)(?<!\d\.)\d{{{_LEAST_IN_HEX},}}"
 _RUN_OF_DIGITS: Final = rf"(?<![^\W_])(?<!\d\.)\d{{{_LEAST_NUMBER},}}(?![^\W_])"
 _RUN_OF_LETTERS: Final = rf"(?<![^\W_])[^\W_]{{{_LEAST_ID},}}"
+_HEX: Final = frozenset("abcdef")
 _BETWEEN: Final = r"[\W_]"
 
 
@@ -224,7 +196,7 @@ def _names(one: Identifier) -> Iterator[Sign]:
         words = [w for w in re.findall(f"{_LETTER}+", text) if _is_word(w)]
         for word in dict.fromkeys(words):
             is_long = len(word) >= _LEAST_LETTERS or not word.isascii()
-            if is_long and word not in _OWN_WORDS and word not in _PARTICLES:
+            if is_long and word not in OWN_WORDS and word not in PARTICLES:
                 yield _word(one.element, word)
         for first, second in permutations(dict.fromkeys(words[:_MOST_NAMES]), 2):
             least = 0 if len(first + second) >= _LEAST_RAW else 1
@@ -257,18 +229,19 @@ def _word(element: str, word: str) -> Sign:
     if len(word) >= _LEAST_RAW:
         raw = _raw(word)
         return Sign(element, (word,), re.compile(re.escape(word)), (raw,) * bool(raw))
-    return Sign(element, (word,), re.compile(f"(?<!{_LETTER}){re.escape(word)}(?!{_LETTER})"))
+    edge = r"[^\W_]" if _HEX.issuperset(word) else _LETTER  # Ada stands in many a checksum
+    return Sign(element, (word,), re.compile(f"(?<!{edge}){re.escape(word)}(?!{edge})"))
 
 
 def _ids(one: Identifier) -> Iterator[Sign | _Run]:
     parts = re.findall(r"[^\W_]+", folded(one.text))
     whole = "".join(parts)
     too_short = len(whole) < (_LEAST_NUMBER if whole.isdigit() else _LEAST_ID)
-    if too_short or _OWN_WORDS.issuperset(parts):
+    if too_short or OWN_WORDS.issuperset(parts):
         return
     yield _id(one.element, parts)
     for part in parts if len(parts) > 1 else ():
-        if len(part) >= _LEAST_NUMBER and part not in _OWN_WORDS:
+        if len(part) >= _LEAST_NUMBER and part not in OWN_WORDS:
             yield _id(one.element, [part])
 
 
@@ -333,12 +306,12 @@ def _places(one: Identifier) -> Iterator[Sign]:
         words = re.findall(r"[^\W_]+", text)
         if len("".join(words)) < _LEAST_PLACE:
             continue
-        if not _PLACE_WORDS.union(_OWN_WORDS).issuperset(words):
+        if not PLACE_WORDS.union(OWN_WORDS).issuperset(words):
             body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
             yield Sign(one.element, tuple(words), re.compile(body))
         for word in words:
             told = word.isalpha() and len(word) >= _LEAST_PLACE
-            if told and word not in _PLACE_WORDS and word not in _OWN_WORDS:
+            if told and word not in PLACE_WORDS and word not in OWN_WORDS:
                 yield _word(one.element, word)
 
 
