@@ -2,6 +2,8 @@
 
 import json
 
+import nibabel as nib
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -109,3 +111,55 @@ def test_without_a_dicom_source_it_is_said_that_nobody_searched_for_the_patient(
     found = mamamia("verify", out, "--images", small_data_set)
     assert found.exit_code == 3
     assert "A_1.json: it holds the source's PatientName" in found.stdout
+
+
+def write_case(root, case_id, labels=(1,)):
+    for folder, name, value in (
+        (f"images/{case_id}", f"{case_id}_0000", 300),
+        (f"images/{case_id}", f"{case_id}_0001", 400),
+        ("segmentations/expert", case_id, 0),
+    ):
+        voxels = np.full((12, 12, 6), value, np.int16)
+        for number, label in enumerate(labels if value == 0 else ()):
+            voxels[3 + number : 8, 3:8, 2:4] = label
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        nib.save(nib.Nifti1Image(voxels, np.eye(4)), root / folder / f"{name}.nii.gz")
+
+
+def export_of(root, *arguments):
+    words = ("export", root, "--masks", root / "segmentations/expert", *arguments)
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_masks_whose_names_differ_in_letter_case_alone_are_refused(tmp_path):
+    """They would be one case: the mask of one was exported as that of the other."""
+    write_case(tmp_path / "set", "A1")
+    write_case(tmp_path / "set", "a1")
+    refusal = export_of(tmp_path / "set", "--out", tmp_path / "out").exception
+    assert "got A1.nii.gz and a1.nii.gz (letter case does not count)" in str(refusal)
+
+
+def test_cases_of_one_bids_name_are_refused_by_their_own_names(tmp_path):
+    for case_id in ("A-1", "A_1"):
+        write_case(tmp_path / "set", case_id)
+    done = export_of(tmp_path / "set", "--out", tmp_path / "out", "--format", "bids")
+    assert "the masks A-1 of expert and A_1 of expert would both be" in str(done.exception)
+
+
+def test_labels_that_the_challenge_does_not_know_are_told(tmp_path):
+    write_case(tmp_path / "set", "A_1", labels=(1, 2))
+    rules = [{"source": value, "target": value, "name": str(value)} for value in (1, 2)]
+    (tmp_path / "rules.json").write_text(json.dumps({"rules": rules}))
+    done = export_of(
+        tmp_path / "set", "--out", tmp_path / "out", "--format", "challenge",
+        "--label-map", tmp_path / "rules.json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    # of 5 x 5 x 2 voxels those from row 4 on, 4 x 5 x 2, have label 2
+    assert "holds label 1 alone: 40 voxel(s) of other labels of expert" in done.stdout
+
+
+def test_no_case_id_is_run_as_a_formula_by_who_opens_the_quality_table(tmp_path):
+    write_case(tmp_path / "set", "=cmd")
+    export_of(tmp_path / "set", "--out", tmp_path / "out")
+    assert "\n'=cmd," in (tmp_path / "out/quality.csv").read_text()

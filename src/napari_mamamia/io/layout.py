@@ -122,6 +122,7 @@ def find_masks(folder: Path) -> Mapping[str, Path]:
         If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
     """
     found: dict[str, Path] = {}
+    stems: dict[str, str] = {}
     for stem, files in sorted(by_stem(folder).items(), key=lambda item: natural_key(item[0])):
         if stem != readable_name(stem):
             raise FormatError(
@@ -134,6 +135,11 @@ def find_masks(folder: Path) -> Mapping[str, Path]:
                 f"{' and '.join(sorted(file.name for file in files))}: keep one of them"
             )
         if files[0].is_file():
+            if (other := stems.setdefault(case_key(stem), stem)) != stem:
+                raise FormatError(
+                    f"expected one mask of each case in {folder}, got {found[other].name} and "
+                    f"{files[0].name} (letter case does not count): rename one of them"
+                )
             found[stem] = files[0]
     return MappingProxyType(found)
 

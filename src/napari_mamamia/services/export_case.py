@@ -1,6 +1,6 @@
 """One case of an export: its masks read and checked, then written in every layout asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +83,9 @@ def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
     volume = float((drawn[0].labels > 0).sum()) * grid.voxel_volume_mm3
     entry = CaseEntry(case_id, volume, light, tuple(writer.files))
     times_s = () if case is None else case.times_s
-    notes = (*_absent(plan, case_id, drawn), *_shear(case_id, grid))
+    notes = (
+        *_absent(plan, case_id, drawn), *_shear(case_id, grid), *_dropped(case_id, drawn, settings)
+    )  # fmt: skip
     return DoneCase(entry, quality, notes, times_s)
 
 
@@ -105,6 +107,20 @@ def _shear(case_id: str, grid: Grid) -> tuple[str, ...]:
         f"the axes of {case_id} are not at right angles (sheared), and programs built on ITK cannot"
         " read its files; a copy at right angles: mamamia straighten DATASET --out DIR",
     )
+
+
+def _dropped(case_id: str, drawn: Sequence[DrawnMask], settings: ExportSettings) -> Iterator[str]:
+    """Yield what the challenge's files do not hold: they know the tumour alone."""
+    if ExportFormat.CHALLENGE not in settings.formats:
+        return
+    for mask in drawn:
+        n_voxels = int((mask.labels > 1).sum())
+        if n_voxels:
+            yield (
+                f"the challenge's file of {case_id} holds label 1 alone: {n_voxels} voxel(s) of "
+                f"other labels of {mask.name} are background in it; if they are tumour too, map "
+                "them to 1 with --label-map"
+            )
 
 
 def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:

@@ -1,6 +1,7 @@
 """The layouts beside plain NIfTI: nnU-Net raw, BIDS derivatives, the challenge's submission."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -63,7 +64,7 @@ def require_formats(
         _require_nnunet(settings, names)
         n_channels(data_set, settings, cases)
     if ExportFormat.BIDS in settings.formats:
-        _require_distinct([bids_stem(case_id, name) for case_id in cases for name in names])
+        _require_distinct(cases, names)
     if ExportFormat.CHALLENGE in settings.formats and 1 not in dict(label_names(settings)):
         raise CaseError(
             "the challenge counts label 1 as tumour, but no rule leads to 1: map the tumour to 1"
@@ -224,12 +225,13 @@ def _require_nnunet(settings: ExportSettings, names: Sequence[str]) -> None:
         )
 
 
-def _require_distinct(stems: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for stem in stems:
-        if stem.lower() in seen:
+def _require_distinct(cases: Sequence[str], names: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for case_id, name in product(cases, names):
+        stem, own = bids_stem(case_id, name), f"{case_id} of {name}"
+        other = seen.setdefault(stem.lower(), own)
+        if other != own:
             raise CaseError(
-                f"BIDS names hold letters and digits only, and two masks would both be {stem}: "
-                "rename a case or a set of masks"
+                f"BIDS names hold letters and digits only, and the masks {other} and {own} would "
+                f"both be {stem}: rename a case or a set of masks"
             )
-        seen.add(stem.lower())

@@ -1,5 +1,6 @@
 """Quality of the exported cases: a row for each finding, as a table and as one HTML page."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +20,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.csv_text import write_csv
 from napari_mamamia.io.save import write_text_atomically
 from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.volumes import read_phase_header
@@ -87,8 +89,9 @@ def write_quality(rows: Sequence[CaseQuality], root: Path, *, overwrite: bool) -
     """
     table = [row for quality in rows for row in _rows(quality)]
     csv_path, html_path = root / "quality.csv", root / "quality.html"
-    lines = [",".join(_HEAD), *(",".join(map(_cell, row)) for row in table)]
-    write_text_atomically(csv_path, "\n".join(lines) + "\n", overwrite=overwrite)
+    text = io.StringIO()
+    write_csv([_HEAD, *table], text)
+    write_text_atomically(csv_path, text.getvalue(), overwrite=overwrite)
     write_text_atomically(html_path, _page(rows, table), overwrite=overwrite)
     return csv_path, html_path
 
@@ -100,11 +103,6 @@ def _rows(quality: CaseQuality) -> list[tuple[str, ...]]:
         (quality.case_id, masks, finding.light.value, finding.check.value, finding.text)
         for masks, finding in quality.findings
     ]
-
-
-def _cell(text: str) -> str:
-    needs = any(mark in text for mark in ',"\r\n')
-    return '"' + text.replace('"', '""') + '"' if needs else text
 
 
 def _page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) -> str:
