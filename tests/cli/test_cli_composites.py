@@ -43,7 +43,7 @@ def test_gate_baseline_and_composite_are_told_with_their_definitions(folders):
     ("arguments", "why"),
     [
         (("--composite", "adaptive"), "neither a gate nor"),
-        (("--gate", "7"), "from 0 to below 1"),
+        (("--gate", "7"), "a performance of 0 to 0.999"),
         (("--baseline", "near"), "several models"),
     ],
 )

@@ -1,11 +1,10 @@
 """`mamamia kinetics --ftv-from`: FTV under a SEG of UCSF, ours beside theirs."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.printing import finish, print_table, run, shown
 
 if TYPE_CHECKING:
     from napari_mamamia.services.data_set import OpenDataSet
@@ -28,15 +27,9 @@ def count_from(
 
 
 def _print(rows: "Sequence[FtvFromRow]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="FTV, ours and UCSF's")
-    for head in ("case", "SEG", "measure", "ours voxels", "ours cc", "UCSF voxels", "UCSF cc"):
-        table.add_column(head, overflow="fold")
-    table.add_column("different")
-    for row in rows:
-        table.add_row(
+    heads = ("case", "SEG", "measure", "ours voxels", "ours cc", "UCSF voxels", "UCSF cc")
+    cells = (
+        (
             row.case_id,
             row.seg,
             row.measure,
@@ -44,9 +37,11 @@ def _print(rows: "Sequence[FtvFromRow]") -> None:
             f"{row.ours_cc:.3f}",
             f"{row.theirs_voxels:.0f}",
             f"{row.theirs_cc:.3f}",
-            "–" if row.different_voxels != row.different_voxels else f"{row.different_voxels:.0f}",
+            shown(row.different_voxels, 0),
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+        for row in rows
+    )
+    print_table("FTV, ours and UCSF's", (*heads, "different"), cells, is_folded=True)
     for row in rows:
         if row.measure == "pe":
             print(f"{row.case_id}: {row.phases} · {row.ftv_thresholds}")

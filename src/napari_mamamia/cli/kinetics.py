@@ -22,7 +22,7 @@ from napari_mamamia.cli.options import (
     existing_policy,
     place_of,
 )
-from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text, times_of_text
 
 if TYPE_CHECKING:
@@ -189,10 +189,7 @@ def kinetics(
     )
     summary = run(job)
     _print(summary.rows, is_ultrafast=is_given(context, "vessels") or is_given(context, "pe_at"))
-    if summary.n_reused:
-        print(f"{summary.n_reused} case(s) were there already")
-    print(f"Table:   {summary.table}\nFigures: {out / 'figures'}")
-    finish(summary.failures)
+    finish_rows(summary, [f"Table:   {summary.table}", f"Figures: {out / 'figures'}"])
 
 
 def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
@@ -273,30 +270,24 @@ def ftv_of(variant: str) -> "FtvSettings":
 
 
 def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
-    import sys
-
-    from rich.console import Console
-    from rich.table import Table
-
     from napari_mamamia.services.phase_text import phases_of_row
     from napari_mamamia.services.ultrafast_columns import ultrafast_text
 
-    table = Table(title="Kinetics")
-    for head in ("case", "volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst"):
-        table.add_column(head)
-    table.add_column("FTV cc")
-    for row in rows:
-        table.add_row(
+    curve = ("volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst")
+    cells = (
+        (
             row.case_id,
-            _number(row.volume_mm3 / 1000, 2),
-            _number(row.longest_diameter_mm, 1),
-            _number(row.peak_pe_of_mean_percent, 0),
+            shown(row.volume_mm3 / 1000, 2),
+            shown(row.longest_diameter_mm, 1),
+            shown(row.peak_pe_of_mean_percent, 0),
             row.initial_class or "–",
             row.delayed_class or "–",
             row.worst_curve or "–",
-            _number(row.ftv_cc, 2),
+            shown(row.ftv_cc, 2),
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+        for row in rows
+    )
+    print_table("Kinetics", ("case", *curve, "FTV cc"), cells)
     for row in rows:
         if phases := phases_of_row(row):
             print(f"{row.case_id}: {phases}" + (f" · {row.ftv_variant}" if row.ftv_variant else ""))
@@ -304,7 +295,3 @@ def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
         for remark in (row.early_late_reason, row.timing_remark, ultrafast, row.warning):
             if remark:
                 print(f"{row.case_id}: {remark}")
-
-
-def _number(value: float, digits: int) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"

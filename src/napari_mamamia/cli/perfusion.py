@@ -22,7 +22,7 @@ from napari_mamamia.cli.options import (
     existing_policy,
     place_of,
 )
-from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, times_of_text
 
 if TYPE_CHECKING:
@@ -227,10 +227,7 @@ def perfusion(
     )
     summary = run(job)
     _print(summary.rows, settings)
-    if summary.n_reused:
-        print(f"{summary.n_reused} case(s) were there already")
-    print(f"Table: {summary.table}")
-    finish(summary.failures)
+    finish_rows(summary, [f"Table: {summary.table}"])
 
 
 def _seconds_or_path(
@@ -266,29 +263,20 @@ def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAng
 
 
 def _print(rows: "tuple[PerfusionRow, ...]", settings: "PerfusionSettings") -> None:
-    import sys
-
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"Perfusion: {settings.model}, {settings.source.text}")
-    for head in ("case", "arrival s", "fitted", "Ktrans 1/min", "ve", "vp", "kep 1/min"):
-        table.add_column(head)
-    for row in rows:
-        table.add_row(
+    heads = ("case", "arrival s", "fitted", "Ktrans 1/min", "ve", "vp", "kep 1/min")
+    cells = (
+        (
             row.case_id,
-            _number(row.arrival_s, 1),
+            shown(row.arrival_s, 1),
             "–" if row.n_voxels != row.n_voxels else f"{row.n_fitted:.0f} of {row.n_voxels:.0f}",
-            _number(row.ktrans_median_per_min, 3),
-            _number(row.ve_median, 2),
-            _number(row.vp_median, 3),
-            _number(row.kep_median_per_min, 2),
+            shown(row.ktrans_median_per_min, 3),
+            shown(row.ve_median, 2),
+            shown(row.vp_median, 3),
+            shown(row.kep_median_per_min, 2),
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+        for row in rows
+    )
+    print_table(f"Perfusion: {settings.model}, {settings.source.text}", heads, cells)
     for row in rows:
         if row.warning:
             print(f"{row.case_id}: {row.warning}")
-
-
-def _number(value: float, digits: int) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"

@@ -1,9 +1,9 @@
 """What the commands print: tables, failures, and a progress bar on the error stream."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
@@ -13,15 +13,19 @@ from napari_mamamia.io.csv_text import write_csv
 if TYPE_CHECKING:
     from napari_mamamia.core.records import CaseFailure, CaseScore
     from napari_mamamia.services.data_set import CaseRow, OpenDataSet
+    from napari_mamamia.services.row_table import RowSummary
 
 __all__ = [
     "NOT_EVERY_CASE",
     "STOPPED",
     "finish",
+    "finish_rows",
     "print_case_csv",
     "print_case_table",
     "print_scores",
+    "print_table",
     "run",
+    "shown",
 ]
 
 T = TypeVar("T")
@@ -65,6 +69,40 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
         yield report
 
 
+def print_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    to_the_right: Sequence[str] = (),
+    is_folded: bool = False,
+) -> None:
+    """Print a table, 120 columns wide where nobody looks; `is_folded` keeps long cells whole."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title)
+    for head in heads:
+        side: Literal["left", "right"] = "right" if head in to_the_right else "left"
+        table.add_column(head, justify=side, overflow="fold" if is_folded else "ellipsis")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def shown(value: float, digits: int) -> str:
+    """Return a number as it stands in a table; a dash for nan."""
+    return "–" if value != value else f"{value:.{digits}f}"
+
+
+def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
+    """Say what was there already and where all is; exit with 3 if a case failed."""
+    if summary.n_reused:
+        print(f"{summary.n_reused} case(s) were there already")
+    print("\n".join(places))
+    finish(summary.failures)
+
+
 def finish(failures: "tuple[CaseFailure, ...]") -> None:
     """Print each failure; exit with 3 if there is one."""
     for failure in failures:
@@ -75,34 +113,26 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
     """Print the table of cases, and below it why some are not ok."""
-    from rich.console import Console
-    from rich.table import Table
-
     profile = rows[0].profile if rows else "clinical"
-    table = Table(title=f"Case scores (profile: {profile})")
-    table.add_column("case")
-    table.add_column("status")
-    for head in ("Dice", "HD95 mm", "NormHD", "NSD 1 mm", "reference ml", "prediction ml"):
-        table.add_column(head, justify="right")
-    for row in rows:
-        volumes = (row.volume_reference_mm3 / 1000, row.volume_prediction_mm3 / 1000)
-        table.add_row(
+    measures = ("Dice", "HD95 mm", "NormHD", "NSD 1 mm", "reference ml", "prediction ml")
+    cells = (
+        (
             row.case_id,
             row.status.value,
-            _number(row.dsc, 3),
-            _number(row.hausdorff95_mm, 1),
-            _number(row.norm_hd, 3),
-            _number(row.nsd_1mm, 3),
-            *(_number(volume, 2) for volume in volumes),
+            shown(row.dsc, 3),
+            shown(row.hausdorff95_mm, 1),
+            shown(row.norm_hd, 3),
+            shown(row.nsd_1mm, 3),
+            shown(row.volume_reference_mm3 / 1000, 2),
+            shown(row.volume_prediction_mm3 / 1000, 2),
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+        for row in rows
+    )
+    title = f"Case scores (profile: {profile})"
+    print_table(title, ("case", "status", *measures), cells, to_the_right=measures)
     for row in rows:
         if row.reason:
             print(f"{row.case_id}: {row.reason}")
-
-
-def _number(value: float, digits: int) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"
 
 
 def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
@@ -125,15 +155,10 @@ def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
 
 def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None:
     """Print the cases of a data set as a table, and where the user's masks are."""
-    from rich.console import Console
-    from rich.table import Table
-
     data_set = opened.data_set
-    table = Table(title=f"{data_set.name}: {len(rows)} case(s), layout {data_set.kind}")
-    for head in ("case", "phases", "reference", "predictions", "refined", "status"):
-        table.add_column(head)
-    for row in rows:
-        table.add_row(
+    heads = ("case", "phases", "reference", "predictions", "refined", "status")
+    cells = (
+        (
             row.case_id,
             str(row.n_phases),
             "yes" if row.has_reference else "–",
@@ -141,5 +166,7 @@ def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None
             ", ".join(row.refined) or "–",
             "; ".join(row.files.problems) or row.status,
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+        for row in rows
+    )
+    print_table(f"{data_set.name}: {len(rows)} case(s), layout {data_set.kind}", heads, cells)
     print(f"Workspace: {opened.workspace.root} ({opened.workspace_why})")

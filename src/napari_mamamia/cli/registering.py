@@ -20,7 +20,7 @@ from napari_mamamia.cli.options import (
     existing_policy,
     place_of,
 )
-from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX
 
 if TYPE_CHECKING:
@@ -89,38 +89,26 @@ def register(
     )
     summary = run(job)
     _print(summary.rows)
-    if summary.n_reused:
-        print(f"{summary.n_reused} case(s) were there already")
-    print(f"Data set: {summary.folder}\nTable:    {summary.table}")
-    finish(summary.failures)
+    finish_rows(summary, [f"Data set: {summary.folder}", f"Table:    {summary.table}"])
 
 
 def _print(rows: "tuple[RegistrationRow, ...]") -> None:
-    import sys
-
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="Registration (residual where nothing enhances)")
-    for head in ("case", "phase", "residual % before", "after", "moved p95 mm", "verdict"):
-        table.add_column(head)
-    table.add_column("applied")
-    for row in rows:
-        if row.status == "ok":
-            table.add_row(
-                row.case_id,
-                f"{row.phase:.0f}",
-                _number(row.residual_before_percent),
-                _number(row.residual_after_percent),
-                _number(row.displacement_p95_mm) if row.verdict != "reference" else "–",
-                row.verdict,
-                row.applied,
-            )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    residual = ("residual % before", "after")
+    cells = (
+        (
+            row.case_id,
+            f"{row.phase:.0f}",
+            shown(row.residual_before_percent, 2),
+            shown(row.residual_after_percent, 2),
+            shown(row.displacement_p95_mm, 2) if row.verdict != "reference" else "–",
+            row.verdict,
+            row.applied,
+        )
+        for row in rows
+        if row.status == "ok"
+    )
+    heads = ("case", "phase", *residual, "moved p95 mm", "verdict", "applied")
+    print_table("Registration (residual where nothing enhances)", heads, cells)
     told = dict.fromkeys((row.case_id, row.warning) for row in rows if row.warning)
     for case_id, warning in told:
         print(f"{case_id}: {warning}")
-
-
-def _number(value: float) -> str:
-    return "–" if value != value else f"{value:.2f}"

@@ -1,22 +1,17 @@
 """Kinetics of many cases: tables, figures, definitions; case by case, here or on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress, run_job
-from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.save import saving, write_text_atomically
-from napari_mamamia.io.tables import write_json
 from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.scoring.drawing import Drawing, Drawn
-from napari_mamamia.services.batch import run_batch
-from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.beside import drawing_place
 from napari_mamamia.services.case_kinetics import (
@@ -27,23 +22,17 @@ from napari_mamamia.services.case_kinetics import (
 )
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.injection import injection_rule
-from napari_mamamia.services.kinetic_row import (
-    FAILED,
-    OK,
-    KineticRow,
-    column_definitions,
-    numbers_of,
-)
+from napari_mamamia.services.kinetic_row import KineticRow, numbers_of
 from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.open_case import load_case, load_mask
-from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.repeated_pre import with_pre
+from napari_mamamia.services.row_table import OK, RowSummary, rows_of_batch, write_definitions
 
 __all__ = [
     "CURVES",
     "FIGURES",
     "TABLE",
-    "KineticSummary",
     "kinetics_of_data_set",
     "measure_files",
     "plot_of",
@@ -53,25 +42,9 @@ __all__ = [
 TABLE: Final = "kinetics.csv"
 CURVES: Final = "curves.csv"
 FIGURES: Final = "figures"
-_PROVENANCE: Final = "kinetics.json"
 _MEAN: Final = "#0072B2"
 _HOTTEST: Final = "#D55E00"
 _CURVE_COLUMNS: Final = ("case_id", "region", "phase", "time_s", "mean_signal", "pe_percent")
-
-
-@dataclass(frozen=True, slots=True)
-class KineticSummary:
-    """What a run measured: a row for each case, failed ones too, and where it was written."""
-
-    rows: tuple[KineticRow, ...]
-    failures: tuple[CaseFailure, ...]
-    folder: Path
-    n_reused: int = 0
-
-    @property
-    def table(self) -> Path:
-        """The table of cases."""
-        return self.folder / TABLE
 
 
 def kinetics_of_data_set(
@@ -83,7 +56,7 @@ def kinetics_of_data_set(
     case_ids: Sequence[str] = (),
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[KineticSummary]:
+) -> Job[RowSummary[KineticRow]]:
     """Return a job that measures every case and writes tables, figures and definitions to `out`.
 
     Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``,
@@ -113,17 +86,20 @@ def kinetics_of_data_set(
         settings = replace(settings, mask_name=masks.resolve().name)
     inputs = masked_inputs(opened, masks, case_ids)
     read = opened.data_set.folders | ({masks} if masks is not None else frozenset())
-    claim_folder(out, "kinetics", _parameters(opened, settings, case_ids), existing, read)
-    work = CaseWork("kinetics", measure_files, settings, KineticRow)
-    batch = yield from run_batch(inputs, work, place, store=out / STORE_NAME, existing=existing)
-    by_id = {row.case_id: row for row in batch.results}
-    for failure in batch.failures:
-        by_id[failure.case_id] = KineticRow(
-            failure.case_id, FAILED, failure.reason, mask=settings.mask_name
-        )
-    rows = tuple(by_id[one.case_id] for one in inputs)
-    yield from _write(rows, out, settings, overwrite=existing is not Existing.REFUSE)
-    return KineticSummary(rows, batch.failures, out, batch.n_reused)
+    summary = yield from rows_of_batch(
+        inputs,
+        CaseWork("kinetics", measure_files, settings, KineticRow),
+        out / TABLE,
+        KineticRow,
+        _parameters(opened, settings, case_ids),
+        read=read,
+        failed={"mask": settings.mask_name},
+        place=place,
+        existing=existing,
+    )
+    write_definitions(summary, KineticRow, settings, existing)
+    yield from _write_curves(summary.rows, out, overwrite=existing is not Existing.REFUSE)
+    return summary
 
 
 def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
@@ -189,29 +165,11 @@ def _parameters(
     )
 
 
-def _write(
-    rows: tuple[KineticRow, ...], out: Path, settings: KineticSettings, *, overwrite: bool
-) -> Job[None]:
-    columns = [name for name, _ in column_definitions()]
-    cells = [astuple(row) for row in rows]
-    for suffix in (".csv", ".xlsx"):
-        path = (out / TABLE).with_suffix(suffix)
-        yield from flat_table_job(
-            columns, cells, len(cells), path, name="kinetics", overwrite=overwrite
-        )
+def _write_curves(rows: tuple[KineticRow, ...], out: Path, *, overwrite: bool) -> Job[None]:
     curves = [line for row in rows for line in _curve_rows(row)]
     yield from flat_table_job(
         _CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite
     )
-    content = {
-        "software": software_version(),
-        "created": now_utc(),
-        "settings": settings,
-        "n_cases": len(rows),
-        "n_failed": sum(row.status != OK for row in rows),
-        "columns": dict(column_definitions()),
-    }
-    write_json(content, out / _PROVENANCE, overwrite=overwrite)
     yield from _draw(rows, out / FIGURES, overwrite)
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +11,9 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import CaseError, SaveConflictError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
-from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.checksums import sha256_of
 from napari_mamamia.io.clinical import read_clinical, write_clinical
 from napari_mamamia.io.file_names import VOLUME_SUFFIXES, case_key
-from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.imported_case import case_folder, existing_case, placing, write_phase
 from napari_mamamia.io.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.save import saving
@@ -23,25 +21,18 @@ from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.kinetics.registration_itk import require_simpleitk
 from napari_mamamia.kinetics.registration_settings import RegistrationSettings
-from napari_mamamia.services.batch import run_batch
-from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.open_case import load_case, load_mask
-from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.register_case import RegisteredCase, register_case
-from napari_mamamia.services.registration_row import (
-    RegisteredRows,
-    RegistrationRow,
-    registration_columns,
-    rows_of,
-)
+from napari_mamamia.services.registration_row import RegisteredRows, RegistrationRow, rows_of
+from napari_mamamia.services.row_table import OK, RowSummary, definitions_of, rows_of_batch
 
 __all__ = [
     "TABLE",
     "RegisterSettings",
-    "RegisterSummary",
     "copy_beside_cases",
     "register_data_set",
     "register_files",
@@ -64,21 +55,6 @@ class RegisterSettings:
     mask_name: str = "reference"
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterSummary:
-    """What a run did: a row for each phase, one for each failed case, and the new data set."""
-
-    rows: tuple[RegistrationRow, ...]
-    failures: tuple[CaseFailure, ...]
-    folder: Path
-    n_reused: int = 0
-
-    @property
-    def table(self) -> Path:
-        """The table of phases."""
-        return self.folder / TABLE
-
-
 def register_data_set(
     opened: OpenDataSet,
     out: Path,
@@ -88,7 +64,7 @@ def register_data_set(
     case_ids: Sequence[str] = (),
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[RegisterSummary]:
+) -> Job[RowSummary[RegistrationRow]]:
     """Return a job that writes each case with registered phases into a new data set `out`.
 
     ``images/ID/ID_000k.nii.gz`` on the grid of the case, its header's geometry byte for byte;
@@ -128,20 +104,24 @@ def register_data_set(
         ("cases", " ".join(case_ids)),
         ("method", settings.method.name),
     )
-    claim_folder(out, "register", parameters, existing)
-    work = CaseWork("register", register_files, settings, RegisteredRows)
-    batch = yield from run_batch(
+    summary = yield from rows_of_batch(
         inputs,
-        work,
-        place,
-        store=out / STORE_NAME,
+        CaseWork("register", register_files, settings, RegisteredRows),
+        out / TABLE,
+        RegistrationRow,
+        parameters,
+        read=opened.data_set.folders | ({masks} if masks is not None else frozenset()),
+        rows_of=lambda registered: registered.rows,
+        place=place,
         existing=existing,
-        here=lambda one: register_files(one, settings),
         still_holds=lambda one: existing_case(out, one.case_id) is not None,
     )
-    rows = _in_order(inputs, batch.results, batch.failures)
-    yield from _write(opened, rows, out, existing)
-    return RegisterSummary(rows, batch.failures, out, batch.n_reused)
+    content = {"software": software_version(), "columns": dict(definitions_of(RegistrationRow))}
+    path = out / "registration_columns.json"
+    write_json(content, path, overwrite=existing is not Existing.REFUSE)
+    written = dict.fromkeys(row.case_id for row in summary.rows if row.status == OK)
+    copy_beside_cases(opened, list(written), out)
+    return summary
 
 
 def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[RegisteredRows]:
@@ -213,44 +193,11 @@ def _note(
         "times_s": list(case.times_s),
         "residual_voxels": found.found.quiet_voxels,
         "residual_voxel_mm3": found.found.quiet_mm3,
-        "phases": [dict(_cells(row)) for row in rows_of(found).rows],
+        "phases": [asdict(row) for row in rows_of(found).rows],
         "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
         "note": "voxels of the changed phases are resampled: they are not those of the scanner",
     }
     write_json(content, Path(settings.out) / _NOTES / f"{case.case_id}.json", overwrite=True)
-
-
-def _cells(row: RegistrationRow) -> list[tuple[str, str | float]]:
-    names = [name for name, _ in registration_columns()]
-    return list(zip(names, astuple(row), strict=True))
-
-
-def _in_order(
-    inputs: Sequence[CaseInputs],
-    results: Sequence[RegisteredRows],
-    failures: Sequence[CaseFailure],
-) -> tuple[RegistrationRow, ...]:
-    by_id = {found.case_id: found.rows for found in results}
-    for failure in failures:
-        by_id[failure.case_id] = (RegistrationRow(failure.case_id, "failed", failure.reason),)
-    return tuple(row for one in inputs for row in by_id[one.case_id])
-
-
-def _write(
-    opened: OpenDataSet, rows: tuple[RegistrationRow, ...], out: Path, existing: Existing
-) -> Job[None]:
-    overwrite = existing is not Existing.REFUSE
-    columns = [name for name, _ in registration_columns()]
-    cells = [astuple(row) for row in rows]
-    for suffix in (".csv", ".xlsx"):
-        path = (out / TABLE).with_suffix(suffix)
-        yield from flat_table_job(
-            columns, cells, len(cells), path, name="registration", overwrite=overwrite
-        )
-    content = {"software": software_version(), "columns": dict(registration_columns())}
-    write_json(content, out / "registration_columns.json", overwrite=overwrite)
-    written = dict.fromkeys(row.case_id for row in rows if row.status == "ok")
-    copy_beside_cases(opened, list(written), out)
 
 
 def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:

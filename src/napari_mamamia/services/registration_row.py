@@ -1,21 +1,13 @@
 """What a registration found of a phase, as a flat row; every column with its unit and meaning."""
 
 import math
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass
 
 from napari_mamamia.kinetics.registration_motion import PhaseMotion
 from napari_mamamia.services.register_case import RegisteredCase
+from napari_mamamia.services.row_table import OK, number, text
 
-__all__ = ["RegisteredRows", "RegistrationRow", "registration_columns", "rows_of"]
-
-
-def _text(definition: str) -> Any:
-    return field(default="", metadata={"definition": definition})
-
-
-def _number(definition: str) -> Any:
-    return field(default=math.nan, metadata={"definition": definition})
+__all__ = ["RegisteredRows", "RegistrationRow", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,41 +15,41 @@ class RegistrationRow:
     """One phase of one case; a number that is undefined is nan, and an empty cell."""
 
     case_id: str
-    status: str = "ok"
-    reason: str = _text("why the case failed")
-    phase: float = _number("0 is before contrast")
-    verdict: str = _text("reference; better: moved; unchanged, worse: left as it was")
-    applied: str = _text("what was done to the voxels: none, rigid, rigid + B-spline")
-    note: str = _text("why a step was not taken")
-    rotation_z_deg: float = _number("about the array's axis z through the body's middle, degrees")
-    rotation_y_deg: float = _number("about y, degrees")
-    rotation_x_deg: float = _number("about x, degrees")
-    translation_z_mm: float = _number("of the body's middle along the array's axis z, mm")
-    translation_y_mm: float = _number("along y, mm")
-    translation_x_mm: float = _number("along x, mm")
-    mesh_z_mm: float = _number("distance of the B-spline's control points along z, mm")
-    mesh_y_mm: float = _number("along y, mm")
-    mesh_x_mm: float = _number("along x, mm")
-    mutual_information_nats: float = _number("Mattes metric at the end, more is better")
-    displacement_median_mm: float = _number("of the body's voxels, of the registration tried, mm")
-    displacement_p95_mm: float = _number("95th percentile of the same, mm")
-    displacement_max_mm: float = _number("largest of the same, mm")
-    jacobian_min: float = _number("least local change of volume in the mask, 1 is none")
-    jacobian_max: float = _number("greatest of the same")
-    body_jacobian_min: float = _number("least in the body; 0 or less is folding")
-    residual_before_percent: float = _number(
+    status: str = text("ok, or failed with the reason", OK)
+    reason: str = text("why the case failed")
+    phase: float = number("0 is before contrast")
+    verdict: str = text("reference; better: moved; unchanged, worse: left as it was")
+    applied: str = text("what was done to the voxels: none, rigid, rigid + B-spline")
+    note: str = text("why a step was not taken")
+    rotation_z_deg: float = number("about the array's axis z through the body's middle, degrees")
+    rotation_y_deg: float = number("about y, degrees")
+    rotation_x_deg: float = number("about x, degrees")
+    translation_z_mm: float = number("of the body's middle along the array's axis z, mm")
+    translation_y_mm: float = number("along y, mm")
+    translation_x_mm: float = number("along x, mm")
+    mesh_z_mm: float = number("distance of the B-spline's control points along z, mm")
+    mesh_y_mm: float = number("along y, mm")
+    mesh_x_mm: float = number("along x, mm")
+    mutual_information_nats: float = number("Mattes metric at the end, more is better")
+    displacement_median_mm: float = number("of the body's voxels, of the registration tried, mm")
+    displacement_p95_mm: float = number("95th percentile of the same, mm")
+    displacement_max_mm: float = number("largest of the same, mm")
+    jacobian_min: float = number("least local change of volume in the mask, 1 is none")
+    jacobian_max: float = number("greatest of the same")
+    body_jacobian_min: float = number("least in the body; 0 or less is folding")
+    residual_before_percent: float = number(
         "mean |phase - a reference - b| where nothing enhances, % of the body's median signal"
     )
-    residual_after_percent: float = _number("the same of the registration tried")
-    nmi_before: float = _number("normalised mutual information in the body, 1 to 2")
-    nmi_after: float = _number("the same of the registration tried")
-    outside_voxels: float = _number("voxels that lie outside of the moved phase, filled")
-    seconds: float = _number("computing time of this phase")
-    volume_before_cc: float = _number("volume that enhances around the mask, before, cc")
-    volume_after_cc: float = _number("the same after, cc")
-    volume_change_percent: float = _number("its change, percent of the volume before")
-    volume_variant: str = _text("how that volume is counted")
-    warning: str = _text("what to look at")
+    residual_after_percent: float = number("the same of the registration tried")
+    nmi_before: float = number("normalised mutual information in the body, 1 to 2")
+    nmi_after: float = number("the same of the registration tried")
+    outside_voxels: float = number("voxels that lie outside of the moved phase, filled")
+    seconds: float = number("computing time of this phase")
+    volume_before_cc: float = number("volume that enhances around the mask, before, cc")
+    volume_after_cc: float = number("the same after, cc")
+    volume_change_percent: float = number("its change, percent of the volume before")
+    volume_variant: str = text("how that volume is counted")
+    warning: str = text("what to look at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +58,6 @@ class RegisteredRows:
 
     case_id: str
     rows: tuple[RegistrationRow, ...]
-
-
-def registration_columns() -> tuple[tuple[str, str], ...]:
-    """Return each column's name and what it holds."""
-    known = {"case_id": "id of the case", "status": "ok, or failed with the reason"}
-    return tuple(
-        (one.name, str(one.metadata.get("definition", known.get(one.name, ""))))
-        for one in fields(RegistrationRow)
-    )
 
 
 def rows_of(found: RegisteredCase) -> RegisteredRows:

@@ -1,7 +1,7 @@
 """Perfusion of many cases: maps, a table, definitions; a case that is refused is a row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,48 +13,30 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictErro
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
-from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.checked_lines import read_checked_lines
 from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.flat_tables import flat_table_job
 from napari_mamamia.io.tables import write_json
 from napari_mamamia.io.volumes import read_volume, write_volume_job
 from napari_mamamia.kinetics.perfusion.gate import require_spacing
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, require_dynamic_flip
-from napari_mamamia.services.batch import run_batch
 from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.case_kinetics import with_times
 from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.kinetic_row import FAILED, OK
 from napari_mamamia.services.open_case import load_mask, load_remaining, open_case
-from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.perfusion.fit_case import fit_case
 from napari_mamamia.services.perfusion.inputs import PerfusionInputs, perfusion_inputs
-from napari_mamamia.services.perfusion.row import PerfusionRow, perfusion_columns
+from napari_mamamia.services.perfusion.row import PerfusionRow
 from napari_mamamia.services.perfusion.settings import PerfusionSettings
 from napari_mamamia.services.perfusion.t1_source import read_t1_map, t1_of_volumes
+from napari_mamamia.services.row_table import RowSummary, rows_of_batch, write_definitions
 
-__all__ = ["TABLE", "PerfusionSummary", "fit_files", "perfusion_of_data_set"]
+__all__ = ["TABLE", "fit_files", "perfusion_of_data_set"]
 
 TABLE: Final = "perfusion.csv"
 _PROVENANCE: Final = "perfusion.json"
 _T1: Final = "t1"
-
-
-@dataclass(frozen=True, slots=True)
-class PerfusionSummary:
-    """What a run fitted: a row for each case, refused ones too, and where it was written."""
-
-    rows: tuple[PerfusionRow, ...]
-    failures: tuple[CaseFailure, ...]
-    folder: Path
-    n_reused: int = 0
-
-    @property
-    def table(self) -> Path:
-        """The table of cases."""
-        return self.folder / TABLE
 
 
 def perfusion_of_data_set(
@@ -65,7 +47,7 @@ def perfusion_of_data_set(
     case_ids: Sequence[str] = (),
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[PerfusionSummary]:
+) -> Job[RowSummary[PerfusionRow]]:
     """Return a job that fits every case and writes maps and tables to `settings.out`.
 
     Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
@@ -105,24 +87,21 @@ def perfusion_of_data_set(
         _own_maps(out) if existing is Existing.RESUME else {},
         may_replace=existing is Existing.OVERWRITE,
     )
-    claim_folder(out, "perfusion", parameters, existing, _folders_read(opened, masks, settings))
-    batch = yield from run_batch(
+    summary = yield from rows_of_batch(
         inputs,
         CaseWork("perfusion", fit_files, settings, PerfusionRow),
-        place,
-        store=out / STORE_NAME,
+        out / TABLE,
+        PerfusionRow,
+        parameters,
+        read=_folders_read(opened, masks, settings),
+        failed={"mask": settings.mask_name},
+        place=place,
         existing=existing,
-        here=lambda one: fit_files(one, settings),
         still_holds=lambda row: _are_there(out, row),
     )
-    by_id = {row.case_id: row for row in batch.results}
-    for failure in batch.failures:
-        by_id[failure.case_id] = PerfusionRow(
-            failure.case_id, FAILED, failure.reason, mask=settings.mask_name
-        )
-    rows = tuple(by_id[one.case_id] for one in inputs)
-    yield from _write(rows, settings, overwrite=existing is not Existing.REFUSE)
-    return PerfusionSummary(rows, batch.failures, out, batch.n_reused)
+    units = {"map_units": settings.map_units}
+    write_definitions(summary, PerfusionRow, dict(settings.parameters), existing, units)
+    return summary
 
 
 def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> Job[PerfusionRow]:
@@ -271,30 +250,7 @@ def _note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSetting
         "fit": "least squares inside the mask, linear (Murase 2004) outside; NaN: no fit",
         "settings": dict(settings.parameters),
         "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
-        **dict(zip((name for name, _ in perfusion_columns()), astuple(row), strict=True)),
+        **asdict(row),
     }
     path = Path(settings.out) / f"{row.case_id}_{_PROVENANCE}"
     write_json(content, path, overwrite=True)
-
-
-def _write(
-    rows: tuple[PerfusionRow, ...], settings: PerfusionSettings, *, overwrite: bool
-) -> Job[None]:
-    out = Path(settings.out)
-    columns = [name for name, _ in perfusion_columns()]
-    cells = [astuple(row) for row in rows]
-    for suffix in (".csv", ".xlsx"):
-        path = (out / TABLE).with_suffix(suffix)
-        yield from flat_table_job(
-            columns, cells, len(cells), path, name="perfusion", overwrite=overwrite
-        )
-    content = {
-        "software": software_version(),
-        "created": now_utc(),
-        "settings": dict(settings.parameters),
-        "n_cases": len(rows),
-        "n_failed": sum(row.status != OK for row in rows),
-        "map_units": settings.map_units,
-        "columns": dict(perfusion_columns()),
-    }
-    write_json(content, out / _PROVENANCE, overwrite=overwrite)
