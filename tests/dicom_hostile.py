@@ -453,6 +453,51 @@ def moved_to_another_landmark(folder):
     dynamic(folder, first=1, FrameOfReferenceUID="2.25.502")
 
 
+# ---- one dynamic with a seventh phase that is none
+
+
+def with_seventh(make, **elements):
+    """Return what writes the dynamic and, as its last phase, what `make` makes of phase 5."""
+
+    def write(folder):
+        dynamic(folder, **elements)
+        series(folder, 5, 6, make(volume(5)), 450, **elements)
+
+    return write
+
+
+def fat_inside(folder):
+    dynamic(folder)
+    dynamic(folder, 5, lambda k: volume(k) // 5 + 20, index=6)
+
+
+def without_slices(*places):
+    """Return what writes a seventh phase, in which slices are missing."""
+
+    def write(folder):
+        with_seventh(lambda values: volume(5, seed=8))(folder)
+        for z in places:
+            (folder / "s5" / f"IM5_6_{z + 1:03d}.dcm").unlink()
+
+    return write
+
+
+def cut_seventh(folder):
+    """An enhanced file ends within its last phase."""
+    times = [f"20200101{clock(at)}" for at in (*TIMES, 450)]
+    phantoms.write_enhanced(folder / "dyn.dcm", np.stack([*map(volume, range(7))]), times,
+                            SeriesNumber=5)  # fmt: skip
+    (folder / "dyn.dcm").write_bytes((folder / "dyn.dcm").read_bytes()[:-6000])
+
+
+def some_sent_again(folder):
+    """An archive sent two images of phase 2 once more, under other UIDs."""
+    dynamic(folder)
+    series(folder / "again", 5, 2, volume(2), 150, InstanceNumber=lambda _, z: 90 + z)
+    for z in (1, 4):
+        (folder / "again" / "s5" / f"IM5_2_{z:03d}.dcm").unlink()
+
+
 # ---- contrast that is hard to see, on planes of usual size
 
 
@@ -505,7 +550,20 @@ def asset_in_the_name(folder):
     series(folder, 2, 0, plain(0), -100, SeriesDescription="ASSET Cal", RepetitionTime=150)
 
 
+BAD_PHASES = (
+    Protocol("a phase again in the series", with_seventh(lambda values: values)),
+    Protocol("noise as last phase", with_seventh(lambda values: noise(6) // 200)),
+    Protocol("zeros as last phase", with_seventh(lambda values: values * 0)),
+    Protocol("last phase lacks a slice inside", without_slices(1)),
+    Protocol("last phase lacks end slices", without_slices(3)),
+    Protocol("fat in the series", fat_inside),
+    Protocol("numberless series, one again",
+             with_seventh(lambda values: values, SeriesNumber=None)),
+    Protocol("last phase in another matrix", with_seventh(lambda values: values[:, 4:])),
+    Protocol("last phase was cut", cut_seventh),
+)  # fmt: skip
 HOSTILE = (
+    *BAD_PHASES,
     Protocol("one number for all series", one_number_for_all_series, P),
     Protocol("ContentTime tells phases", content_time_tells_phases, P),
     Protocol("reconstructed in a second each", reconstructed_in_a_second_each, P, times=None),
@@ -514,6 +572,7 @@ HOSTILE = (
              said="midnight"),
     Protocol("instance numbers reversed", instance_numbers_reversed, said="come and stay"),
     Protocol("Canon enhanced", canon_enhanced, P),
+    Protocol("some sent again", some_sent_again, P, said="2 image(s) of series 5 were sent again"),
     Protocol("sent again with new UIDs", sent_again_with_new_uids, P),
     Protocol("a phase again, later", last_phase_again_with_another_time, said="same values"),
     Protocol("a phase scaled, later", last_phase_scaled_with_another_time, said="same values"),
@@ -525,7 +584,7 @@ HOSTILE = (
     Protocol("subtractions in Polish", subtractions_in("różnica"), P),
     Protocol("subtractions in Chinese", subtractions_in("减影"), P),
     Protocol("ADC of the same geometry", adc_of_the_same_geometry, P),
-    Protocol("ADC without a word", adc_without_a_word, said="--use"),
+    Protocol("ADC without a word", adc_without_a_word, said="--leave-out"),
     Protocol("thin MIPs as derived", thin_mips_as_derived, said="--use"),
     Protocol("enhanced and classic", enhanced_and_classic, P, or_refused=True),
     Protocol("channels", channels, or_refused=True),
@@ -557,11 +616,11 @@ HOSTILE = (
     Protocol("another echo time midway", another_echo_time_midway, said="--use"),
     Protocol("fat saturation midway", fat_saturation_midway, said="--use"),
     Protocol("water named midway", water_named_midway, said="--use"),
-    Protocol("pre without fat saturation", pre_without_fat_saturation, said="--use"),
-    Protocol("last without fat saturation", last_without_fat_saturation, said="--use"),
+    Protocol("pre without fat saturation", pre_without_fat_saturation, said="--leave-out"),
+    Protocol("last without fat saturation", last_without_fat_saturation, said="--leave-out"),
     Protocol("Dixon water and in-phase", dixon_water_and_in_phase, P),
-    Protocol("inversion times", inversion_times, said="--use"),
-    Protocol("magnetisation transfer", magnetisation_transfer, said="--use"),
+    Protocol("inversion times", inversion_times, said="--leave-out"),
+    Protocol("magnetisation transfer", magnetisation_transfer, said="--leave-out"),
     Protocol("half of the slices", half_of_the_slices_in_another_series, said="one size"),
     Protocol("a slice less in one series", a_slice_less_in_one_series, said="one size"),
     Protocol("blank phase", blank_phase),

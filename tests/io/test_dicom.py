@@ -311,7 +311,7 @@ def test_slices_that_shift_sideways_are_refused(tmp_path):
 def test_unequal_slice_counts_are_refused_with_both(tmp_path):
     write_series(tmp_path, "A", 1, "120000")
     write_series(tmp_path, "B", 2, "120100", shape=(5, 3, 5))
-    refused(tmp_path, CaseError, "series 1 has 4 slices", "series 2 has 5 slices")
+    refused(tmp_path, CaseError, "slices x rows x columns 4 x 3 x 5 and 5 x 3 x 5")
 
 
 @pytest.mark.parametrize(

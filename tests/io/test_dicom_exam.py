@@ -273,7 +273,7 @@ def test_phase_images_mixed_into_one_series_are_left_out(tmp_path):
 def test_the_echoes_of_one_series_are_two_acquisitions_and_the_user_must_say_which(tmp_path):
     phantoms.write_exam(tmp_path / "a", EchoTime=1.2)
     phantoms.write_exam(tmp_path / "b", EchoTime=2.5, SeriesNumber=1)
-    with pytest.raises(CaseError, match="both are 3 phase"):
+    with pytest.raises(CaseError, match=r"TE 1.2 ms and 2.5 ms.*--use series=1,echo=1"):
         exam_of(tmp_path)
 
 

@@ -17,13 +17,13 @@ from napari_mamamia.io.dicom_looks import Looks
 from napari_mamamia.io.dicom_parts import Part, part_of
 from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_slices import Clock, Slice
+from napari_mamamia.io.dicom_ways import in_brackets, leave_out
 
 __all__ = [
     "Acquisition",
     "LeftOut",
     "Volume",
     "acquisitions_of",
-    "described",
     "is_same_place",
     "without_twins",
 ]
@@ -72,9 +72,11 @@ class Acquisition:
 
     @property
     def name(self) -> str:
-        """The series as messages name them, with what tells their sequence."""
+        """The series as messages name them."""
         names = list(dict.fromkeys(part.header.series_name for part in self.parts))
-        return f"{' and '.join(names)} ({self.parts[0].sequence.text})"
+        also = [name.removeprefix("series ") for name in names[1:]]
+        side = self.parts[0].side
+        return f"{', '.join([names[0], *also])}{f' of the {side} breast' if side else ''}"
 
     @property
     def usual_gap_s(self) -> float | None:
@@ -124,17 +126,38 @@ def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: s
     return found
 
 
-def described(part: Part) -> str:
-    """Return series, size and place of a part, for messages."""
-    if part.places is None:
-        return part.header.series_name
-    grid = part.places.grid
-    z, y, x = grid.shape
-    spacing = " x ".join(f"{mm:.2f}" for mm in grid.spacing_mm)
-    side = f" of the {part.side} breast" if part.side else ""
-    return (
-        f"{part.places.name}{side} has {z} slices of {y} x {x} ({grid.orientation}, {spacing} mm)"
-    )
+def difference(a: Part, b: Part) -> str:
+    """Return in what two parts differ, for messages: each thing, as the one has it and the other.
+
+    "in nothing but what they show" where it is none of size, spacing, place and sequence.
+    """
+    told = _apart_in_place(a, b) if a.places and b.places else []
+    told += [f"{what} {one} and {other}" for what, one, other in a.sequence.differences(b.sequence)]
+    if a.trigger != b.trigger:
+        told.append(f"trigger {a.trigger} and {b.trigger}")
+    return ", ".join(told) or "in nothing but the images themselves"
+
+
+def _apart_in_place(a: Part, b: Part) -> list[str]:
+    if a.places is None or b.places is None:
+        return []
+    grid, other = a.places.grid, b.places.grid
+    told = []
+    for what, one, two in (
+        ("slices x rows x columns", _by(grid.shape, "d"), _by(other.shape, "d")),
+        ("orientation", grid.orientation, other.orientation),
+        ("spacing", f"{_by(grid.spacing_mm, '.2f')} mm", f"{_by(other.spacing_mm, '.2f')} mm"),
+    ):
+        if one != two:
+            told.append(f"{what} {one} and {two}")
+    moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
+    if moved > min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM):
+        told.append(f"place, by {moved:.3g} mm")
+    return told
+
+
+def _by(numbers: Sequence[float], form: str) -> str:
+    return " x ".join(format(number, form) for number in numbers)
 
 
 def is_same_place(a: Part, b: Part) -> bool:
@@ -198,6 +221,8 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
     ours = [v.moment for part in own for v in _volumes(part)]
     theirs = [v.moment for part in kept for v in _volumes(part)]
     known = None not in ours and None not in theirs
+    both = [[v.stack for part in some for v in _volumes(part)] for some in (own, kept)]
+    ways = in_brackets(*(leave_out(some, both[0] + both[1]) for some in reversed(both)))
     if known and not set(ours) & set(theirs):
         return None
     of = " and ".join(dict.fromkeys(part.header.label for part in kept))
@@ -206,8 +231,7 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
     raise CaseError(
         f"expected the phases of {name} once, but {own[0].header.series_name} "
         f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and {of}, which is "
-        f"less processed, {len(theirs)}: name the one that counts "
-        f"(--use series={own[0].header.series_number})"
+        f"less processed, {len(theirs)}: leave out the ones that do not count{ways}"
     )
 
 
@@ -293,13 +317,18 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     a, b = twins[:2]
     both = (a.part.header.series_name, b.part.header.series_name)
     names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
-    numbers = (a.part.header.series_number, b.part.header.series_number)
-    way = f", such as --use series={numbers[0]}" if numbers[0] != numbers[1] else ""
-    wiped = ", or the clock that counts (--clock SeriesNumber)" if is_no_clock else ""
+    every = [volume.stack for volume in found.volumes]
+    moments = list(by_moment.values())
+    ways = [
+        leave_out([volume.stack for own in moments for volume in own[1:]], every),
+        leave_out([volume.stack for own in moments for volume in own[:-1]], every),
+        "--clock SeriesNumber" * is_no_clock,
+    ]
     raise CaseError(
         f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
-        f"AcquisitionTime, so one may be a copy, and nothing says which is the original: name the "
-        f"series that count{way}{wiped}"
+        f"AcquisitionTime, so one may be a copy, and nothing says which is the original: leave out "
+        f"the ones that do not count{', or name the clock that does' * is_no_clock}"
+        f"{in_brackets(*ways)}"
     )
 
 
@@ -311,10 +340,13 @@ def _require_times_of_all(found: Acquisition, name: str) -> None:
     if without is None or timed is None:
         return
     series = without.part.header.series_name
+    every = [volume.stack for volume in volumes]
+    sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
+    ways = in_brackets(*(leave_out(some, every) for some in sets))
     raise CaseError(
         f"expected AcquisitionTime in all phases of {name}, but {series} lacks it and "
-        f"{timed.part.header.series_name} has it, so it may be computed from the others: name the "
-        f"series that count, such as --use series={timed.part.header.series_number}"
+        f"{timed.part.header.series_name} has it, so it may be computed from the others: leave out "
+        f"the ones that do not count{ways}"
     )
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom_slices import Slice
+from napari_mamamia.io.dicom_ways import in_brackets, leave_out
 
 __all__ = ["blank_tails", "require_values"]
 
@@ -48,9 +49,15 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
         n_rows = stack[0].shape[0]
         broken = np.flatnonzero(own - least > _MOST_SHARE * n_rows)
         if len(broken):
-            piece = stack[int(broken[0])]
+            piece, most = stack[int(broken[0])], int(own[broken[0]])
+            rows = (
+                f"{n_rows} rows hold one value"
+                if most >= n_rows
+                else f"last {most} of {n_rows} rows are blank"
+            )
             raise FormatError(
                 f"expected values in all rows of {piece.name}, as other phases have there, but "
-                f"its last {own[broken[0]]} of {n_rows} rows are blank ({len(broken)} such slices "
-                f"in phase {index}), as when a copy breaks off: copy the files again"
+                f"its {rows} (as in {len(broken)} of the {len(stack)} slices of phase {index} that "
+                "were read), as when a copy breaks off or a scan fails: copy the files again, or "
+                f"leave the phase out{in_brackets(leave_out([stack], stacks))}"
             )

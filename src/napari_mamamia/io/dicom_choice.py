@@ -11,16 +11,23 @@ from napari_mamamia.io.dicom_acquisitions import (
     Acquisition,
     LeftOut,
     acquisitions_of,
-    described,
     is_same_place,
     without_twins,
 )
 from napari_mamamia.io.dicom_looks import Looks
-from napari_mamamia.io.dicom_parts import Part
+from napari_mamamia.io.dicom_parts import Part, part_of
+from napari_mamamia.io.dicom_questions import (
+    ask_which,
+    is_turned_midway,
+    or_without,
+    two_turns,
+    without_odd_phases,
+)
 from napari_mamamia.io.dicom_roles import PHASES, Role
 from napari_mamamia.io.dicom_runs import ULTRAFAST_GAP_S
-from napari_mamamia.io.dicom_selectors import Selection, selectors_of
+from napari_mamamia.io.dicom_selectors import Selection
 from napari_mamamia.io.dicom_slices import Clock, Slice
+from napari_mamamia.io.dicom_ways import in_brackets, leave_out, use_series
 
 __all__ = ["Candidates", "candidates_of", "choose_acquisition"]
 
@@ -53,14 +60,15 @@ class Candidates:
     warnings: tuple[str, ...] = ()
 
 
-def candidates_of(parts: Sequence[Part], selection: Selection) -> Candidates:
+def candidates_of(
+    parts: Sequence[Part], selection: Selection, *, allow_thin: bool = False
+) -> Candidates:
     """Return which parts may be phases, by their headers and by what the user said.
 
     A role that is named counts whatever it is. A series that is named counts by its phases, and
     where it has none, by all that it has, with a warning.
     """
-    chosen = [part for part in parts if selection.uses(part)]
-    unwanted = tuple(part for part in parts if not any(part is one for one in chosen))
+    chosen, unwanted = _parted(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
     fitting = _fitting([part for part in chosen if not any(part is one for one in by_role)])
     series = {part.header.series_uid for part in (*fitting, *by_role)}
@@ -79,6 +87,30 @@ def candidates_of(parts: Sequence[Part], selection: Selection) -> Candidates:
     return Candidates(tuple(counted), left, unwanted, _told(named))
 
 
+def _parted(
+    parts: Sequence[Part], selection: Selection, allow_thin: bool
+) -> tuple[list[Part], tuple[Part, ...]]:
+    """Return the parts that the user lets count and the others, cut where phases were named."""
+    if not selection.names_phases:
+        chosen = [part for part in parts if selection.uses(part)]
+        return chosen, tuple(part for part in parts if not any(part is one for one in chosen))
+    kept: list[Part] = []
+    gone: list[Part] = []
+    for part in parts:
+        by_phase: dict[int, list[Slice]] = {}
+        for piece in part.slices:
+            by_phase.setdefault(piece.phase, []).append(piece)
+        own: tuple[list[Slice], list[Slice]] = ([], [])
+        for pieces in by_phase.values():
+            own[selection.uses(replace(part, slices=tuple(pieces)))].extend(pieces)
+        for pieces, into in zip(own, (gone, kept), strict=True):
+            if len(pieces) == len(part.slices):
+                into.append(part)
+            elif pieces:
+                into.append(part_of(pieces, part, allow_thin=allow_thin))
+    return kept, tuple(gone)
+
+
 def choose_acquisition(
     candidates: Candidates, looks: Looks, selection: Selection, clock: Clock | None, name: str
 ) -> Acquisition:
@@ -91,7 +123,8 @@ def choose_acquisition(
     """
     found = acquisitions_of(candidates.parts)
     if not found:
-        raise CaseError(next(part.problem for part in candidates.parts))
+        part = candidates.parts[0]
+        raise CaseError(f"{part.problem}{or_without(without_odd_phases(part))}")
     first, left = _only_one(found, looks, name)
     broken = [part for part in candidates.parts if part.problem]
     _require_no_doubt(first, found, broken, name)
@@ -135,7 +168,7 @@ def _only_one(
     dynamic = [one for one in found if one.n_times > 1]
     if not dynamic:
         if len(found) > 1:
-            raise _asked(found, name)
+            raise ask_which(found, name)
         return found[0], []
     left: list[LeftOut] = []
     slow = [one for one in dynamic if not _is_ultrafast(one)]
@@ -148,7 +181,7 @@ def _only_one(
             left += _left(dynamic, seen, Role.OTHER_SEQUENCE, "no contrast comes, by the pixels")
             dynamic = seen
     if len(dynamic) > 1:
-        raise _asked(dynamic, name)
+        raise ask_which(dynamic, name)
     left += _flip_angles(dynamic[0], found)
     return dynamic[0], left
 
@@ -188,35 +221,6 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
     ]
 
 
-def _asked(found: Sequence[Acquisition], name: str) -> CaseError:
-    a, b = found[:2]
-    if _is_turned_midway(a.parts[0], b.parts[0]):
-        return _two_turns(a.parts[0], b.parts[0])
-    many = (
-        f"both are {a.n_times} phase(s)"
-        if a.n_times == b.n_times
-        else f"they are {a.n_times} and {b.n_times} phases"
-    )
-    return CaseError(
-        f"expected series of one size and place in {name}, but {described(a.parts[0])} and "
-        f"{described(b.parts[0])}, by {a.name} and {b.name}, and {many}: name what counts "
-        f"({_way(a.parts[0], b.parts[0])})"
-    )
-
-
-def _way(a: Part, b: Part) -> str:
-    """Return the selectors that tell one of two parts from the other."""
-    own, others = selectors_of(a), selectors_of(b)
-    apart = [(p.text, q.text) for p in own for q in others if p.key == q.key and p != q]
-    chosen = next((pair for pair in reversed(apart) if not pair[0].startswith("role=")), None)
-    if chosen is None:
-        return f"--use series={a.header.series_number}, or what --dry-run shows of its parts"
-    if chosen[0].startswith("series="):
-        return f"--use {chosen[0]}, or what --dry-run shows of its parts"
-    both = "--sides join, or --sides two, or " * chosen[0].startswith("side=")
-    return f"{both}--use {chosen[0]}, or --use {chosen[1]}, or --use series=N"
-
-
 def _require_no_doubt(
     chosen: Acquisition, found: Sequence[Acquisition], broken: Sequence[Part], name: str
 ) -> None:
@@ -229,37 +233,24 @@ def _require_no_doubt(
     n_planes = sum(len(part.slices) for part in chosen.parts)
     for part in broken:
         if len(part.slices) > n_planes or part.sequence.is_same(first.sequence):
-            series = part.header.series_number
-            raise CaseError(
-                f"{part.problem}; if it is no phase, leave it out (--leave-out series={series})"
-            )
+            every = [[piece] for one in (*chosen.parts, *broken) for piece in one.slices]
+            ways = (without_odd_phases(part), leave_out([[p] for p in part.slices], every))
+            raise CaseError(f"{part.problem}{or_without(*ways)}")
     for other in found:
         part = other.parts[0]
         if other is chosen or not part.sequence.is_same(first.sequence):
             continue
         if chosen.n_times > 1 and _is_turned(first, part):
             continue
-        raise _asked((chosen, other), name)
+        raise ask_which((chosen, other), name)
 
 
 def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
     """Refuse an acquisition whose own series holds images of another orientation too."""
     for own in chosen.parts:
         for other in parts:
-            if _is_turned_midway(own, other):
-                raise _two_turns(own, other)
-
-
-def _is_turned_midway(a: Part, b: Part) -> bool:
-    return a.header.series_uid == b.header.series_uid and a.turn != b.turn
-
-
-def _two_turns(a: Part, b: Part) -> CaseError:
-    return CaseError(
-        f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
-        f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count (--use "
-        f"orientation={a.plane}, or --use orientation={b.plane})"
-    )
+            if is_turned_midway(own, other):
+                raise two_turns(own, other)
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
@@ -271,7 +262,7 @@ def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], 
         if other is not chosen and is_same_place(other.parts[0], chosen.parts[0]):
             first, second = sorted((chosen, other), key=lambda one: one.starts_s or [np.inf])
             if _goes_on(first, second):
-                raise _asked((chosen, other), name)
+                raise ask_which((chosen, other), name)
 
 
 def _goes_on(first: Acquisition, second: Acquisition) -> bool:
@@ -291,11 +282,15 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
     made = [part for part in chosen.parts if "derived" in part.kind.processing]
     if made and len(made) < len(chosen.parts):
         others = [part for part in chosen.parts if not any(part is one for one in made)]
+        every = [volume.stack for volume in chosen.volumes]
+        ways = [
+            leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
+            for some in (made, others)
+        ]
         raise CaseError(
             f"expected phases of one kind in {name}, but {made[0].header.series_name} is DERIVED "
             f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
-            f"it: name the series that count (--use series={others[0].header.series_number}, or "
-            "both)"
+            "it: leave out what does not count, or name all" + in_brackets(*ways, use_series(every))
         )
 
 
@@ -308,7 +303,7 @@ def _require_no_better(
         if other is chosen or not is_same_place(other.parts[0], chosen.parts[0]):
             continue
         if any(looks.shows_contrast([first, v.stack]) for v in other.volumes):
-            raise _asked((chosen, other), name)
+            raise ask_which((chosen, other), name)
 
 
 def _require_one_pace(chosen: Acquisition, name: str) -> None:
@@ -321,7 +316,10 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
         raise CaseError(
             f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "
             f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: name the one "
-            f"that counts (--use series={fast[0].header.series_number}, or --leave-out it)"
+            "that counts"
+            + in_brackets(
+                *(use_series(v.stack for v in one.volumes) for one in (rest, Acquisition((*fast,))))
+            )
         )
 
 
@@ -335,7 +333,7 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
             raise CaseError(
                 f"expected phases of {name} that time or contrast tells apart, but those of "
                 f"{part.header.series_name} have neither: name it if it is the dynamic all the "
-                f"same (--use series={part.header.series_number})"
+                f"same{in_brackets(use_series(v.stack for v in chosen.volumes))}"
             )
 
 

@@ -84,6 +84,11 @@ class Choice:
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...] = ()
 
+    @property
+    def other_orders(self) -> list[str]:
+        """The clocks that would give another order of the phases."""
+        return [v.clock.value for v in self.verdicts if v.works and not _agree(v, self.chosen)]
+
 
 def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
     """Return the clock that orders planes of one grid in time.
@@ -118,9 +123,11 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
         chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
         if not chosen.works:
             raise CaseError(
-                f"expected {wanted} to order {name}, but {chosen.reason}: name another clock "
-                f"({', '.join(v.clock for v in working) or 'none of this exam works'})"
-            )
+                f"expected {wanted} to order {name}, but {chosen.reason}: "
+                + (f"name another clock ({', or '.join(f'--clock {v.clock}' for v in working)})"
+                   if working else "no other clock does, so convert the exam to NIfTI with the "
+                   "phases in the right order")
+            )  # fmt: skip
         return Choice(chosen, verdicts, tuple(_oddities(chosen, working)))
     if not working:
         reasons = "; ".join(f"{verdict.clock}: {verdict.reason}" for verdict in verdicts)
@@ -271,8 +278,7 @@ def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name
             raise CaseError(
                 f"the order of the phases in {name} is in doubt: by {first.clock} "
                 f"{_told(first, slices)}, by {other.clock} {_told(other, slices)}; "
-                "name the clock that counts (--clock), or convert the exam to NIfTI with the "
-                "phases in the right order"
+                f"name the clock that counts (--clock {first.clock}, or --clock {other.clock})"
             )
 
 

@@ -11,6 +11,7 @@ from napari_mamamia.io.dicom_clocks import Choice
 from napari_mamamia.io.dicom_looks import Looks
 from napari_mamamia.io.dicom_runs import ULTRAFAST_GAP_S
 from napari_mamamia.io.dicom_slices import Clock, Slice
+from napari_mamamia.io.dicom_ways import in_brackets, leave_out, use_series
 
 __all__ = ["landmark_warnings", "phase_doubts"]
 
@@ -67,10 +68,27 @@ def _pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> Case
         return None
     days = f"{longest / 86400:.0f} days" if longest > 2 * 86400 else f"{longest / 3600:.1f} hours"
     names = " and ".join(dict.fromkeys(stack[0].series_name for stack in stacks))
+    early, late = _around_pause(stacks, choice.chosen.times_s, times_s)
+    ways = in_brackets(leave_out(early, stacks), leave_out(late, stacks))
     return CaseError(
         f"expected phases of one exam in {name}, but {days} lie between two of them, by {names}: "
-        "name the series that count (--use series=N)"
+        f"leave out those of the other exam{ways}"
     )
+
+
+def _around_pause(
+    stacks: Sequence[Sequence[Slice]],
+    times_s: Sequence[float] | None,
+    told_s: Sequence[float] | None,
+) -> tuple[list[Sequence[Slice]], list[Sequence[Slice]]]:
+    """Return the phases before and after the longest pause of the clock that made it."""
+    starts = [stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in stacks]
+    known = [start for start in starts if start is not None]
+    if len(known) < len(stacks):
+        known = list(times_s or told_s or range(len(stacks)))
+    order = sorted(range(len(stacks)), key=known.__getitem__)
+    at = int(np.argmax(np.diff([known[k] for k in order]))) + 1
+    return [stacks[k] for k in order[:at]], [stacks[k] for k in order[at:]]
 
 
 def _copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
@@ -81,8 +99,8 @@ def _copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseErr
     return CaseError(
         f"expected new values in each phase of {name}, but phase {a} "
         f"({stacks[a][0].series_name}) and phase {b} ({stacks[b][0].series_name}) have the "
-        "same values, up to a factor, so one is a copy: name the series that count (--use "
-        "series=N), and of one series the phases (--phases)"
+        "same values, up to a factor, so one is a copy: leave one of them out"
+        + in_brackets(leave_out([stacks[b]], stacks), leave_out([stacks[a]], stacks))
     )
 
 
@@ -97,7 +115,7 @@ def _beat(
     return CaseError(
         f"expected phases of {name} that are seconds apart, but they are {usual:g} s apart and no "
         "contrast comes, as in frames of a heart beat: name the series if it is the dynamic all "
-        f"the same (--use series={stacks[0][0].header.series_number})"
+        f"the same{in_brackets(use_series(stacks))}"
     )
 
 
@@ -114,6 +132,25 @@ def _unlike(
                 f"expected phases of one contrast in {name}, but phase {at} "
                 f"({a[0].series_name}) and phase {at + 1} ({b[0].series_name}) are not alike "
                 f"(correlation {alike:.2f}), as with another sequence, a map or a failed scan: "
-                "name the series that count (--use series=N)"
+                f"leave out what is no phase{in_brackets(*_without_odd(stacks, a, b, looks))}"
             )
     return None
+
+
+def _without_odd(
+    stacks: Sequence[Sequence[Slice]], a: Sequence[Slice], b: Sequence[Slice], looks: Looks
+) -> list[str]:
+    """Return the options that leave out the phases like the one of two, or those like the other.
+
+    Those that are fewer come first; a single one is the odd one, and the others are no option.
+    """
+    like_a: list[Sequence[Slice]] = []
+    like_b: list[Sequence[Slice]] = []
+    for stack in stacks[1:]:
+        is_a = stack is a or (
+            stack is not b and looks.likeness(stack, a) >= looks.likeness(stack, b)
+        )
+        (like_a if is_a else like_b).append(stack)
+    few, many = sorted((like_b, like_a), key=len)
+    ways = [few, many] if len(few) > 1 or len(many) == 1 else [few]
+    return [leave_out(some, stacks) for some in ways]

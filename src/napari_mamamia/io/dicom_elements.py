@@ -17,6 +17,7 @@ __all__ = [
     "DAMAGED",
     "PHILIPS_TAGS",
     "Scaling",
+    "begins_bare",
     "date_time_s",
     "days",
     "needed",
@@ -52,6 +53,19 @@ _FREE_BYTES: Final = 1 << 24
 images shrink 2 to 5 times, blank ones some hundred times."""
 _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
+_MARK_END: Final = 132
+_BARE_BYTES: Final = 12
+_LONGEST_FIRST: Final = 64
+_LONG_FORMS: Final = frozenset({b"OB"})
+_FIRST_ELEMENTS: Final = frozenset(
+    group.to_bytes(2, "little") + element.to_bytes(2, "little")
+    for group, element in (
+        (0x0002, 0x0000), (0x0002, 0x0001), (0x0002, 0x0002), (0x0002, 0x0010),
+        (0x0008, 0x0000), (0x0008, 0x0001), (0x0008, 0x0005), (0x0008, 0x0008), (0x0008, 0x0012),
+        (0x0008, 0x0016),
+    )
+)  # fmt: skip
+"""What a data set of an image begins with, its group's length first."""
 _GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
 _META_BYTES: Final = 4096
 _PIECE_BYTES: Final = 1 << 20
@@ -92,12 +106,31 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
         try:
             if not isinstance(path, Path):
                 _require_modest(path)
-                return dcmread(path, **options)
+                return dcmread(path, force=_is_bare(path), **options)
             with open_bounded(path) as stream:
                 _require_modest(stream)
-                return dcmread(stream, **options)
+                return dcmread(stream, force=_is_bare(stream), **options)
         except InvalidDicomError as error:  # its own words advise an argument of pydicom's
             raise ValueError("it does not begin as a DICOM file does") from error
+
+
+def begins_bare(head: bytes) -> bool:
+    """Whether the begin of a file is that of a DICOM data set without preamble and mark.
+
+    Its first element is of group 0002 or 0008: a length of the group, a class or a character set,
+    with a value of few bytes. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, of files before 1993.
+    """
+    if len(head) < _BARE_BYTES or head[:4] not in _FIRST_ELEMENTS:
+        return False
+    length = int.from_bytes(head[6:8] if head[4:6].isalpha() else head[4:8], "little")
+    return length <= _LONGEST_FIRST or head[4:6] in _LONG_FORMS
+
+
+def _is_bare(stream: IO[bytes]) -> bool:
+    start = stream.tell()
+    head = stream.read(_MARK_END)
+    stream.seek(start)
+    return head[_MARK_END - 4 :] != b"DICM" and begins_bare(head)
 
 
 def _require_modest(stream: IO[bytes]) -> None:

@@ -13,15 +13,17 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.dicom_choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.dicom_clocks import Choice, choose_clock
+from napari_mamamia.io.dicom_copies import sent_once, without_copies
 from napari_mamamia.io.dicom_doubts import landmark_warnings, phase_doubts
 from napari_mamamia.io.dicom_looks import Looks
 from napari_mamamia.io.dicom_midnight import over_midnight
-from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of, without_copies
+from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom_roles import PHASES, Role
 from napari_mamamia.io.dicom_runs import Run, find_run, gap_warnings
 from napari_mamamia.io.dicom_selectors import Selection
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, Slice
 from napari_mamamia.io.dicom_table import SeriesRow, others_named, table_of, undecided_table
+from napari_mamamia.io.dicom_ways import in_brackets, leave_out, use_series
 
 __all__ = ["Exam", "Joined", "SideSlices", "find_exam", "list_series"]
 
@@ -101,10 +103,13 @@ def find_exam(
         If the exam contradicts itself: slices missing or doubled, unequal stacks, a changing
         orientation, no clock, two acquisitions that fit, two patients.
     """
-    _require_one_patient(images, name)
+    _require_one_patient(images, selection, name)
     kept, warnings = without_copies(_slices(images), name)
+    kept, again = sent_once(kept)
     kept, late = over_midnight(kept)
-    candidates = candidates_of(parts_of(kept, allow_thin=allow_thin), selection)
+    candidates = candidates_of(
+        parts_of(kept, allow_thin=allow_thin), selection, allow_thin=allow_thin
+    )
     _require_whole(images, candidates, selection, name)
     looks = Looks()
     chosen = choose_acquisition(candidates, looks, selection, clock, name)
@@ -122,6 +127,8 @@ def find_exam(
     doubts += _told(phase_doubts(stacks, choice, looks, title), is_named=bool(selection.use))
     told = (
         *warnings,
+        *again,
+        *_unplaced_left_out(images, selection),
         *late,
         *candidates.warnings,
         *choice.warnings,
@@ -141,7 +148,8 @@ def list_series(
 
     Parts that could be phases are "not decided".
     """
-    candidates = candidates_of(parts_of(_slices(images), allow_thin=allow_thin), selection)
+    parts = parts_of(sent_once(_slices(images))[0], allow_thin=allow_thin)
+    candidates = candidates_of(parts, selection, allow_thin=allow_thin)
     return undecided_table(images, candidates)
 
 
@@ -149,9 +157,10 @@ def _slices(images: Sequence[Image]) -> list[Slice]:
     return [piece for image in images if isinstance(image, tuple) for piece in image]
 
 
-def _require_one_patient(images: Sequence[Image], name: str) -> None:
+def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
     """Refuse images of one study that name two patients; no name or number is told."""
-    headers = [piece.header for piece in _slices(images) if piece.frame == 0]
+    pieces = [p for p in _slices(images) if selection.uses_series(p.header.series_number)]
+    headers = [piece.header for piece in pieces if piece.frame == 0]
     for at, what in enumerate(("PatientID", "PatientBirthDate")):
         known: dict[str, Header] = {}
         for header in headers:
@@ -159,35 +168,60 @@ def _require_one_patient(images: Sequence[Image], name: str) -> None:
                 known.setdefault(header.patient[at], header)
         if len(known) > 1:
             a, b = list(known.values())[:2]
+            ways = in_brackets(*(_without_patient(pieces, at, own) for own in known))
             raise CaseError(
                 f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
                 f"differ in {what}: move the images of the other patient out of the folder"
+                + f", or leave out all that is not of one of them{ways}"
+                * bool(ways)
             )
+
+
+def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> str:
+    """Return the option that leaves one patient, "" where a series is of several."""
+    named = {p.header.series_number: set[str]() for p in pieces}
+    for piece in pieces:
+        named[piece.header.series_number].add(piece.header.patient[at])
+    if any(len(told - {""}) > 1 for told in named.values()):
+        return ""
+    gone = [[p] for p in pieces if p.header.patient[at] not in ("", own)]
+    return leave_out(gone, [[p] for p in pieces])
 
 
 def _require_whole(
     images: Sequence[Image], candidates: Candidates, selection: Selection, name: str
 ) -> None:
     """Refuse images without a place that may be phases, and a study that has no phases at all."""
-    bad = [image for image in images if isinstance(image, BadImage)]
+    takes_all = not selection.leaves_out_role(Role.UNREADABLE)
+    bad = [image for image in images if isinstance(image, BadImage) and takes_all]
     wanted = [image for image in bad if selection.uses_series(image.header.series_number)]
     if not candidates.parts:
         if wanted:
             raise FormatError(wanted[0].reason)
         if candidates.left_out and all(one.part.problem for one in candidates.left_out):
             raise CaseError(candidates.left_out[0].part.problem)
+        left = [one.part for one in candidates.left_out if not one.part.problem]
+        ways = dict.fromkeys(use_series([part.slices]) for part in left)
         raise FormatError(
             f"expected MR images in {name} that can be phases, got "
-            f"{others_named(images, candidates)}: choose the folder of the DCE series, or name "
-            "what is to be taken all the same (--use series=N)"
+            f"{others_named(images, candidates)}: choose the folder of the DCE series"
+            + ", or name what is to be taken all the same" * bool(ways)
+            + in_brackets(*ways)
         )
     known = {part.header.series_uid for part in candidates.parts}
     for image in wanted:
         if image.header.series_uid in known or image.kind.role in PHASES:
-            raise FormatError(
-                f"{image.reason}; or leave the series out "
-                f"(--leave-out series={image.header.series_number})"
-            )
+            raise FormatError(f"{image.reason}; or leave out what is no whole image "
+                              f"(--leave-out role={Role.UNREADABLE})")  # fmt: skip
+
+
+def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:
+    """Return a sentence where images that cannot be placed were left out, as was asked for."""
+    if not selection.leaves_out_role(Role.UNREADABLE):
+        return []
+    bad = [i for i in images if isinstance(i, BadImage)]
+    said = f"{len(bad)} image(s) that cannot be placed were left out, as was asked for"
+    return [said] if bad else []
 
 
 def _joined(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
@@ -221,7 +255,7 @@ def _run(
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
     try:
-        run = find_run(_stacks(rows, choice), _times(choice), looks, name)
+        run = find_run(_stacks(rows, choice), _times(choice), looks, name, choice.other_orders)
     except CaseError as error:
         if not is_named:
             raise

@@ -10,6 +10,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.dicom_elements import begins_bare
 from napari_mamamia.io.dicom_headers import read_slices
 from napari_mamamia.io.dicom_parts import Image
 from napari_mamamia.io.dicom_probe import may_be_dicom
@@ -82,8 +83,8 @@ def require_readable(study: Study) -> None:
     more = len(study.damaged) - 1
     others = f" ({more} more such file(s) lie there)" if more else ""
     raise FormatError(
-        f"{study.damaged[0].reason}{others}; to import what can be read without them, say "
-        "--leave-out role=unreadable"
+        f"{study.damaged[0].reason}{others}; or import what can be read without them "
+        "(--leave-out role=unreadable)"
     )
 
 
@@ -163,7 +164,7 @@ def _looked(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 
 
 def _look(path: Path) -> tuple[Path, bool] | Damaged:
-    """Return whether a file has the DICOM mark, or why one that should have it has not."""
+    """Return whether a file is DICOM by its begin, or why one that should be is not."""
     suffix = path.suffix.lower()
     try:
         with open_plain(path) as stream:
@@ -178,6 +179,8 @@ def _look(path: Path) -> tuple[Path, bool] | Damaged:
         return path, False
     if not any(head):
         return _damaged(path, "it is empty" if not head else "it begins with zeros only")
+    if begins_bare(head):
+        return path, True
     is_named = suffix in _SUFFIXES
     if is_named or head[:2] in _FIRST_GROUPS:
         return _damaged(path, "it has no DICOM mark at its begin")

@@ -10,6 +10,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom_elements import (
     DAMAGED,
     PHILIPS_TAGS,
+    begins_bare,
     needed,
     numbers,
     open_dicom,
@@ -52,17 +53,16 @@ _TAGS: Final[list[Any]] = [
     *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
 ]  # fmt: skip
 _BYTE: Final = 8
-_NATIVE: Final = {
-    "1.2.840.10008.1.2": ("<", 8),
-    "1.2.840.10008.1.2.1": ("<", 12),
-    "1.2.840.10008.1.2.2": (">", 12),
-}
+_IMPLICIT: Final = "1.2.840.10008.1.2"
+_EXPLICIT: Final = "1.2.840.10008.1.2.1"
+_BIG: Final = "1.2.840.10008.1.2.2"
+_NATIVE: Final = {_IMPLICIT: ("<", 8), _EXPLICIT: ("<", 12), _BIG: (">", 12)}
 """Byte order of values, and bytes between the start of PixelData and its first value, by transfer
 syntax: implicit and explicit little-endian, explicit big-endian. Source: DICOM PS3.5, 7.1."""
 
 
 def is_dicom_file(path: Path) -> bool:
-    """Whether a file has the DICOM mark, 128 bytes from its start.
+    """Whether a file has the DICOM mark, 128 bytes from its start, or begins as one without it.
 
     Never raises, and never waits on a pipe or device.
     """
@@ -70,7 +70,8 @@ def is_dicom_file(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as stream:
-            return stream.read(132)[128:] == b"DICM"
+            head = stream.read(132)
+            return head[128:] == b"DICM" or begins_bare(head)
     except OSError:
         return False
 
@@ -137,7 +138,7 @@ def _bad(header: Header, content: Any, reason: str) -> BadImage:
 
 
 def _header(path: Path, content: Any, at: int) -> Header:
-    syntax = str(content.file_meta.get("TransferSyntaxUID", ""))
+    syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
         ahead = 0  # two values change places in each word, or not: pydicom knows
@@ -158,6 +159,12 @@ def _header(path: Path, content: Any, at: int) -> Header:
         contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
     )
+
+
+def _guessed_syntax(content: Any) -> str:
+    """Return the transfer syntax that pydicom read a data set by that does not name its own."""
+    is_implicit, is_little = content.original_encoding
+    return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 
 
 def _slice(header: Header, content: Any) -> Slice:

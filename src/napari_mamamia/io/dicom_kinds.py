@@ -95,6 +95,28 @@ class SequenceKey:
             and _close(self.inversion_time_ms, other.inversion_time_ms)
         )
 
+    def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
+        """Return what differs: its name, and as the one has it and the other."""
+        told = [
+            (what, one or "none", two or "none")
+            for what, one, two in (
+                ("sequence", " ".join(self.technique), " ".join(other.technique)),
+                ("part", self.contrast, other.contrast),
+            )
+            if one != two
+        ]
+        for what, mine, theirs, unit, is_near in (
+            ("TE", self.echo_time_ms, other.echo_time_ms, " ms", _close),
+            ("TR", self.repetition_time_ms, other.repetition_time_ms, " ms", _close),
+            ("flip angle", self.flip_degrees, other.flip_degrees, " degrees", _near),
+            ("b", self.b_value, other.b_value, "", lambda p, q: p == q),
+            ("TI", self.inversion_time_ms, other.inversion_time_ms, " ms", _close),
+        ):
+            if not is_near(mine, theirs):
+                one, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
+                told.append((what, one, two))
+        return told
+
     @property
     def text(self) -> str:
         """The key in words, such as "GR 3D, TE 1.4 ms, TR 4.1 ms, 12 degrees"."""

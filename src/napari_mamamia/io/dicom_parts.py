@@ -5,7 +5,6 @@ water, a phase image, ...), of one sequence, echo, orientation and moment of the
 one breast where the series shows two.
 """
 
-import filecmp
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
@@ -17,8 +16,9 @@ from napari_mamamia.io.dicom_kinds import SequenceKey
 from napari_mamamia.io.dicom_roles import Kind, Role
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, OtherImage, Slice
 from napari_mamamia.io.dicom_stack import Places, find_places, require_one_orientation
+from napari_mamamia.io.dicom_ways import number_phases
 
-__all__ = ["Image", "Part", "part_of", "parts_of", "without_copies"]
+__all__ = ["Image", "Part", "part_of", "parts_of"]
 
 Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
 """What a DICOM file turned out to be."""
@@ -42,7 +42,8 @@ class Part:
     `echo` counts the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack
     that shows one breast, else "". `turn` names the orientation where the series has several
     ("axial", a second one "axial-2"), and `trigger` counts the moments after the trigger, from 1,
-    where each phase of the series is shown at several; else they are "" and 0.
+    where each phase of the series is shown at several; else they are "" and 0. `n_numbered` is how
+    many phases all parts of its number have that nothing else tells from it.
     """
 
     slices: tuple[Slice, ...]
@@ -52,6 +53,12 @@ class Part:
     side: str = ""
     turn: str = ""
     trigger: int = 0
+    n_numbered: int = 1
+
+    @property
+    def phases(self) -> tuple[int, ...]:
+        """The numbers of its phases, `UNNUMBERED` among them where nothing tells one."""
+        return tuple(sorted({piece.phase for piece in self.slices}))
 
     @property
     def plane(self) -> str:
@@ -84,41 +91,45 @@ class Part:
         return 0 if self.places is None else self.places.n_times
 
 
-def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], list[str]]:
-    """Drop planes whose file is there twice, byte for byte; refuse two images of one UID."""
-    first: dict[tuple[str, int], Slice] = {}
-    kept: list[Slice] = []
-    n_copies = 0
-    for piece in slices:
-        uid = piece.header.instance_uid
-        twin = first.setdefault((uid, piece.frame), piece) if uid else piece
-        if twin is piece:
-            kept.append(piece)
-        elif filecmp.cmp(twin.file, piece.file, shallow=False):
-            n_copies += 1
-        else:
-            raise CaseError(
-                f"expected each SOPInstanceUID once in {name}, but {twin.file} and {piece.file} "
-                "have one and differ: remove the wrong one"
-            )
-    told = [f"{n_copies} file(s) are there twice, byte for byte; one of each counts"]
-    return kept, told if n_copies else []
-
-
 def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]:
     """Return the images by series, kind, sequence and side; each image is in one part.
 
-    With `allow_thin` stacks of one or two slices count as whole.
+    Its images know their phases, which count on through all that selectors name alike. With
+    `allow_thin` stacks of one or two slices count as whole.
     """
     by_series: dict[str, list[Slice]] = {}
     for piece in slices:
         by_series.setdefault(piece.header.series_uid, []).append(piece)
-    return [part for own in by_series.values() for part in _parts_of_series(own, allow_thin)]
+    return _numbered(
+        [part for own in by_series.values() for part in _parts_of_series(own, allow_thin)]
+    )
 
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
     """Return some of a part's images as a part of their own."""
     return _placed(replace(like, slices=tuple(slices)), allow_thin)
+
+
+def _numbered(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts with the phases of their images, counted on where selectors are alike."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for at, part in sorted(enumerate(parts), key=lambda both: _begin(both[1])):
+        key = (part.header.series_number, part.role, part.echo, part.side, part.turn, part.trigger)
+        groups.setdefault(key, []).append(at)
+    found: dict[int, Part] = {}
+    for own in groups.values():
+        reached = 0
+        for at in own:
+            slices, places = number_phases(parts[at].slices, parts[at].places, reached)
+            found[at] = replace(parts[at], slices=slices, places=places)
+            reached = max(reached, *(piece.phase + 1 for piece in slices))
+        for at in own:
+            found[at] = replace(found[at], n_numbered=reached)
+    return [found[at] for at in range(len(parts))]
+
+
+def _begin(part: Part) -> float:
+    return min(piece.clocks.get(Clock.ACQUISITION_TIME, 0.0) for piece in part.slices)
 
 
 def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:

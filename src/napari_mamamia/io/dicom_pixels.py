@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.dicom_elements import DAMAGED
+from napari_mamamia.io.dicom_elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom_slices import Slice, Tile
+from napari_mamamia.io.dicom_ways import leave_phase_out
 from napari_mamamia.io.foreign import reads
 
 __all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders"]
 
 _THREADS: Final = 4
+_DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
@@ -138,7 +140,9 @@ def _decoded(piece: Slice) -> NDArray[Any]:
         from pydicom.pixels.utils import pixel_array
 
         index = piece.frame if piece.tile is None else 0
-        plane: NDArray[Any] = pixel_array(os.fspath(piece.file), index=index)
+        is_deflated = piece.header.transfer_syntax == _DEFLATED  # pydicom inflates whole data sets
+        source = open_dicom(piece.file, piece.file) if is_deflated else os.fspath(piece.file)
+        plane: NDArray[Any] = pixel_array(source, index=index)
     except DAMAGED as error:
         raise _unreadable(piece, str(error)) from error
     tile = piece.tile
@@ -158,7 +162,7 @@ def _require_decoder(piece: Slice) -> None:
         raise MissingExtraError("pydicom", "dicom") from error
     syntax = UID(piece.header.transfer_syntax)
     name = syntax.name
-    if syntax == "1.2.840.10008.1.2.1.99":
+    if syntax == _DEFLATED:
         return
     try:
         decoder = get_decoder(syntax)
@@ -177,6 +181,8 @@ def _require_decoder(piece: Slice) -> None:
 
 
 def _unreadable(piece: Slice, why: str) -> FormatError:
+    phase = leave_phase_out(piece)
     return FormatError(
         f"expected a readable DICOM file at {piece.name}, but {why}: export the series again"
+        + f", or leave out its phase ({phase})" * bool(phase)
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom_elements import begins_bare
 from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.dicom_zip import is_zip
 from napari_mamamia.io.foreign import explained
@@ -111,4 +112,5 @@ def _zip_holds_dicom(path: Path) -> bool:
 
 def _is_dicom_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
     with opened.open(info) as stream:
-        return stream.read(_MARK_END)[-len(_MARK) :] == _MARK
+        head = stream.read(_MARK_END)
+        return head[-len(_MARK) :] == _MARK or begins_bare(head)

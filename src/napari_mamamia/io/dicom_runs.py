@@ -13,7 +13,9 @@ import numpy as np
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom_looks import CONTRAST, Contrast, Looks
+from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_slices import Slice
+from napari_mamamia.io.dicom_ways import in_brackets, leave_out
 
 __all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings"]
 
@@ -25,6 +27,8 @@ _MISSING: Final = 1.7
 """From how many usual gaps on a phase may be missing in a gap."""
 
 
+_MOST_WAYS: Final = 4
+_CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
 _NEVER: Final = (
     "contrast comes between no phase and the next: is the series before contrast missing, or was "
     "none given?"
@@ -55,8 +59,9 @@ def find_run(
     times_s: Sequence[float] | None,
     looks: Looks,
     name: str,
+    clocks: Sequence[str] = (),
 ) -> Run:
-    """Return the run of phases that enhances from its own pre.
+    """Return the run of phases that enhances from its own pre; `clocks` give them another order.
 
     Raises
     ------
@@ -65,7 +70,7 @@ def find_run(
         phase is the pre.
     """
     _require_one_injection(stacks, times_s, looks, name)
-    _require_contrast_to_stay(stacks, looks, name)
+    _require_contrast_to_stay(stacks, looks, name, clocks)
     if len(stacks) < 3 or _is_ultrafast(times_s):
         return Run()
     seen = [looks.contrast(stacks[0], stack) for stack in stacks[1:]]
@@ -87,10 +92,21 @@ def find_run(
         raise CaseError(
             f"expected contrast between the first two phases of {name}, but of the body "
             f"{shares} rises from phase 0 to phases 1 to {until}, so which phase is the last "
-            "before contrast is not clear: look at them, and name the series that count "
-            "(--use series=N), or the earlier ones too (--use role=phase,earlier-pre)"
+            "before contrast is not clear: look at them, and keep them all, or leave out what was "
+            f"taken before the last one{in_brackets(_keep_all(stacks), *_later(stacks, until))}"
         )
     return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
+
+
+def _keep_all(stacks: Sequence[Sequence[Slice]]) -> str:
+    """Return the option that keeps what was taken before the pre as phases too."""
+    roles = [*dict.fromkeys(stack[0].kind.role for stack in stacks), Role.EARLIER_PRE]
+    return f"--use role={','.join(roles)}"
+
+
+def _later(stacks: Sequence[Sequence[Slice]], until: int) -> list[str]:
+    """Return the options that make each later phase before `until` the pre."""
+    return [leave_out(stacks[:first], stacks) for first in range(1, min(until, _MOST_WAYS))]
 
 
 def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
@@ -120,7 +136,8 @@ def _require_one_injection(
     if len(starts) > 1:
         raise CaseError(
             f"expected one injection in {name}, but its phases name {len(starts)} times of it "
-            "(ContrastBolusStartTime): name the series of the run that counts (--use series=N)"
+            "(ContrastBolusStartTime): leave out the runs that do not count"
+            + in_brackets(*(_keep_run(stacks, start) for start in sorted(starts)))
         )
     if times_s is None or len(stacks) < 4:
         return
@@ -133,12 +150,21 @@ def _require_one_injection(
         if _enhances(first, looks) and _enhances(second, looks):
             raise CaseError(
                 f"expected one injection in {name}, but contrast comes among the first {at} phases "
-                f"and, {gaps[at - 1]:g} s later, again among the other {len(second)}: name the "
-                "series of the run that counts (--use series=N)"
+                f"and, {gaps[at - 1]:g} s later, again among the other {len(second)}: leave out "
+                "the run that does not count"
+                + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
             )
 
 
-def _require_contrast_to_stay(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> None:
+def _keep_run(stacks: Sequence[Sequence[Slice]], start: str) -> str:
+    """Return the option that leaves out the phases of other injections."""
+    others = [s for s in stacks if s[0].header.contrast_start not in ("", start)]
+    return leave_out(others, stacks)
+
+
+def _require_contrast_to_stay(
+    stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[str]
+) -> None:
     """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
     rises = [looks.enhancement(stacks[0], stack) for stack in stacks]
     came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
@@ -150,11 +176,15 @@ def _require_contrast_to_stay(stacks: Sequence[Sequence[Slice]], looks: Looks, n
     ]
     if falls or gone:
         at = (falls or gone)[0]
+        ways = [f"--clock {clock}" for clock in clocks]
+        ways += [leave_out([stacks[k] for k in falls or gone], stacks)]
+        ways += [leave_out(stacks[:at], stacks)]
+        clock = "name the clock that counts, or" if clocks else _CONVERT
         raise CaseError(
             f"expected contrast to come and stay in {name}, but phase {at} looks as before "
             f"contrast, behind phase {0 if falls else came}: the order is wrong, or a second run "
-            "or copies follow the first; name the clock (--clock) or the series that count (--use "
-            "series=N)"
+            f"or copies follow the first; {clock} leave out the phases that do not count"
+            f"{in_brackets(*ways)}"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom_parts import Part
 from napari_mamamia.io.dicom_roles import Role
+from napari_mamamia.io.dicom_slices import UNNUMBERED
 
 __all__ = ["Group", "Selection", "Selector", "named_series", "read_selectors", "selectors_of"]
 
@@ -20,11 +21,14 @@ class _Key(StrEnum):
     SIDE = "side"
     ORIENTATION = "orientation"
     TRIGGER = "trigger"
+    PHASE = "phase"
 
 
 _SIDES: Final = ("left", "right")
 _ORIENTATION: Final = re.compile(r"(?:axial|coronal|sagittal)(?:-\d+)?")
-_NUMBERS: Final = frozenset({_Key.SERIES, _Key.ECHO, _Key.TRIGGER})
+_NUMBERS: Final = frozenset({_Key.SERIES, _Key.ECHO, _Key.TRIGGER, _Key.PHASE})
+_NO_NUMBER: Final = "none"
+"""What is said as the number of series that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ all hold, as in ``series=5,6,role=water``."""
 class Selection:
     """The groups of `--use` and `--leave-out`; empty ones leave all to the import.
 
-    A part counts where one of the groups fits it. `side` leaves out the other breast's parts, and
-    names nothing.
+    A part counts where one of the groups fits it; groups that name phases are for parts of one
+    phase each. `side` leaves out the other breast's parts, and names nothing.
     """
 
     use: tuple[Group, ...] = ()
@@ -64,6 +68,12 @@ class Selection:
             for group in self.use
             if any(one.key == _Key.ROLE for one in group)
         )
+
+    @property
+    def names_phases(self) -> bool:
+        """Whether single phases of a series were named."""
+        groups = (*self.use, *self.leave_out)
+        return any(one.key == _Key.PHASE for group in groups for one in group)
 
     def wants_role(self, role: Role) -> bool:
         """Whether a role was named to be used."""
@@ -89,14 +99,14 @@ class Selection:
             for group in self.leave_out
             if all(one.key == _Key.SERIES for one in group)
         ]
-        told = str(number)
+        told = _series_value(number)
         return (not wanted or any(not own or told in own for own in wanted)) and not any(
             told in own for own in unwanted
         )
 
     def names_series(self, number: int | None) -> bool:
         """Whether the user named a series to be used."""
-        return any(Selector(_Key.SERIES, str(number)) in group for group in self.use)
+        return any(Selector(_Key.SERIES, _series_value(number)) in group for group in self.use)
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
@@ -106,13 +116,19 @@ def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
 
 
 def selectors_of(part: Part) -> Group:
-    """Return the group that names a part and no other, empty where its series has no number."""
-    if part.header.series_number is None:
-        return ()
+    """Return the group that names a part and no other, empty where nothing tells it from others.
+
+    Phases stand in it where others of the same series, role, echo, ... are of another part.
+    """
     values = _values_of(part)
     if not part.turn:
         values.pop(_Key.ORIENTATION)
-    return tuple(Selector(key, value) for key, value in values.items() if value)
+    named = tuple(Selector(key, value) for key, value in values.items() if value)
+    if len(part.phases) == part.n_numbered:
+        return named
+    if UNNUMBERED in part.phases:
+        return ()
+    return named + tuple(Selector(_Key.PHASE, str(number)) for number in part.phases)
 
 
 def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
@@ -144,31 +160,43 @@ def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
 
 def _selector(key: str, value: str, text: str) -> Selector:
     known = {
-        _Key.SERIES: value.removeprefix("-").isdecimal(),
+        _Key.SERIES: value == _NO_NUMBER or value.removeprefix("-").isdecimal(),
         _Key.ECHO: value.isdecimal(),
         _Key.SIDE: value in _SIDES,
         _Key.ROLE: value in set(Role),
         _Key.ORIENTATION: _ORIENTATION.fullmatch(value) is not None,
         _Key.TRIGGER: value.isdecimal(),
+        _Key.PHASE: value.isdecimal(),
     }
     if key not in known or not known[_Key(key)]:
         roles = ", ".join(Role)
         raise CaseError(
-            f"expected a selector such as series=5, echo=2, side=left, role=water, trigger=1 or "
-            f"orientation=axial, got {text!r}: the roles are {roles}"
+            f"expected a selector such as series=5, phase=0, echo=2, side=left, role=water, "
+            f"trigger=1 or orientation=axial, got {text!r}: the roles are {roles}"
         )
-    return Selector(key, str(int(value)) if key in _NUMBERS else value)
+    is_number = key in _NUMBERS and value != _NO_NUMBER
+    return Selector(key, str(int(value)) if is_number else value)
 
 
 def _matches(part: Part, group: Group) -> bool:
     values = _values_of(part)
-    return all(values[_Key(one.key)] in _values(group, one.key) for one in group)
+    phases = {str(number) for number in part.phases}
+    return all(
+        bool(phases & _values(group, one.key))
+        if one.key == _Key.PHASE
+        else values[_Key(one.key)] in _values(group, one.key)
+        for one in group
+    )
+
+
+def _series_value(number: int | None) -> str:
+    return _NO_NUMBER if number is None else str(number)
 
 
 def _values_of(part: Part) -> dict[_Key, str]:
     """Return what selectors can say of a part, "" where nothing is to be said."""
     return {
-        _Key.SERIES: str(part.header.series_number),
+        _Key.SERIES: _series_value(part.header.series_number),
         _Key.ROLE: part.role.value,
         _Key.ECHO: str(part.echo),
         _Key.SIDE: part.side,

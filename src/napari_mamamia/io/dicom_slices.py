@@ -27,6 +27,7 @@ __all__ = [
     "OFFSET_TIME",
     "REFERENCE_TIME",
     "RESOLUTION",
+    "UNNUMBERED",
     "BadImage",
     "Clock",
     "Header",
@@ -61,6 +62,9 @@ REFERENCE_TIME: Final = "FrameReferenceDateTime"
 DURATION: Final = "FrameAcquisitionDuration"
 """Names under which it has the moment that stands for a frame, and how long the frame took, in
 seconds. Source: DICOM PS3.3, C.7.6.16.2.2."""
+
+UNNUMBERED: Final = -1
+"""`Slice.phase` where nothing tells it."""
 
 FRAMES: Final = 1_000_000
 """Instance numbers of enhanced files are spread by this, to leave room for the frames."""
@@ -129,7 +133,8 @@ class Slice:
     file from 0; `tile` is where the plane lies in the picture of a mosaic, None where the picture
     is the plane. `kind` is what the header says it is, `echo` its EchoNumbers, `thickness_mm` from
     one slice to the next as the header has it. `is_padding` marks a plane of no image, between two
-    breasts that are joined.
+    breasts that are joined. `phase` is which phase of its series it shows, counted from 0 when the
+    images of the series are seen together (`parts_of`).
     """
 
     header: Header
@@ -147,6 +152,7 @@ class Slice:
     tile: Tile | None = None
     clocks: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     is_padding: bool = False
+    phase: int = field(default=0, compare=False)
 
     @property
     def file(self) -> Path:

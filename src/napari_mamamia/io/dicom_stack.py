@@ -160,7 +160,7 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
         raise CaseError(
             f"expected at least {_FEWEST} slices in {name}, got {len(rows)} "
             f"({rows[0][0].name}): with fewer nobody can tell whether slices are missing; "
-            "add the others, or take it as it is with --allow-thin"
+            "add the others, or take it as it is (--allow-thin)"
         )
 
 

@@ -14,12 +14,13 @@ from napari_mamamia.io.dicom_selectors import (
     read_selectors,
     selectors_of,
 )
-from napari_mamamia.io.dicom_slices import BadImage, OtherImage, Slice
+from napari_mamamia.io.dicom_slices import UNNUMBERED, BadImage, OtherImage, Slice
 
 __all__ = [
     "UNREADABLE_FILES",
     "SeriesRow",
     "others_named",
+    "spans",
     "table_of",
     "undecided_table",
     "unreadable_rows",
@@ -217,7 +218,27 @@ def _name_of(part: Part) -> str:
     words += [word for word in (part.side, part.turn) if word]
     if part.trigger:
         words.append(f"trigger {part.trigger}")
+    if len(part.phases) < part.n_numbered and UNNUMBERED not in part.phases:
+        words.append(f"phase{'s' * (len(part.phases) > 1)} {spans(part.phases)}")
     return ", ".join(words)
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers, three and more in a row as a span.
+
+    Examples
+    --------
+    >>> spans((0, 1, 2, 5))
+    '0-2, 5'
+    """
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][-1] == number - 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    texts = (f"{one[0]}-{one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in found)
+    return ", ".join(texts)
 
 
 def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:

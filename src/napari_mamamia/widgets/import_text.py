@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from napari_mamamia.io.dicom_exam import Exam
-from napari_mamamia.io.dicom_table import SeriesRow
+from napari_mamamia.io.dicom_table import SeriesRow, spans
 from napari_mamamia.services.import_dicom import ImportSummary
 from napari_mamamia.services.import_finding import FoundStudy
 
@@ -61,7 +61,7 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
         is_told = series.evidence and not series.problem and series.kind != "not chosen"
         known = f" ({series.evidence})" if is_told else ""
         return f"{left_out}{known}{' – see below' * bool(series.problem)}\n{images}"
-    phases = f"DCE phase{'s' * (len(series.phases) > 1)} {_runs(series.phases)}"
+    phases = f"DCE phase{'s' * (len(series.phases) > 1)} {spans(series.phases)}"
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:
         return f"{phases}\n{times[0]}{_NO_BREAK}s · {images.replace(' ', _NO_BREAK)}"
@@ -172,23 +172,3 @@ def _breakable(text: str) -> str:
     for mark in "_-./":
         text = text.replace(mark, f"{mark}{_MAY_BREAK}")
     return text
-
-
-def _runs(numbers: Sequence[int]) -> str:
-    """Return ascending numbers, three and more in a row as a span.
-
-    Examples
-    --------
-    >>> _runs((0, 1, 2, 5))
-    '0-2, 5'
-    """
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and spans[-1][-1] == number - 1:
-            spans[-1].append(number)
-        else:
-            spans.append([number])
-    texts = (
-        f"{span[0]}-{span[-1]}" if len(span) > 2 else ", ".join(map(str, span)) for span in spans
-    )
-    return ", ".join(texts)

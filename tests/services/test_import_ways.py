@@ -1,0 +1,127 @@
+"""Every refusal of an import leads on: what it recommends is typed as it stands, and helps."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.services.import_dicom import import_dicom
+from napari_mamamia.services.import_finding import ImportSettings, find_studies
+from napari_mamamia.services.import_ways import ways_of
+
+pytest.importorskip("pydicom")
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_hostile", Path(__file__).parents[1] / "dicom_hostile.py"
+)
+hostile = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(hostile)
+protocols = hostile.protocols
+
+_MOST_STEPS = 4
+ASKED = [
+    one
+    for one in (*protocols.PROTOCOLS, *hostile.HOSTILE)
+    if (not one.phases or one.or_refused) and one.name not in {"two patients", "two birth dates"}
+]
+"""Of two patients in one series none can be told from the other: that one is no question."""
+BAD_PHASE = {
+    "a phase again in the series": ("--leave-out", "series=5,phase=6"),
+    "noise as last phase": ("--leave-out", "series=5,phase=6"),
+    "zeros as last phase": ("--leave-out", "series=5,phase=6"),
+    "last phase lacks a slice inside": ("--leave-out", "series=5,phase=6"),
+    "last phase lacks end slices": ("--leave-out", "series=5,phase=6"),
+    "fat in the series": ("--leave-out", "series=5,phase=6,7,8,9,10,11"),
+    "numberless series, one again": ("--leave-out", "series=none,phase=6"),
+    "last phase in another matrix": ("--leave-out", "series=5,phase=6"),
+    "last phase was cut": ("--leave-out", "series=5,phase=6"),
+}
+
+
+def problems_of(source, settings):
+    found = run_job(find_studies(source, source, "P1", settings))
+    return [study.problem for study in found if study.exam is None]
+
+
+@pytest.mark.parametrize("protocol", ASKED, ids=lambda one: one.name)
+def test_every_way_that_a_refusal_names_leads_to_an_import_and_none_in_a_circle(tmp_path, protocol):
+    protocol.write(tmp_path)
+    waiting = [((), ImportSettings(), text) for text in problems_of(tmp_path, ImportSettings())]
+    assert waiting or protocol.or_refused
+    while waiting:
+        path, settings, problem = waiting.pop()
+        ways = ways_of(problem)
+        assert ways, f"{path} ends at: {problem}"
+        assert len(path) < _MOST_STEPS, f"{path} goes on: {problem}"
+        for way in ways:
+            went = way.applied(settings)
+            told = problems_of(tmp_path, went)
+            assert problem not in told, f"{way.text} changes nothing: {problem}"
+            waiting += [((*path, way.text), went, text) for text in told]
+
+
+def mamamia(*arguments):
+    return subprocess.run(
+        [sys.executable, "-c", "from napari_mamamia.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "400"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_PHASE)
+def test_one_bad_phase_of_a_series_is_left_out_by_the_option_that_the_refusal_names(tmp_path, name):
+    one = next(p for p in hostile.BAD_PHASES if p.name == name)
+    one.write(tmp_path / "in")
+    (problem,) = problems_of(tmp_path / "in", ImportSettings())
+    first = ways_of(problem)[0]
+    assert first.arguments == BAD_PHASE[name]
+    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1", first.applied(ImportSettings())))
+    require_the_others(tmp_path / "out", name)
+
+
+@pytest.mark.door
+def test_the_command_takes_the_option_that_its_own_refusal_prints(tmp_path):
+    name = "last phase lacks a slice inside"
+    next(p for p in hostile.BAD_PHASES if p.name == name).write(tmp_path / "in")
+    command = ("import", tmp_path / "in", "--out", tmp_path / "out", "--case", "P1")
+    refused = mamamia(*command)
+    assert refused.returncode == 1
+    first = ways_of(" ".join(refused.stderr.split()))[0]
+    done = mamamia(*command, *first.arguments)
+    assert done.returncode == 0, done.stderr
+    require_the_others(tmp_path / "out", name)
+
+
+def require_the_others(out, name):
+    """The six phases of the dynamic, their times, and in the record what was left out."""
+    files = sorted((out / "images" / "P1").iterdir())
+    found = [np.asarray(nibabel.load(file).dataobj).T[:, ::-1] for file in files]
+    assert len(found) == len(protocols.TIMES)
+    for k, values in enumerate(found):
+        assert np.array_equal(values, protocols.volume(k))
+    info = json.loads((out / "patient_info_files" / "P1.json").read_text())
+    assert tuple(info["imaging_data"]["acquisition_times"]) == protocols.TIMES
+    gone = [row for row in info["import"]["series"] if row["use"] == "left out"]
+    assert [row["fate"] for row in gone] == ["left out: not chosen"]
+    assert gone[0]["selector"].endswith(
+        BAD_PHASE[name][1].partition(",")[2].replace(",", ",phase=")
+    )
+
+
+def test_a_way_says_in_words_what_its_button_does():
+    told = "(--use series=5,6, or --leave-out series=5,phase=1 --leave-out series=9, or --clock "
+    told += "ContentTime, or --sides two, or --allow-thin, or --use series=none,side=left)"
+    assert [way.words for way in ways_of(f"one or the other {told}")] == [
+        "Use series 5, 6",
+        "Leave out phase 1 of series 5; leave out series 9",
+        "Order by ContentTime",
+        "Two cases, one of each breast",
+        "Take it as it is",
+        "Use side left of series without number",
+    ]
