@@ -483,11 +483,12 @@ def without_slices(*places):
 
 
 def cut_seventh(folder):
-    """An enhanced file ends within its last phase."""
-    times = [f"20200101{clock(at)}" for at in (*TIMES, 450)]
-    phantoms.write_enhanced(folder / "dyn.dcm", np.stack([*map(volume, range(7))]), times,
-                            SeriesNumber=5)  # fmt: skip
-    (folder / "dyn.dcm").write_bytes((folder / "dyn.dcm").read_bytes()[:-6000])
+    """An enhanced file for each phase, the last of which ends within its values."""
+    for k, at in enumerate((*TIMES, 450)):
+        phantoms.write_enhanced(folder / f"{k}.dcm", volume(k)[None], [
+            f"20200101{clock(at)}"], SeriesNumber=5, SeriesInstanceUID="2.25.5",
+            ImageComments="." * 9000, PatientComments="." * 9000)  # fmt: skip
+    (folder / "6.dcm").write_bytes((folder / "6.dcm").read_bytes()[:-6000])
 
 
 def some_sent_again(folder):

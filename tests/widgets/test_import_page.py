@@ -553,9 +553,9 @@ def test_an_earlier_pre_has_no_tick_and_one_keeps_it(qtbot, dock, imports, looke
     page = looked("twice")
     role = Qt.ItemDataRole.CheckStateRole
     ticks = [Qt.CheckState(page.study.model.index(row, 0).data(role)) for row in range(2)]
-    assert "earlier pre-contrast" in cells(page)[1][1]
-    assert ticks == [Qt.CheckState.Checked, Qt.CheckState.Unchecked]
-    tick(page, 1, True)
+    assert "earlier pre-contrast" in cells(page)[0][1]
+    assert ticks == [Qt.CheckState.Unchecked, Qt.CheckState.Checked]
+    tick(page, 0, True)
     settle(qtbot, dock)
     assert len(page.study.phases.boxes) == 4
     assert [line[1] for line in cells(page)] == ["DCE phases 0-3\n0, 120, 240, 360 s\n16 images"]

@@ -79,12 +79,12 @@ def import_(
         typer.Option(
             "--use",
             metavar="SELECTOR",
-            help="What counts: series=5,role=water; echo=2; side=left. Again for alternatives.",
+            help="What counts: series=5,role=water; echo=2; side=left; phase=0,1. Again for others.",
         ),
     ] = None,
     leave_out: Annotated[
         list[str] | None,
-        typer.Option("--leave-out", metavar="SELECTOR", help="Parts that do not count."),
+        typer.Option("--leave-out", metavar="SELECTOR", help="What does not count, such as series=5,phase=4."),
     ] = None,
     allow_thin: Annotated[
         bool, typer.Option("--allow-thin", help="Take exams of one or two slices.")

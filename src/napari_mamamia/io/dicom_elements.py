@@ -214,10 +214,13 @@ def shape_of(path: Path, header: Any) -> tuple[int, int]:
     return shape
 
 
-def require_room(path: Path, n_bytes: int, packed: bool) -> None:
-    """Raise `FormatError` where a file is too small for the values that its header promises."""
+def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
+    """Raise `FormatError` where a file is too small for the values that its header promises.
+
+    `at` is where they begin, 0 where that is unknown.
+    """
     size = path.stat().st_size
-    if n_bytes > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
+    if n_bytes + at > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
         raise FormatError(
             f"expected the {n_bytes:,} bytes of values that the header promises in {path}, but the "
             f"file has {size:,}: it is cut off or its header is damaged; export the series again"

@@ -176,7 +176,7 @@ def _slice(header: Header, content: Any) -> Slice:
         )
     shape, stored = shape_of(path, content), stored_type(path, content)
     n_bytes = shape[0] * shape[1] * stored.itemsize
-    require_room(path, n_bytes, packed=header.plain_at is None)
+    require_room(path, n_bytes, packed=header.plain_at is None, at=header.plain_at or 0)
     kind = _one(kind_of(content))
     echo = optional_number(content, "EchoNumbers")
     return Slice(
