@@ -84,7 +84,9 @@ def import_(
     ] = None,
     leave_out: Annotated[
         list[str] | None,
-        typer.Option("--leave-out", metavar="SELECTOR", help="What does not count, such as series=5,phase=4."),
+        typer.Option(
+            "--leave-out", metavar="SELECTOR", help="What does not count, such as series=5,phase=4."
+        ),
     ] = None,
     allow_thin: Annotated[
         bool, typer.Option("--allow-thin", help="Take exams of one or two slices.")
