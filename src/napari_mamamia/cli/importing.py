@@ -79,7 +79,7 @@ def import_(
         typer.Option(
             "--use",
             metavar="SELECTOR",
-            help="What counts: series=5,role=water; echo=2; side=left; phase=0,1. Again for others.",
+            help="What counts: series=5,role=water; echo=2; side=left; phase=0. Again for others.",
         ),
     ] = None,
     leave_out: Annotated[
