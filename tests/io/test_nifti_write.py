@@ -13,6 +13,7 @@ import SimpleITK as sitk  # noqa: N813 - the name that its own documentation use
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import run_job
 from napari_mamamia.io import blocks, voxel_writer
 from napari_mamamia.io.volumes import (
     read_header,
@@ -21,6 +22,7 @@ from napari_mamamia.io.volumes import (
     read_volume,
     write_mask,
     write_volume,
+    write_volume_job,
 )
 
 GEOMETRY = (
@@ -338,3 +340,73 @@ def test_a_compressor_that_errs_is_noticed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(blocks.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
     refused_write(tmp_path, Grid((2, 3, 4), LAS), "does not give back what went in")
+
+
+def test_a_compressor_that_writes_no_deflate_is_noticed(tmp_path, monkeypatch):
+    class Wrong:
+        def compress(self, data):
+            return bytes([0xFF]) * len(data)
+
+        def flush(self, mode):
+            return b""
+
+    monkeypatch.setattr(blocks.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
+    refused_write(tmp_path, Grid((2, 3, 4), LAS), "does not give back what went in")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+def test_a_block_of_any_kind_is_read_back_whichever_decompressor_takes_it(share):
+    written = []
+    block = np.zeros(1 << 15, np.int16)
+    n = int(share * len(block))
+    block[:n] = np.random.default_rng(8).normal(300, 40, n)
+    gzipped = blocks.BlockGzip(written.append)
+    gzipped.add(block.tobytes())
+    gzipped.close()
+    assert gzip.decompress(b"".join(written)) == block.tobytes()
+
+
+class Giving:
+    """Planes of a volume of 3 x 4 x 5, as many and as large as a test wants."""
+
+    ndim, shape, dtype = 3, (3, 4, 5), np.dtype(np.int16)
+
+    def __init__(self, *planes):
+        self.planes = planes
+
+    def __iter__(self):
+        for plane in self.planes:
+            if isinstance(plane, Exception):
+                raise plane
+            yield plane
+
+
+PLANE = np.arange(20, dtype=np.int16).reshape(4, 5)
+
+
+@pytest.mark.parametrize("name", ["image.nii.gz", "image.nii", "image.nrrd"])
+def test_planes_that_are_given_one_by_one_are_written_as_the_array_of_them(tmp_path, name):
+    grid = Grid((3, 4, 5), LAS)
+    run_job(write_volume_job(Giving(PLANE, PLANE + 1, PLANE[::-1]), grid, tmp_path / name))
+    run_job(
+        write_volume_job(
+            np.stack([PLANE, PLANE + 1, PLANE[::-1]]), grid, tmp_path / f"array_{name}"
+        )
+    )
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"array_{name}").read_bytes()
+
+
+@pytest.mark.parametrize("planes", [(PLANE,) * 2, (PLANE,) * 4, (PLANE, PLANE[:3], PLANE), ()])
+def test_planes_that_are_not_those_promised_leave_no_file(tmp_path, planes):
+    with pytest.raises(SaveError, match="plane"):
+        run_job(write_volume_job(Giving(*planes), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_breaks_off_is_the_fault_that_is_told(tmp_path):
+    broken = FormatError("expected a readable file at IM7, but it was cut: copy it again")
+    with pytest.raises(FormatError, match="IM7, but it was cut"):
+        run_job(
+            write_volume_job(Giving(PLANE, broken), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz")
+        )
+    assert not list(tmp_path.iterdir())

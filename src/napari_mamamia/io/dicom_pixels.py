@@ -19,6 +19,8 @@ __all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders"]
 
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
+_AHEAD: Final = 32
+"""Planes asked for ahead of the one that is waited for."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
@@ -49,25 +51,26 @@ def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> Job[None]:
             )
 
     def fill(index: int) -> None:
-        piece = slices[index]
-        if piece.is_padding:
-            out[index] = 0
-            return
-        plane = read_plane(piece)
-        if out.dtype.kind == "f":
-            out[index] = plane * piece.scaling.slope + piece.scaling.intercept
-        else:
-            out[index] = plane
+        _fill(slices[index], out[index])
 
     with ThreadPoolExecutor(_THREADS) as threads:
         try:
-            for start in range(0, len(slices), _THREADS):
-                part = range(start, min(start + _THREADS, len(slices)))
+            for start in range(0, len(slices), _AHEAD):
+                part = range(start, min(start + _AHEAD, len(slices)))
                 for index, _ in zip(part, threads.map(fill, part), strict=True):
                     done = index + 1
                     yield Progress(done, len(slices), f"Reading slice {done} of {len(slices)}")
         finally:
             threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _fill(piece: Slice, plane: NDArray[Any]) -> None:
+    if piece.is_padding:
+        plane[...] = 0
+    elif plane.dtype.kind == "f":
+        plane[...] = read_plane(piece) * piece.scaling.slope + piece.scaling.intercept
+    elif not _is_filled(piece, plane):
+        plane[...] = read_plane(piece)
 
 
 def read_plane(piece: Slice) -> NDArray[Any]:
@@ -98,25 +101,50 @@ def require_decoders(slices: Iterable[Slice]) -> None:
             _require_decoder(piece)
 
 
+def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
+    """Read a plain plane straight into its place; False where its bytes must be changed on the way.
+
+    They are the plane's as they lie in the file: one plane, of the same type and byte order.
+    """
+    at = piece.header.plain_at
+    if at is None or piece.tile is not None or plane.dtype != _in_file(piece):
+        return False
+    if not plane.flags.c_contiguous:
+        return False
+    try:
+        _read_plain(piece, at + piece.frame * plane.nbytes, plane)
+    except DAMAGED as error:
+        raise _unreadable(piece, str(error)) from error
+    return True
+
+
+def _in_file(piece: Slice) -> np.dtype[Any]:
+    return piece.stored.newbyteorder(">" if piece.header.byte_order == ">" else "<")
+
+
 def _plain(piece: Slice, at: int) -> NDArray[Any]:
-    stored = piece.stored.newbyteorder(">" if piece.header.byte_order == ">" else "<")
+    stored = _in_file(piece)
     if piece.tile is None:
         plane: NDArray[Any] = np.empty(piece.shape, dtype=stored)
-        start = piece.frame * plane.nbytes
-    else:
-        plane = np.empty((piece.shape[0], piece.tile.picture[1]), dtype=stored)
-        start = piece.tile.row * plane.strides[0]
+        return _read_plain(piece, at + piece.frame * plane.nbytes, plane)
+    rows: NDArray[Any] = np.empty((piece.shape[0], piece.tile.picture[1]), dtype=stored)
+    start = piece.tile.row * rows.strides[0]
+    return _columns(piece, piece.tile, _read_plain(piece, at + start, rows))
+
+
+def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
+    """Fill `plane` from byte `start` of the file on, and return it without its unused bits."""
+    at = piece.header.plain_at or 0
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:
         stream.seek(at - ahead)
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
             raise ValueError("its PixelData is missing")
-        stream.seek(at + start)
+        stream.seek(start)
         n_bytes = stream.readinto(plane.view(np.uint8).data)
     if n_bytes != plane.nbytes:
         raise ValueError(f"it was cut: {n_bytes} of {plane.nbytes} bytes of the plane are there")
-    plane = _used(plane, piece.header.unused_bits)
-    return plane if piece.tile is None else _columns(piece, piece.tile, plane)
+    return _used(plane, piece.header.unused_bits)
 
 
 def _used(plane: NDArray[Any], unused_bits: int) -> NDArray[Any]:

@@ -6,8 +6,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from numpy.typing import NDArray
-
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
@@ -21,7 +19,7 @@ from napari_mamamia.io.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.one_writer import wait_for_turn
 from napari_mamamia.io.own_paths import own_folder, place_folder, sweep
 from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import write_volume_job
+from napari_mamamia.io.volumes import Planes, write_volume_job
 
 __all__ = [
     "add_clinical_row",
@@ -115,9 +113,7 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
                 data_set.rmdir()
 
 
-def write_phase(
-    folder: Path, case_id: str, index: int, array: NDArray[Any], grid: Grid
-) -> Job[int]:
+def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Grid) -> Job[int]:
     """Return a job that writes one phase, verified, and gives its size in bytes."""
     path = folder / f"{case_id}_{index:04d}.nii.gz"
     yield from write_volume_job(array, grid, path)

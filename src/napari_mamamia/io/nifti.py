@@ -4,9 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
@@ -22,7 +19,7 @@ from napari_mamamia.io.nifti_header import (
     parse_nifti_header,
 )
 from napari_mamamia.io.streams import VoxelStream, open_stream
-from napari_mamamia.io.voxel_writer import VolumeContent, save_volume, stored_type
+from napari_mamamia.io.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
 __all__ = ["open_nifti", "read_nifti_header", "write_nifti"]
 
@@ -60,9 +57,7 @@ def read_nifti_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nifti(
-    array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False
-) -> Job[None]:
+def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> Job[None]:
     """Return a job that writes voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
 
     Where `grid` came from a NIfTI file, the header's geometry is that file's byte for byte;

@@ -18,7 +18,7 @@ from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.headers import VolumeHeader
 from napari_mamamia.io.inflate import Content
 from napari_mamamia.io.streams import VoxelStream, open_stream, refusal
-from napari_mamamia.io.voxel_writer import VolumeContent, save_volume, stored_type
+from napari_mamamia.io.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
 __all__ = ["open_nrrd", "read_nrrd_header", "write_nrrd"]
 
@@ -68,9 +68,7 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nrrd(
-    array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False
-) -> Job[None]:
+def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> Job[None]:
     """Return a job that writes voxels as a gzip NRRD in left-posterior-superior space; verified.
 
     The affine is written in full precision. pynrrd's own writer is not used: it stamps the time

@@ -22,8 +22,10 @@ from napari_mamamia.io.nrrd import open_nrrd, write_nrrd
 from napari_mamamia.io.planes import fill_planes, read_block
 from napari_mamamia.io.sources import PhaseSource
 from napari_mamamia.io.streams import VoxelStream, refusal
+from napari_mamamia.io.voxel_writer import Planes
 
 __all__ = [
+    "Planes",
     "read_header",
     "read_labels",
     "read_labels_dense",
@@ -236,7 +238,7 @@ def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool
 
 
 def write_volume_job(
-    array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False
+    array: Planes, grid: Grid, path: Path, *, overwrite: bool = False
 ) -> Job[None]:
     """Return a job that does what `write_volume` does; progress counts planes.
 

@@ -5,12 +5,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.blocks import BLOCK_BYTES, BlockGzip, PlainBlocks
@@ -21,12 +21,34 @@ from napari_mamamia.io.save import flushed, saving
 _Steps: TypeAlias = Generator[int, None, int]
 """Yields how many planes are done at every block, returns the CRC-32 of the file's bytes."""
 
-__all__ = ["VolumeContent", "save_volume", "stored_type"]
+__all__ = ["Planes", "VolumeContent", "save_volume", "stored_type"]
 
 _BUFFER_BYTES: Final = 1 << 20
 _YIELD_SECONDS: Final = 0.05
 _SLOW_BYTES: Final = 1 << 23
 """From this size on a file is forced to the disk in a thread, while the job goes on to answer."""
+
+
+class Planes(Protocol):
+    """Voxels to be written: an array, or what gives its planes one after the other, once.
+
+    A plane may be used until the next one is asked for. Asking may raise `FormatError`.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(z, y, x)``, of an array also ``(n, z, y, x)``."""
+
+    @property
+    def ndim(self) -> int:
+        """3 or 4."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of every plane."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the planes, of an array with 4 axes its volumes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +62,7 @@ class VolumeContent:
 
     plain: bytes
     header: bytes
-    array: NDArray[Any]
+    array: Planes
     stored: np.dtype[Any]
     is_gzip: bool
 
@@ -50,7 +72,7 @@ class VolumeContent:
         return int(np.prod(self.array.shape[:-2]))
 
 
-def stored_type(array: NDArray[Any], byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
+def stored_type(array: Planes, byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
     """Return the file type of `array`: its own in `byte_order`; uint8 for bool.
 
     Raises
@@ -107,6 +129,11 @@ def save_volume(
         try:
             writing = _write(content, temporary)
             written = yield from _paced(writing, total, f"Writing {target.name}")
+        except FormatError:  # what the planes are read from is at fault, not the file written
+            raise
+        except ValueError as error:
+            raise _differs(target, str(error)) from error
+        try:
             read = read_header(temporary)
         except ValueError as error:
             raise _differs(target, str(error)) from error
@@ -169,8 +196,13 @@ def _paced(steps: _Steps, total: int, text: str) -> Job[int]:
 def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iterator[int]:
     """Add the voxels; planes and blocks of zeros take the short way."""
     step = BLOCK_BYTES // content.stored.itemsize
-    for done, plane in enumerate(_planes(content.array)):
+    n_voxels = int(np.prod(content.array.shape[-2:]))
+    done = 0
+    for plane in _planes(content.array):
         yield done
+        done += 1
+        if plane.size != n_voxels:
+            raise ValueError(f"plane {done} has {plane.size} voxels, expected {n_voxels}")
         if _is_zero(plane):
             blocks.add_zeros(plane.nbytes)
             continue
@@ -181,6 +213,8 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
             else:
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
                 yield done
+    if done != content.n_planes:
+        raise ValueError(f"{done} of {content.n_planes} planes came")
 
 
 def _is_zero(values: NDArray[Any]) -> bool:
@@ -188,7 +222,7 @@ def _is_zero(values: NDArray[Any]) -> bool:
     return not values.view(np.bool_).any()
 
 
-def _planes(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def _planes(array: Planes) -> Iterator[NDArray[Any]]:
     """Yield the planes of all volumes, each flat and contiguous."""
     for volume in array if array.ndim == 4 else (array,):
         for plane in volume:

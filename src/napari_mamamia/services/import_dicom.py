@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.dicom_blanks import blank_tails, require_values
+from napari_mamamia.io.dicom_blanks import require_values
 from napari_mamamia.io.dicom_facts import Dates, read_facts, user_secret
-from napari_mamamia.io.dicom_pixels import fill_planes, needs_scaling
+from napari_mamamia.io.dicom_pixels import needs_scaling
 from napari_mamamia.io.dicom_selectors import named_series, read_selectors
 from napari_mamamia.io.dicom_sides import Sides
 from napari_mamamia.io.dicom_slices import Clock, Slice
@@ -32,7 +31,7 @@ from napari_mamamia.io.imported_case import (
     write_phase,
 )
 from napari_mamamia.services.batch import for_each_case
-from napari_mamamia.services.import_enhancement import coarse, enhancement_warnings
+from napari_mamamia.services.import_enhancement import enhancement_warnings
 from napari_mamamia.services.import_finding import (
     FoundStudy,
     ImportSettings,
@@ -41,6 +40,7 @@ from napari_mamamia.services.import_finding import (
     look_into,
     unpacked,
 )
+from napari_mamamia.services.import_planes import PhasePlanes
 from napari_mamamia.services.import_record import (
     Choices,
     clinical_record,
@@ -65,8 +65,9 @@ __all__ = [
     "write_looked",
 ]
 
-_WRITERS: Final = 2
-"""Phases that are read and written at once; each takes the memory of one phase."""
+_WRITERS: Final = 8
+"""Phases that are read and written at once, all of most exams: each holds a few planes only, and
+none is left over at the end for one processor while the others rest."""
 _POLL_S: Final = 0.1
 
 
@@ -212,23 +213,22 @@ def _write_all(
     stop = threading.Event()
     done = [0] * len(stacks)
     tails: dict[int, NDArray[np.intp]] = {}
-    total = 2 * sum(len(stack) for stack in stacks)  # each plane is read, then written
+    total = sum(len(stack) for stack in stacks)
+
+    def check(_: Progress) -> None:
+        if stop.is_set():
+            raise Cancelled
 
     def write(index: int) -> tuple[int, NDArray[np.float32]]:
-        out: NDArray[Any] = np.empty(grid.shape, dtype=dtype)
+        def report(progress: Progress) -> None:
+            done[index] = progress.done
+            check(progress)
 
-        def report(before: int, progress: Progress) -> None:
-            done[index] = before + progress.done
-            if stop.is_set():
-                raise Cancelled
-
-        n_planes = len(stacks[index])
-        run_job(fill_planes(stacks[index], out), partial(report, 0))
-        tails[index] = blank_tails(out)
-        writing = write_phase(folder, case_id, index, out[turn], grid)
-        n_bytes = run_job(writing, partial(report, n_planes))
-        done[index] = 2 * n_planes
-        return n_bytes, coarse(out)
+        planes = PhasePlanes(stacks[index], dtype, turn, check)
+        n_bytes = run_job(write_phase(folder, case_id, index, planes, grid), report)
+        done[index] = len(stacks[index])
+        tails[index] = planes.tails
+        return n_bytes, planes.coarse
 
     with ThreadPoolExecutor(_WRITERS) as threads:
         try:

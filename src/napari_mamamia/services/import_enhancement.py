@@ -23,12 +23,20 @@ _REVERSED: Final = 3.0
 """How many times more blocks must fall than rise to call the order in doubt."""
 
 
-def coarse(array: NDArray[Any]) -> NDArray[np.float32]:
+def coarse(planes: NDArray[Any], n_planes: int) -> NDArray[np.float32]:
     """Return means over blocks of 4 x 4 voxels of every second plane, as float32.
 
-    Averages noise away, and is small enough to keep for each phase.
+    Averages noise away, and is small enough to keep for each phase. Phases of one or two planes
+    keep all.
+
+    Parameters
+    ----------
+    planes
+        ``(z, y, x)``: a phase, or the part of one that begins at an even plane.
+    n_planes
+        How many planes the whole phase has.
     """
-    return block_means(array[:: 2 if array.shape[0] > 2 else 1])
+    return block_means(planes[:: 2 if n_planes > 2 else 1])
 
 
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:

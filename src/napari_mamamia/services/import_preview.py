@@ -130,7 +130,7 @@ def _smaller(plane: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _warnings(planes: Sequence[NDArray[np.float32]]) -> tuple[str, ...]:
-    told = enhancement_warnings([coarse(plane[None]) for plane in planes])
+    told = enhancement_warnings([coarse(plane[None], 1) for plane in planes])
     if len(planes) == 1:
         return told
     return tuple(f"By the middle slice alone, {text}" for text in told)
