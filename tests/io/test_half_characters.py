@@ -10,6 +10,7 @@ from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.io.json_text import parsed_json
 from napari_mamamia.io.layout import find_data_set, find_masks
 from napari_mamamia.io.save import write_text_atomically
+from napari_mamamia.io.tables import write_json
 
 BAD = os.fsdecode(b"M\xfcller")  # Latin-1, as a disk of another system has it
 
@@ -69,3 +70,45 @@ def test_the_command_lists_it_on_any_terminal(data_set, encoding):
     assert ended.returncode == 3, ended.stderr
     assert b"Traceback" not in ended.stderr
     assert b"A_1" in ended.stdout
+
+
+def test_errors_and_json_show_the_sign_for_what_cannot_be_read(tmp_path):
+    assert str(FormatError(f"no DICOM at {BAD}")) == "no DICOM at M\ufffdller"
+    write_json({"place": tmp_path / BAD, BAD: f"in {BAD}"}, tmp_path / "a.json")
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert text.count("M\ufffdller") == 3
+    assert "udcfc" not in text
+
+
+@pytest.mark.door
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("import", "{}/dicom", "--out", "{}/out", "--dry-run", "--json", "{}/found.json"),
+        ("import", "{}/dicom", "--out", "{}/dicom"),
+        pytest.param(("import", "{}/nowhere", "--out", "{}/out"), marks=pytest.mark.night),
+        ("cases", "{}/images"),
+        pytest.param(("verify", "{}/dicom"), marks=pytest.mark.night),
+        ("score", "--reference", "{}/dicom", "--prediction", "{}", "--out", "{}/scores"),
+        pytest.param(
+            ("export", "{}", "--masks", "{}/dicom", "--out", "{}/bundle"), marks=pytest.mark.night
+        ),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_no_command_shows_half_a_character_of_a_path(data_set, command):
+    folder = data_set / BAD
+    for name in ("dicom", "images"):
+        (folder / name).mkdir(parents=True)
+    (folder / "dicom" / "IM1.dcm").write_bytes(b"no DICOM at all")
+    program = "from napari_mamamia.cli.app import main; main()"
+    environment = dict(os.environ, PYTHONIOENCODING="utf-8", MAMAMIA_CONFIG_DIR=str(data_set))
+    typed = [part.format(folder) for part in command]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *typed], env=environment, capture_output=True, timeout=120
+    )
+    said = (ended.stdout + ended.stderr).decode("utf-8")
+    written = [p.read_text(encoding="utf-8") for p in folder.glob("*.json")]
+    assert "Traceback" not in said
+    assert "udcfc" not in said + "".join(written)
+    assert "M\ufffd" in said.replace("\n", "")

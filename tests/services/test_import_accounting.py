@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nibabel
@@ -110,6 +111,94 @@ def test_broken_files_are_left_out_where_that_is_asked_for_and_the_record_says_s
     rows = info_of(tmp_path / "out")["series"]
     assert (rows[-1]["use"], rows[-1]["images"]) == ("unreadable", 1)
     assert len(volumes_of(tmp_path / "out")) == 3
+
+
+def rewritten(folder, write):
+    """Write each file of an exam anew, as `write` says."""
+    import pydicom
+
+    values = phantoms.write_exam(folder)
+    for file in sorted(folder.glob("*.dcm")):
+        write(pydicom.dcmread(file), file)
+    return values
+
+
+def bare_implicit(image, file):
+    """As before 1993: no preamble, no mark, no meta information."""
+    import pydicom
+
+    plain = pydicom.Dataset({element.tag: element for element in image})
+    pydicom.dcmwrite(file, plain, implicit_vr=True, little_endian=True)
+
+
+def bare_explicit(image, file):
+    import pydicom
+
+    plain = pydicom.Dataset({element.tag: element for element in image})
+    pydicom.dcmwrite(file, plain, implicit_vr=False, little_endian=True)
+
+
+def only_without_preamble(image, file):
+    without_its_preamble(file)
+
+
+def as_deflated(image, file):
+    import pydicom
+
+    image.file_meta.TransferSyntaxUID = pydicom.uid.DeflatedExplicitVRLittleEndian
+    pydicom.dcmwrite(file, image, enforce_file_format=True)
+
+
+@pytest.mark.parametrize(
+    "write", [bare_implicit, bare_explicit, only_without_preamble, as_deflated]
+)
+@pytest.mark.filterwarnings("error")
+def test_forms_of_files_that_pydicom_reads_are_read_and_nothing_is_muttered(tmp_path, write):
+    values = rewritten(tmp_path / "in", write)
+    imported(tmp_path / "in", tmp_path / "out")
+    assert np.array_equal(volumes_of(tmp_path / "out"), values)
+
+
+def test_a_file_that_begins_like_an_old_one_and_is_none_is_named(tmp_path):
+    phantoms.write_exam(tmp_path / "in")
+    (tmp_path / "in" / "IM_9_001").write_bytes(b"\x08\x00\x05\x00\x04\x00\x00\x00" + b"\7" * 300)
+    with pytest.raises(MamamiaError, match=r"IM_9_001.*--leave-out role=unreadable"):
+        imported(tmp_path / "in", tmp_path / "out")
+
+
+def zipped(path, folder):
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, file.name)
+    return path
+
+
+def test_zips_that_are_cut_inside_or_beside_are_told_as_what_they_are(tmp_path):
+    phantoms.write_exam(tmp_path / "in")
+    whole = zipped(tmp_path / "exam.zip", tmp_path / "in")
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    with pytest.raises(MamamiaError, match=r"cut\.zip, a zip that is damaged or was cut"):
+        imported(cut, tmp_path / "out")
+    (tmp_path / "only").mkdir()
+    shutil.copy(whole, tmp_path / "only" / "exam.zip")
+    for source in (tmp_path / "only", zipped(tmp_path / "outer.zip", tmp_path / "only")):
+        with pytest.raises(MamamiaError, match=r"exam\.zip is a zip, and zips inside are not"):
+            imported(source, tmp_path / "out")
+    with pytest.raises(MamamiaError, match="one DICOM file: choose the folder"):
+        imported(next((tmp_path / "in").iterdir()), tmp_path / "out")
+    shutil.copy(whole, tmp_path / "in" / "other.zip")
+    (study,) = run_job(look_into(tmp_path / "in"))
+    assert study.archives == (str(tmp_path / "in" / "other.zip"),)
+
+
+def test_two_studies_of_one_folder_are_told_apart_by_day_and_file(tmp_path):
+    for uid, day, prefix in (("2.25.7", "20200310", "A"), ("2.25.8", "20210410", "B")):
+        phantoms.write_exam(tmp_path, StudyInstanceUID=uid, SeriesInstanceUID=f"{uid}.1",
+                            AcquisitionDate=day, prefix=prefix)  # fmt: skip
+    told = [study.origin for study in run_job(look_into(tmp_path))]
+    assert told == ["of 2020-03-10, first file A_0_001.dcm",
+                    "of 2021-04-10, first file B_0_001.dcm"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "thumb.jpg", ".hidden", "DICOMDIR", "report.pdf"])

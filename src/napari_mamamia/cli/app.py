@@ -1,8 +1,10 @@
 """The command `mamamia` and its commands but those that score."""
 
+import codecs
 import shlex
 import signal
 import sys
+import warnings
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
@@ -49,6 +51,7 @@ from napari_mamamia.cli.printing import (
 from napari_mamamia.core.child_environment import child_environment, leave_out_current_folder
 from napari_mamamia.core.child_process import become, python_command
 from napari_mamamia.core.errors import MamamiaError, MissingExtraError, refusal_text
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.own_paths import sweep_temporary
 
@@ -64,12 +67,24 @@ app = Program(
 )
 
 
+_SHOWN = "napari_mamamia.shown"
+
+
+def _shown(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return what stands for signs that a terminal cannot show: U+FFFD for bytes of a file name."""
+    if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
+        return readable_name(error.object[error.start : error.end]).encode(), error.end
+    return codecs.backslashreplace_errors(error)
+
+
 def main() -> None:
     """Run the command line; errors that the user can mend are one line, not a traceback."""
     leave_out_current_folder()
+    codecs.register_error(_SHOWN, _shown)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
+            stream.reconfigure(errors=_SHOWN)
+    warnings.filterwarnings("ignore", module=r"pydicom(\.|$)")  # what matters we say ourselves
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()

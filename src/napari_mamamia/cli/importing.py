@@ -155,9 +155,12 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> None:
     for study in found:
-        print(f"{study.case_id}: {study.n_images} image(s) in {study.place}")
+        origin = f", {study.origin}" * bool(len(found) > 1 and study.origin)
+        print(f"{study.case_id}: {study.n_images} image(s) in {study.place}{origin}")
         if study.n_foreign:
             print(f"    {study.n_foreign} file(s) below the source are no DICOM and left out")
+        for archive in study.archives:
+            print(f"    {archive} is a zip and was not looked into: import it by itself")
         _print_table(study)
         _print_exam(study, settings)
         if study.problem:

@@ -1,5 +1,7 @@
 """The error tree. A message says what was expected, what came, and what to do."""
 
+from napari_mamamia.core.names import readable_name
+
 __all__ = [
     "CaseError",
     "ClusterError",
@@ -17,7 +19,11 @@ __all__ = [
 
 
 class MamamiaError(Exception):
-    """Base of every error that this software raises on purpose."""
+    """Base of every error that this software raises on purpose; its text is readable anywhere."""
+
+    def __str__(self) -> str:
+        """Return the message; bytes of a file's name that are no UTF-8 become U+FFFD."""
+        return readable_name(super().__str__())
 
 
 class CaseError(MamamiaError, ValueError):

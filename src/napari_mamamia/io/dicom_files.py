@@ -44,7 +44,8 @@ class Study:
 
     `folder` is the deepest folder that holds all of its files. `damaged` are the files that could
     not be read at all and lie where the study lies, each with a sentence that says why;
-    `n_foreign` counts the files below the source that are something else than DICOM.
+    `n_foreign` counts the files below the source that are something else than DICOM, `archives`
+    are the zips among them, which are not looked into.
     """
 
     uid: str
@@ -52,6 +53,7 @@ class Study:
     images: tuple[Image, ...]
     damaged: tuple[Damaged, ...] = ()
     n_foreign: int = 0
+    archives: tuple[Path, ...] = ()
 
     @property
     def headers(self) -> Iterator[Header]:
@@ -72,7 +74,7 @@ def dicom_files(folder: Path) -> Job[tuple[list[Path], int]]:
     FormatError
         If the folder cannot be read.
     """
-    files, damaged, n_foreign = yield from _sorted_files(folder)
+    files, damaged, n_foreign, _ = yield from _sorted_files(folder)
     return files, n_foreign + len(damaged)
 
 
@@ -101,14 +103,9 @@ def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
     MissingExtraError
         If pydicom is not installed.
     """
-    files, damaged, n_foreign = yield from _sorted_files(folder)
+    files, damaged, n_foreign, archives = yield from _sorted_files(folder)
     if not files:
-        raise FormatError(
-            damaged[0].reason
-            if damaged
-            else f"expected MR images in {folder}, got no image in DICOM form among {n_foreign} "
-            "file(s): choose the folder of the DCE series"
-        )
+        raise FormatError(damaged[0].reason if damaged else _no_image(folder, n_foreign, archives))
     images: list[tuple[Path, Image | Damaged]] = [(one.path, one) for one in damaged]
     with closing(_headers(files)) as read:
         for item in paced(read):
@@ -116,14 +113,28 @@ def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
                 yield Progress(len(images) - len(damaged), len(files), "Reading DICOM headers")
             else:
                 images.append(item)
-    return _by_study(folder, images, n_foreign)
+    return _by_study(folder, images, n_foreign, archives)
 
 
-def _sorted_files(folder: Path) -> Job[tuple[list[Path], list[Damaged], int]]:
-    """Return a job for the DICOM files below a folder, the broken ones, and how many others."""
+def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
+    if archives:
+        return (
+            f"expected MR images in {folder}, got {n_foreign} file(s) that are no DICOM, of which "
+            f"{archives[0].relative_to(folder)} is a zip, and zips inside are not looked into: "
+            "unpack it, or import it by itself"
+        )
+    return (
+        f"expected MR images in {folder}, got no image in DICOM form among {n_foreign} file(s): "
+        "choose the folder of the DCE series"
+    )
+
+
+def _sorted_files(folder: Path) -> Job[tuple[list[Path], list[Damaged], int, tuple[Path, ...]]]:
+    """Return a job for the DICOM files below a folder, the broken ones, how many others, zips."""
     yield Progress(0, 1, "Looking for DICOM files")
     files: list[Path] = []
     damaged: list[Damaged] = []
+    archives: list[Path] = []
     n_seen = 0
     for found in paced(_looked(folder)):
         if found is None:
@@ -134,8 +145,10 @@ def _sorted_files(folder: Path) -> Job[tuple[list[Path], list[Damaged], int]]:
             damaged.append(found)
         elif found[1]:
             files.append(found[0])
+        elif found[0].suffix.lower() == ".zip":
+            archives.append(found[0])
     n_foreign = n_seen - len(files) - len(damaged)
-    return files, damaged, n_foreign
+    return files, damaged, n_foreign, tuple(archives)
 
 
 def _looked(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
@@ -211,7 +224,10 @@ def _read(path: Path) -> Image | Damaged:
 
 
 def _by_study(
-    folder: Path, images: Sequence[tuple[Path, Image | Damaged]], n_foreign: int
+    folder: Path,
+    images: Sequence[tuple[Path, Image | Damaged]],
+    n_foreign: int,
+    archives: tuple[Path, ...] = (),
 ) -> tuple[Study, ...]:
     """Sort images into studies; files without one go where the files of their folder are.
 
@@ -247,6 +263,7 @@ def _by_study(
             tuple(image for _, image in members),
             (*damaged.get(uid, ()),),
             n_foreign,
+            archives,
         )
         for uid, members in groups.items()
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 
-__all__ = ["list_names", "natural_key", "readable_name"]
+__all__ = ["list_names", "natural_key"]
 
 _DIGITS: Final = re.compile(r"(\d+)")
 
@@ -42,17 +42,3 @@ def list_names(folder: Path) -> list[str]:
             f"expected a readable folder at {folder}, but {error.strerror or error}: "
             "check the path and that you may read it"
         ) from error
-
-
-def readable_name(name: str) -> str:
-    r"""Return a file's name with the sign U+FFFD for each byte that is no UTF-8.
-
-    A name of another time or system holds such bytes. No text file, table or checksum of ours could
-    hold it as it is, so only names that this leaves alone become ids of cases.
-
-    Examples
-    --------
-    >>> ascii(readable_name("M\udcfcller")), readable_name("Müller")
-    ("'M\\ufffdller'", 'Müller')
-    """
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.case_listing import (
     Beside,
     by_stem,
@@ -34,7 +35,7 @@ from napari_mamamia.io.case_listing import (
 )
 from napari_mamamia.io.dicom import find_phases, looks_like_dicom
 from napari_mamamia.io.file_names import case_key, file_stem
-from napari_mamamia.io.folders import list_names, natural_key, readable_name
+from napari_mamamia.io.folders import list_names, natural_key
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.phase_files import parse_phase_name
 from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind

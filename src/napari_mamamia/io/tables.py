@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.csv_text import from_csv_text
@@ -99,8 +100,8 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
 def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """Write dataclasses, mappings, sequences and plain values as JSON.
 
-    nan and infinite numbers become null, enum members their values, paths and mapping keys text,
-    numpy scalars and arrays plain numbers and lists.
+    nan and infinite numbers become null, enum members their values, paths and mapping keys text
+    (names of files as `readable_name` has them), numpy scalars and arrays plain numbers and lists.
 
     Raises
     ------
@@ -169,10 +170,10 @@ def _plain(value: Any) -> Any:
         return _plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | int):
         return value
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, str | Path):
+        return readable_name(str(value))
     return _plain_container(value)
 
 
@@ -187,4 +188,4 @@ def _plain_container(value: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    return str(key.value if isinstance(key, Enum) else key)
+    return readable_name(str(key.value if isinstance(key, Enum) else key))

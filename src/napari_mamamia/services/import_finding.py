@@ -4,16 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom_elements import require_pydicom
 from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
+from napari_mamamia.io.dicom_headers import is_dicom_file
 from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_selectors import Group, Selection
@@ -32,6 +35,7 @@ __all__ = [
     "find_studies",
     "judged",
     "look_into",
+    "require_folder",
     "require_id",
     "study_ids",
     "tells_the_patient",
@@ -75,6 +79,7 @@ class ImportSettings:
 class FoundStudy:
     """One study of the source: its exam, or the `problem` that forbids the import.
 
+    `archives` are the zips that lie beside it and are not looked into, below the source.
     `place` is its folder as the user knows it: in the zip, where `folder` is that of what was
     unpacked. `rows` are its series and what becomes of each, also where it is refused; `study` is
     what the headers said, from which it can be judged again without reading them again.
@@ -89,6 +94,19 @@ class FoundStudy:
     problem: str = ""
     rows: tuple[SeriesRow, ...] = ()
     study: Study | None = field(default=None, repr=False, compare=False)
+    archives: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """What tells it from other studies of a folder: when it was taken, and its first file."""
+        images = [] if self.study is None else self.study.images
+        pieces = [image[0] for image in images if isinstance(image, tuple) and image]
+        if not pieces:
+            return ""
+        taken = min(p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in pieces)
+        day = int(taken // 86400)
+        when = f"of {date.fromordinal(day).isoformat()}, " if day > 0 else ""
+        return f"{when}first file {readable_name(pieces[0].file.name)}"
 
 
 def look_into(
@@ -107,14 +125,28 @@ def look_into(
         return (yield from find_studies(source, folder, case_id, settings or ImportSettings()))
 
 
+def require_folder(source: Path) -> None:
+    """Raise `FormatError` where a source, which is no zip, is no folder either; say what it is."""
+    if source.is_dir():
+        return
+    expected = f"expected a folder or zip of DICOM files, got {source}"
+    if not source.exists():
+        raise FormatError(f"{expected}, where nothing is: check the path")
+    if source.suffix.lower() == ".zip":
+        raise FormatError(
+            f"{expected}, a zip that is damaged or was cut, because the list of its files at its "
+            "end is missing: copy or export it again"
+        )
+    if is_dicom_file(source):
+        raise FormatError(f"{expected}, one DICOM file: choose the folder it lies in")
+    raise FormatError(f"{expected}, a file of another kind: choose a folder or a zip")
+
+
 @contextmanager
 def unpacked(source: Path) -> Iterator[Path]:
     """Give the folder of the files: the source itself, or an empty one for a zip's contents."""
     if not is_zip(source):
-        if not source.is_dir():
-            raise FormatError(
-                f"expected a folder or zip of DICOM files, got {source}: check the path"
-            )
+        require_folder(source)
         yield source
         return
     with own_folder() as folder:
@@ -199,8 +231,9 @@ def judged(
     exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
-        name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study
-    )
+        name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study,
+        archives=tuple(told(str(path)) for path in study.archives),
+    )  # fmt: skip
 
 
 def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:

@@ -19,6 +19,7 @@ from napari_mamamia.services.import_finding import (
     ImportSettings,
     judged,
     place_of,
+    require_folder,
     study_ids,
     tells_the_patient,
     unpacked,
@@ -88,10 +89,7 @@ def look_at_source(source: Path) -> Job[LookedInto]:
     """
     require_pydicom()
     if not is_zip(source):
-        if not source.is_dir():
-            raise FormatError(
-                f"expected a folder or zip of DICOM files, got {source}: check the path"
-            )
+        require_folder(source)
         return (yield from _looked(source, source))
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder())

@@ -101,10 +101,11 @@ def without_options(text: str) -> str:
 
 def study_text(found: FoundStudy) -> str:
     """Return in a line what a study is, for the list of several."""
+    origin = f" · {found.origin}" * bool(found.origin)
     if found.exam is None:
-        return "refused"
+        return f"refused{origin}"
     n_phases, (z, y, x) = len(found.exam.stacks), found.exam.grid.shape
-    return f"{n_phases} phase{'s' * (n_phases > 1)}, {z} x {y} x {x}"
+    return f"{n_phases} phase{'s' * (n_phases > 1)}, {z} x {y} x {x}{origin}"
 
 
 def found_text(studies: Sequence[FoundStudy]) -> str:
@@ -118,7 +119,12 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
         lines.append(f"{n_refused} refused")
     if n_foreign:
         lines.append(f"{n_foreign} other file(s), no DICOM, left out")
-    return "; ".join(lines) + "."
+    archives = dict.fromkeys(name for study in studies for name in study.archives)
+    zips = "".join(
+        f" {Path(name).name} is a zip and was not looked into: import it by itself."
+        for name in archives
+    )
+    return "; ".join(lines) + "." + zips
 
 
 def clock_text(exam: Exam | None) -> str:
