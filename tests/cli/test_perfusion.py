@@ -352,6 +352,62 @@ def test_maps_that_something_else_wrote_are_kept_unless_overwrite_is_said(tmp_pa
     assert (out / "A_1_ktrans.nii.gz").read_bytes() == first
 
 
+def test_overwriting_leaves_no_map_of_an_earlier_run_of_the_case(exam, tmp_path):
+    root, _ = exam
+    out = tmp_path / "o"
+    words = (root / "data", "--t10", root / "t1", "--out", out)
+    assert typed(*words, *EXTENDED).exit_code == 0
+    write_nifti(out / "OTHER_ktrans.nii.gz", np.ones((2, 2, 2), np.float32), RAS)
+    assert typed(*words, *TOFTS, "--overwrite").exit_code == 0
+    assert {path.name for path in out.glob("*.nii.gz")} == {
+        "OTHER_ktrans.nii.gz",
+        *(f"ULTRAFAST_1_{name}.nii.gz" for name in ("ktrans", "ve", "kep")),
+    }
+    failed = typed(*words, *TOFTS, "--overwrite", "--arrival", "290")
+    assert failed.exit_code == 3
+    assert [path.name for path in out.glob("ULTRAFAST_1_*")] == []
+
+
+@pytest.mark.parametrize("command", ["perfusion", "kinetics"])
+def test_an_image_is_no_mask_and_a_value_that_is_not_there_is_named(exam, tmp_path, command):
+    root, phantom = exam
+    words = {"perfusion": (*TOFTS, *T1), "kinetics": ()}[command]
+    write_nifti(tmp_path / "masks" / "ULTRAFAST_1.nii.gz", phantom.case.signal[9], RAS)
+    for number, (further, said) in enumerate(
+        (
+            (("--masks", tmp_path / "masks"), "it looks like an image"),
+            (("--label", "7"), "expected the value 7 in the mask of ULTRAFAST_1, got only 1"),
+        )
+    ):
+        out = tmp_path / str(number)
+        done = CliRunner().invoke(
+            app, [command, *map(str, (root / "data", *words, *further, "--out", out))]
+        )
+        assert done.exit_code == 3, done.output
+        with (out / f"{command}.csv").open(encoding="utf-8", newline="") as stream:
+            (row,) = csv.DictReader(stream)
+        assert said in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        (
+            lambda t1, lesion: np.where(lesion & (np.arange(32) < 12), np.nan, t1),
+            "T1 is not within",
+        ),
+        (lambda t1, lesion: lesion, "the T1 map is 1 s in the whole mask"),
+    ],
+)
+def test_a_t1_map_that_does_not_know_the_mask_is_told(exam, tmp_path, spoilt, said):
+    root, phantom = exam
+    values = spoilt(phantom.t1_s, phantom.lesion).astype(np.float32)
+    write_nifti(tmp_path / "t1" / "ULTRAFAST_1.nii.gz", values, RAS)
+    done = typed(root / "data", *TOFTS, "--t10", tmp_path / "t1", "--out", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    assert said in row_of(tmp_path / "o")["warning"]
+
+
 def test_one_t1_map_serves_one_case_only(tmp_path):
     data = tmp_path / "data"
     for name in ("A_1", "B_1"):

@@ -88,6 +88,22 @@ def test_standard_phases_leave_the_columns_blank_and_say_why(small_data_set, tmp
     assert row["ftv_cc"] != ""  # the other numbers are as they were
 
 
+def test_a_vessel_that_changed_is_not_answered_from_an_earlier_run(tmp_path):
+    phantom = write_ultrafast_data_set(tmp_path / "data", **SMALL)
+    words = ["kinetics", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
+    words += ["--vessels", str(tmp_path / "vessels")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert rows_of(tmp_path / "out" / "kinetics.csv")[0]["time_to_enhancement_s"] != ""
+    nothing = np.zeros(phantom.lesion.shape, np.uint8)
+    write_nifti(tmp_path / "vessels" / "ULTRAFAST_1.nii.gz", nothing, RAS)
+    done = CliRunner().invoke(app, [*words, "--resume"])
+    assert done.exit_code == 0
+    assert "were there already" not in done.output
+    (row,) = rows_of(tmp_path / "out" / "kinetics.csv")
+    assert row["time_to_enhancement_s"] == ""
+    assert "got an empty one" in row["ultrafast_reason"]
+
+
 def test_an_empty_mask_or_vessel_leaves_the_rest(tmp_path):
     data = tmp_path / "data"
     phantom = write_ultrafast_data_set(data, **SMALL)

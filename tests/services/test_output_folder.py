@@ -34,12 +34,23 @@ def test_the_same_run_can_be_resumed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "parameters"), [("score", PARAMETERS), ("predict", (("model", "other"),))]
+    ("command", "parameters", "said"),
+    [
+        ("score", PARAMETERS, r"another run \(of predict, this is score\)"),
+        ("predict", (("model", "other"),), r"another run \(model kinetic there, other here\)"),
+    ],
 )
-def test_another_run_cannot_be_resumed(tmp_path, command, parameters):
+def test_another_run_cannot_be_resumed(tmp_path, command, parameters, said):
     claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
-    with pytest.raises(SaveConflictError, match="another run"):
+    with pytest.raises(SaveConflictError, match=said):
         claim_folder(tmp_path, command, parameters, Existing.RESUME)
+
+
+def test_a_run_with_parameters_of_another_shape_is_another_run(tmp_path):
+    claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
+    (tmp_path / "run.json").write_text('{"command": "predict", "parameters": [1]}')
+    with pytest.raises(SaveConflictError, match="another run"):
+        claim_folder(tmp_path, "predict", PARAMETERS, Existing.RESUME)
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", '{"command": "predict"}'])

@@ -292,6 +292,7 @@ def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
         if phases := phases_of_row(row):
             print(f"{row.case_id}: {phases}" + (f" · {row.ftv_variant}" if row.ftv_variant else ""))
         ultrafast = ultrafast_text(row, is_asked=is_ultrafast)
-        for remark in (row.early_late_reason, row.timing_remark, ultrafast, row.warning):
+        no_ftv = "" if row.ftv_reason == row.early_late_reason else row.ftv_reason
+        for remark in (row.early_late_reason, row.timing_remark, no_ftv, ultrafast, row.warning):
             if remark:
                 print(f"{row.case_id}: {remark}")

@@ -268,7 +268,7 @@ def _print(rows: "tuple[PerfusionRow, ...]", settings: "PerfusionSettings") -> N
         (
             row.case_id,
             shown(row.arrival_s, 1),
-            "–" if row.n_voxels != row.n_voxels else f"{row.n_fitted:.0f} of {row.n_voxels:.0f}",
+            "–" if not row.n_voxels > 0 else f"{row.n_fitted:.0f} of {row.n_voxels:.0f}",
             shown(row.ktrans_median_per_min, 3),
             shown(row.ve_median, 2),
             shown(row.vp_median, 3),

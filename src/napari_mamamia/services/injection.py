@@ -7,12 +7,12 @@ from typing import Final
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.file_names import case_key
-from napari_mamamia.io.layout import find_masks
 from napari_mamamia.kinetics.bolus import bolus_arrival_s
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, known_times, temporal_resolution_s
-from napari_mamamia.services.open_case import load_mask
+from napari_mamamia.services.masked_inputs import masks_of_cases
+from napari_mamamia.services.open_case import read_mask
 
 __all__ = ["HEADER", "injection_rule", "vessel_arrival_s"]
 
@@ -51,14 +51,18 @@ def vessel_arrival_s(case: Case, folder: str) -> float:
     FormatError, GridMismatchError
         If the mask is damaged, or lies elsewhere.
     """
-    masks = {case_key(name): path for name, path in find_masks(Path(folder)).items()}
-    path = masks.get(case_key(case.case_id))
+    path = masks_of_cases(Path(folder)).get(case_key(case.case_id))
     if path is None:
         raise CaseError(
             f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, got none: "
             "add it, or give the injection in seconds"
         )
-    vessel = load_mask(path, case).mask(None).array
+    vessel = read_mask(path, case)
+    if not vessel.any():
+        raise CaseError(
+            f"expected a mask of a vessel or the heart of {case.case_id}, got an empty one in "
+            f"{folder}: draw it, or give the injection in seconds"
+        )
     unmeasured_voxels(case.signal, vessel, f"the vessel's mask of {case.case_id}")
     curve = region_curve(case.signal, vessel)
     return bolus_arrival_s(case.times_s, tuple(float(value) for value in curve))

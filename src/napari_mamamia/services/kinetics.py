@@ -21,10 +21,10 @@ from napari_mamamia.services.case_kinetics import (
     with_times,
 )
 from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.injection import injection_rule
+from napari_mamamia.services.injection import HEADER, injection_rule
 from napari_mamamia.services.kinetic_row import KineticRow, numbers_of
 from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
-from napari_mamamia.services.open_case import load_case, load_mask
+from napari_mamamia.services.open_case import load_case, read_mask
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.repeated_pre import with_pre
 from napari_mamamia.services.row_table import OK, RowSummary, rows_of_batch, write_definitions
@@ -84,7 +84,8 @@ def kinetics_of_data_set(
     settings = settings or KineticSettings()
     if masks is not None:
         settings = replace(settings, mask_name=masks.resolve().name)
-    inputs = masked_inputs(opened, masks, case_ids)
+    injection = "" if settings.injection == HEADER else settings.injection
+    inputs = masked_inputs(opened, masks, case_ids, (injection, settings.vessels))
     read = opened.data_set.folders | ({masks} if masks is not None else frozenset())
     summary = yield from rows_of_batch(
         inputs,
@@ -108,8 +109,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     Raises
     ------
     CaseError
-        If the case cannot be opened, has no mask, one phase only, another number of phases than
-        there are times typed in, or its injection is not known.
+        If the case cannot be opened, has no mask or not `label` in it, one phase only, another
+        number of phases than there are times typed in, or its injection is not known.
     FormatError, GridMismatchError
         If a file is damaged, or the mask lies on another grid.
     """
@@ -128,8 +129,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     case = with_pre(case, settings.repeated_pre)
     if settings.injection:
         settings = replace(settings, rule=injection_rule(case, settings.injection))
-    labels = load_mask(mask_path, case)
-    mask = labels.mask(settings.label).array
+    mask = read_mask(mask_path, case, settings.label)
     return case_kinetics(case, mask, settings, source=source)
 
 

@@ -12,7 +12,7 @@ from napari_mamamia.io.sources import CaseFiles
 from napari_mamamia.services.batch_work import CaseInputs
 from napari_mamamia.services.data_set import OpenDataSet
 
-__all__ = ["MaskedInputs", "masked_inputs"]
+__all__ = ["MaskedInputs", "masked_inputs", "masks_of_cases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,14 @@ class MaskedInputs(CaseInputs):
 
 
 def masked_inputs(
-    opened: OpenDataSet, masks: Path | None, case_ids: Sequence[str]
+    opened: OpenDataSet,
+    masks: Path | None,
+    case_ids: Sequence[str],
+    further: Sequence[str] = (),
 ) -> tuple[MaskedInputs, ...]:
     """Return each case with its mask, its reference or that of a folder.
+
+    `further` are folders of masks that its numbers depend on too, such as of a vessel; "" is none.
 
     Raises
     ------
@@ -38,12 +43,14 @@ def masked_inputs(
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     by_key = _masks_by_key(masks)
+    others = [masks_of_cases(Path(folder)) for folder in dict.fromkeys(further) if folder]
     found = []
     for files in cases:
         mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
         record = opened.record(files.case_id)
         phases = dict.fromkeys(path for source in files.phases for path in source.files)
-        beside = (data_set.clinical if record else None, files.info)
+        own_others = (other.get(case_key(files.case_id)) for other in others)
+        beside = (*own_others, data_set.clinical if record else None, files.info)
         paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
         absolute = _absolute(files)
         own = MaskedInputs(files.case_id, paths, sources=absolute, record=_times_only(record))
@@ -51,10 +58,15 @@ def masked_inputs(
     return tuple(found)
 
 
+def masks_of_cases(folder: Path) -> Mapping[str, Path]:
+    """Return the masks of a folder by `case_key` of their case."""
+    return {case_key(case_id): path for case_id, path in find_masks(folder).items()}
+
+
 def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
     if folder is None:
         return None
-    found = {case_key(case_id): path for case_id, path in find_masks(folder).items()}
+    found = masks_of_cases(folder)
     if not found:
         raise FormatError(
             f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"

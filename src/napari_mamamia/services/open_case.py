@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,13 @@ from napari_mamamia.io.volumes import (
 from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.perfusion.gate import MOST_SPACING_S
 
-__all__ = ["load_case", "load_mask", "load_remaining", "open_case"]
+__all__ = ["load_case", "load_mask", "load_remaining", "open_case", "read_mask"]
+
+
+_MOST_VALUES: Final = 64
+_SAMPLE: Final = 1_000_000
+"""Of so many voxels, evenly spread, a mask's values are counted; lesions with a number each are
+fewer, and a soft mask's many values end at 1. Ours."""
 
 
 def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Job[Case]:
@@ -102,6 +108,35 @@ def load_mask(path: Path, case: Case) -> LabelMap:
     labels = read_labels(path)
     require_same_grid(labels.grid, case.grid, str(path), f"case {case.case_id}")
     return labels
+
+
+def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.bool_]:
+    """Return the voxels of a mask that a number is to be measured in, bool ``(z, y, x)``.
+
+    Those of the value `label`, or all foreground ones.
+
+    Raises
+    ------
+    CaseError
+        If the file holds more values than a mask has, as an image does, or others than `label`.
+    FormatError, GridMismatchError
+        As `load_mask`.
+    """
+    labels = load_mask(path, case)
+    values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
+    if len(values) > _MOST_VALUES and values[-1] > 1:
+        raise CaseError(
+            f"expected a mask of {case.case_id} with a few values, got {len(values):,} and more up "
+            f"to {values[-1]:g} in {path}: it looks like an image; name the folder of the masks"
+        )
+    voxels = labels.mask(label).array
+    if label is not None and labels.values and not voxels.any():
+        there = ", ".join(f"{value:g}" for value in labels.values[:5])
+        raise CaseError(
+            f"expected the value {label:g} in the mask of {case.case_id}, got only {there}: name "
+            "one that is there with --label, or leave it out"
+        )
+    return voxels
 
 
 def _read_phase(

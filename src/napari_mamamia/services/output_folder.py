@@ -1,10 +1,10 @@
 """Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
@@ -115,7 +115,21 @@ def _require_same_run(
         ) from error
     if not same:
         raise SaveConflictError(
-            f"{folder} holds the results of another run ({found['command']} with "
-            f"{found['parameters']}), not of {command} with {dict(parameters)}: choose a new "
-            "folder, or replace its files with --overwrite"
+            f"{folder} holds the results of another run ({_differences(found, command, parameters)}"
+            "): choose a new folder, or replace its files with --overwrite"
         )
+
+
+def _differences(
+    found: Mapping[str, Any], command: str, parameters: tuple[tuple[str, Setting], ...]
+) -> str:
+    """Return in what an earlier run differs from this one."""
+    if found["command"] != command:
+        return f"of {found['command']}, this is {command}"
+    there = found["parameters"]
+    earlier, now = there if isinstance(there, dict) else {}, dict(parameters)
+    names = [name for name in {**earlier, **now} if earlier.get(name) != now.get(name)]
+    return "; ".join(
+        f"{name} {earlier.get(name) or 'not given'} there, {now.get(name) or 'not given'} here"
+        for name in names
+    )

@@ -24,7 +24,7 @@ from napari_mamamia.kinetics.registration_settings import RegistrationSettings
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.data_set import OpenDataSet
 from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
-from napari_mamamia.services.open_case import load_case, load_mask
+from napari_mamamia.services.open_case import load_case, read_mask
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.register_case import RegisteredCase, register_case
 from napari_mamamia.services.registration_row import RegisteredRows, RegistrationRow, rows_of
@@ -135,7 +135,7 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[Regist
         raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
     case = yield from load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
-    mask = None if path is None else load_mask(path, case).mask().array
+    mask = None if path is None else read_mask(path, case)
     found = yield from register_case(case, mask, settings.method)
     out = Path(settings.out)
     yield Progress(0, len(case.phases), "Writing")

@@ -29,7 +29,8 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
     times, why = known_times(times_s)
     if times is None:
         raise CaseError(
-            f"Ktrans needs the time of every phase, but {why}: type the times in with --times"
+            f"Ktrans needs the time of every phase, but {why}: type the times in with --times, "
+            "or mend the clinical table's row if a warning names it"
         )
     if len(times) < 3:
         raise CaseError(

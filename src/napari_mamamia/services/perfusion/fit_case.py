@@ -97,6 +97,7 @@ def fit_case(
     inside = np.flatnonzero(mask) if mask is not None else np.zeros(0, np.intp)
     signal = case.signal.reshape(len(times), -1)
     flat_t10 = t10 if isinstance(t10, float) else t10.ravel()
+    remarks = [unmeasured, _t10_remark(flat_t10, inside)]
     median_t10 = _median_t10(flat_t10, inside, case.case_id)
     mean = region_curve(case.signal, mask) if mask is not None and inside.size else None
     arrival_s, source = yield from _arrival(case, times, mean, median_t10, echo, settings)
@@ -129,9 +130,7 @@ def fit_case(
         row = yield from _with_lesion(row, exam, inside, mean, median_t10, settings, maps)
     row = replace(row, n_fitted_volume=float(np.isfinite(maps["ktrans"]).sum()))
     _require_fits(row)
-    row = replace(
-        row, warning="; ".join([*_warnings(row, case, settings), *filter(None, [unmeasured])])
-    )
+    row = replace(row, warning="; ".join([*_warnings(row, case, settings), *filter(None, remarks)]))
     shaped = {name: values.reshape(case.grid.shape) for name, values in maps.items()}
     return FittedCase(row, shaped)
 
@@ -147,6 +146,22 @@ def _median_t10(t10: NDArray[np.float32] | float, inside: NDArray[np.intp], case
             "check the map's place and unit"
         )
     return float(np.median(plausible))
+
+
+def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> str:
+    """Return what is odd about a T1 map in the mask, "" for nothing."""
+    if isinstance(t10, float) or not inside.size:
+        return ""
+    values = t10[inside]
+    known = (values >= LEAST_T1_S) & (values <= MOST_T1_S)
+    if not known.all():
+        return (
+            f"T1 is not within {LEAST_T1_S:g} to {MOST_T1_S:g} s in {np.count_nonzero(~known)} of "
+            f"the mask's {inside.size} voxels: they have no fit"
+        )
+    if inside.size > 1 and values.min() == values.max():
+        return f"the T1 map is {values[0]:g} s in the whole mask: is it a measured one?"
+    return ""
 
 
 def _arrival(
@@ -265,12 +280,13 @@ def _require_fits(row: PerfusionRow) -> None:
             f"{row.n_no_uptake:.0f} without uptake, {row.n_unresolved:.0f} out of range): check T1 "
             f"({row.t10_median_s:g} s), TR ({row.repetition_ms:g} ms), flip angle "
             f"({row.flip_degrees:g} degrees), relaxivity ({row.relaxivity_per_s_mm:g} per s and "
-            f"mM), arrival ({row.arrival_s:g} s) and the mask"
+            f"mM), arrival ({row.arrival_s:g} s), times (the last phase comes "
+            f"{row.last_after_arrival_s:g} s after it) and the mask"
         )
     if not row.n_voxels and row.n_fitted_volume == 0:
         raise CaseError(
             f"expected voxels that {row.model} fits in {row.case_id}, got none in the whole "
-            "volume: check T1, TR, flip angle, relaxivity and arrival"
+            "volume: check T1, TR, flip angle, relaxivity, arrival and times"
         )
 
 

@@ -23,12 +23,12 @@ from napari_mamamia.services.batch_store import STORE_NAME
 from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.case_kinetics import with_times
 from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.open_case import load_mask, load_remaining, open_case
+from napari_mamamia.services.open_case import load_remaining, open_case, read_mask
 from napari_mamamia.services.output_folder import Existing
 from napari_mamamia.services.perfusion.fit_case import fit_case
 from napari_mamamia.services.perfusion.inputs import PerfusionInputs, perfusion_inputs
 from napari_mamamia.services.perfusion.row import PerfusionRow
-from napari_mamamia.services.perfusion.settings import PerfusionSettings
+from napari_mamamia.services.perfusion.settings import ALL_MAPS, PerfusionSettings
 from napari_mamamia.services.perfusion.t1_source import read_t1_map, t1_of_volumes
 from napari_mamamia.services.row_table import RowSummary, rows_of_batch, write_definitions
 
@@ -84,7 +84,7 @@ def perfusion_of_data_set(
         masks,
         case_ids,
         settings,
-        _own_maps(out) if existing is Existing.RESUME else {},
+        {} if existing is Existing.REFUSE else _own_maps(out),
         may_replace=existing is Existing.OVERWRITE,
     )
     summary = yield from rows_of_batch(
@@ -115,6 +115,8 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> Job[PerfusionR
     """
     if not isinstance(inputs, PerfusionInputs) or inputs.sources is None:
         raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+    if inputs.may_replace:
+        _remove_own_maps(inputs, settings)
     case = yield from open_case(inputs.sources, inputs.record)
     if settings.times_s is not None:
         case = with_times(case, settings.times_s)
@@ -122,7 +124,7 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> Job[PerfusionR
     echo, source = _echo(inputs, settings)
     case = yield from load_remaining(case, inputs.sources)
     path = inputs.files[-1]
-    mask = None if path is None else load_mask(path, case).mask(settings.label).array
+    mask = None if path is None else read_mask(path, case, settings.label)
     t10 = yield from _t10(inputs, settings, case, echo)
     fitted = yield from fit_case(case, mask, t10, echo, settings)
     maps = dict(fitted.maps)
@@ -205,6 +207,16 @@ def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) 
     )
 
 
+def _remove_own_maps(inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
+    """Take away what earlier runs wrote of a case, and what they noted of it."""
+    for name in (*ALL_MAPS, _T1):
+        path = _map_path(settings, inputs.case_id, name)
+        if path.exists() and sha256_of(path) in inputs.own_maps:
+            path.unlink()
+    if inputs.own_maps:
+        _note_path(settings, inputs.case_id).unlink(missing_ok=True)
+
+
 def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
     try:
         _, there = read_volume(path)
@@ -252,5 +264,8 @@ def _note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSetting
         "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
         **asdict(row),
     }
-    path = Path(settings.out) / f"{row.case_id}_{_PROVENANCE}"
-    write_json(content, path, overwrite=True)
+    write_json(content, _note_path(settings, row.case_id), overwrite=True)
+
+
+def _note_path(settings: PerfusionSettings, case_id: str) -> Path:
+    return Path(settings.out) / f"{case_id}_{_PROVENANCE}"

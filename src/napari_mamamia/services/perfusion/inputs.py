@@ -7,9 +7,8 @@ from pathlib import Path
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.file_names import VOLUME_SUFFIXES, case_key
-from napari_mamamia.io.layout import find_masks
 from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs
+from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs, masks_of_cases
 from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings
 
 __all__ = ["PerfusionInputs", "perfusion_inputs"]
@@ -28,7 +27,8 @@ class PerfusionInputs(MaskedInputs):
     may_replace
         Whether any map at its place is replaced; else only one that is equal, or in `own_maps`.
     own_maps
-        SHA-256 of the maps that earlier runs in the folder wrote.
+        SHA-256 of the maps that earlier runs in the folder wrote. Where any may be replaced they
+        are taken away first: a run of another model would leave some of them.
     """
 
     t1_files: tuple[Path | None, ...] = ()
@@ -56,7 +56,7 @@ def perfusion_inputs(
     FormatError
         If `masks` is missing or holds no mask.
     """
-    cases = masked_inputs(opened, masks, case_ids)
+    cases = masked_inputs(opened, masks, case_ids, (settings.vessels,))
     if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
         raise CaseError(
             f"expected a T1 map for each of {len(cases)} cases, got the one file "
@@ -69,7 +69,7 @@ def perfusion_inputs(
         inputs.append(
             PerfusionInputs(
                 one.case_id,
-                (*t1_files, *_vessel(one.case_id, settings.vessels), *one.files),
+                (*t1_files, *one.files),
                 sources=one.sources,
                 record=one.record,
                 t1_files=t1_files,
@@ -93,13 +93,8 @@ def _t1_files(case_id: str, settings: PerfusionSettings) -> tuple[Path | None, .
     return (_of_case(case_id, path),)
 
 
-def _vessel(case_id: str, folder: str) -> tuple[Path | None, ...]:
-    return (_of_case(case_id, Path(folder)),) if folder else ()
-
-
 def _of_case(case_id: str, folder: Path) -> Path | None:
-    by_key = {case_key(name): path for name, path in find_masks(folder).items()}
-    path_of_case = by_key.get(case_key(case_id))
+    path_of_case = masks_of_cases(folder).get(case_key(case_id))
     return path_of_case and path_of_case.absolute()
 
 
