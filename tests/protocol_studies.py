@@ -132,3 +132,30 @@ def repeated_pre(folder):
     for k, at in enumerate((0.0, 120.0, 210.0, 300.0, 390.0, 480.0)):
         series(folder, 5, k, taken[k], at, **SIEMENS, SeriesDescription="t1_fl3d_tra_dyn")
     return phases
+
+
+def failed_last_phase(folder):
+    """A sixth phase of the dynamic's own series failed: it is noise."""
+    phases = volumes()
+    for k, at in enumerate(TIMES_S):
+        series(folder, 5, k, phases[k], at, **SIEMENS, SeriesDescription="t1_fl3d_tra_dyn")
+    noise = noisy(np.zeros_like(phases[0]), 8) + noisy(np.zeros_like(phases[0]), 9)
+    series(folder, 5, 5, noise.astype(np.int16), 450, **SIEMENS,
+           SeriesDescription="t1_fl3d_tra_dyn")  # fmt: skip
+    return phases
+
+
+def two_sagittal_breasts(folder):
+    """The left and the right breast as two sagittal series."""
+    phases = volumes()
+    turned = np.ascontiguousarray(np.moveaxis(phases, 3, 1)[:, 5:155])
+    halves = (turned[:, :75], turned[:, 75:])
+    place = {**SIEMENS, "gap": 2.2, "SliceThickness": 2.2, "PixelSpacing": [4.0, 2.2]}
+    sagittal = {"ImageOrientationPatient": [0, 1, 0, 0, 0, -1], "SeriesDescription": "sag_vibrant"}
+    for number, half, x0 in zip((7, 8), halves, (-190.0, 25.0), strict=True):
+        for k, at in enumerate(TIMES_S):
+            series(
+                folder, number, k, half[k], at, **place, **sagittal,
+                ImagePositionPatient=lambda _, z, x0=x0: [x0 + 2.2 * z, -140.0, 40.0],
+            )  # fmt: skip
+    return halves

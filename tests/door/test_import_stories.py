@@ -198,9 +198,9 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
 ):
     phases = dropped(studies.repeated_pre)
     rows = table(program)
-    assert [ticked for _, _, ticked, _ in rows] == [True, False]
-    assert rows[1][1].startswith("left out: earlier pre-contrast (no contrast comes before phase 2")
-    click_tick(program, 1)
+    assert [ticked for _, _, ticked, _ in rows] == [False, True]
+    assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast comes before phase 2")
+    click_tick(program, 0)
     assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-5"]
     assert import_it(program, "repeated_pre") == [0, 120, 210, 300, 390, 480]
     earlier = studies.noisy(phases[0], 3)
@@ -214,6 +214,43 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     mean = inside(program, "result = float(panel.kinetics.case.case.signal[0].mean())")
     assert mean == pytest.approx((earlier.mean() + phases[0].mean()) / 2, rel=1e-3)
     program.screen.picture(picture_folder / "kinetics_repeated_pre.png")
+
+
+def press(program, name):
+    """Scroll to a control of the page, click it with the mouse, and wait for the answer."""
+    inside(
+        program,
+        f"""
+from qtpy.QtWidgets import QWidget
+panel.import_page.area.ensureWidgetVisible(study.findChild(QWidget, {name!r}))
+result = None
+""",
+    )
+    program.click(name)
+    wait_until(lambda: inside(program, SETTLED), "the study judged again")
+
+
+def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
+    program, dropped, picture_folder
+):
+    phases = dropped(studies.failed_last_phase)
+    assert "are not alike" in program.widget("import_problem")["text"]
+    assert program.widget("import_way_0")["text"] == "Leave out phase 5 of series 5"
+    press(program, "import_way_0")
+    assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-4", "left out: not chosen"]
+    program.screen.picture(picture_folder / "import_failed_phase_left_out.png")
+    assert import_it(program, "failed_last_phase") == list(studies.TIMES_S)
+    assert_files(program, "failed_last_phase", phases, studies.TIMES_S)
+
+
+def test_two_breasts_become_two_cases_by_one_click(program, dropped, picture_folder):
+    halves = dropped(studies.two_sagittal_breasts)
+    press(program, "import_part")
+    assert program.widget("import_start")["text"] == "Import 2 cases"
+    program.screen.picture(picture_folder / "import_two_breasts.png")
+    assert import_it(program, "two_sagittal_breasts_left") == list(studies.TIMES_S)
+    for half, side in zip(halves, ("right", "left"), strict=True):
+        assert_files(program, f"two_sagittal_breasts_{side}", half, studies.TIMES_S)
 
 
 def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(

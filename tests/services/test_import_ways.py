@@ -123,5 +123,5 @@ def test_a_way_says_in_words_what_its_button_does():
         "Order by ContentTime",
         "Two cases, one of each breast",
         "Take it as it is",
-        "Use side left of series without number",
+        "Use the left breast of series without number",
     ]

@@ -42,7 +42,7 @@ OUT = Path("/data/cases")
 def real_looks(tmp_path_factory):
     """What real services found, once: a study with a localiser; three, one refused; a doubt."""
     names = ("one", "many", "doubt", "dixon", "broken", "two", "twice", "fast",
-             "breasts")  # fmt: skip
+             "breasts", "copied")  # fmt: skip
     folders = {name: tmp_path_factory.mktemp("looks") / name for name in names}
     dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
     phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
@@ -72,6 +72,9 @@ def real_looks(tmp_path_factory):
     for k in range(4):
         phantoms.write_phase(folders["twice"], k, values=phantoms.dce_values(max(k - 1, 0)),
                              SeriesNumber=5, AcquisitionTime=f"10{2 * k:02d}00")  # fmt: skip
+    for k in range(4):
+        phantoms.write_phase(folders["copied"], k, values=phantoms.dce_values(min(k, 2)),
+                             AcquisitionTime=f"10{2 * k:02d}00")  # fmt: skip
     for k, at in enumerate((0, 5, 10, 15, 20, 25, 90, 180, 270)):
         number = 5 if 0 < k < 6 else 6
         phantoms.write_phase(folders["fast"], k, values=phantoms.dce_values(k), SeriesNumber=number,
@@ -170,7 +173,7 @@ def imports(real_looks):
 
 @pytest.fixture
 def dock(qtbot, viewer, world, imports):
-    world.case_ids = ("one", "A", "C", "Erika2", "twice")
+    world.case_ids = ("one", "A", "C", "Erika2", "twice", "breasts_left")
     services = replace(world.services(), imports=imports.services(), recognise=lambda path: None)
     made = MamamiaDock(viewer, services)
     qtbot.addWidget(made)
@@ -532,7 +535,7 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     assert page.study.join.isVisible()
     assert not page.study.join.isChecked()
     assert "xpected series of one size and place" in page.study.problem.text()
-    assert "or join the two breasts" in page.study.problem.text()
+    assert "click on what is right below" in page.study.problem.text()
     click(page.study.join)
     settle(qtbot, dock)
     assert imports.judged[-1].sides == "join"
@@ -543,6 +546,74 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     settle(qtbot, dock)
     assert imports.judged[-1].sides == "ask"
     assert page.study.problem.isVisible()
+
+
+def test_two_breasts_become_two_cases_by_one_click_and_one_again_by_another(
+    qtbot, dock, imports, looked
+):
+    page = looked("breasts")
+    click(page.study.part)
+    settle(qtbot, dock)
+    rows = [[page.studies_model.index(k, c).data() for c in range(2)] for k in range(2)]
+    assert rows == [["breasts_left", "3 phases, 4 x 16 x 20"],
+                    ["breasts_right", "3 phases, 4 x 16 x 20"]]  # fmt: skip
+    assert page.start.text() == "Import 2 cases"
+    assert not page.study.breasts.isVisible()
+    click(page.start)
+    settle(qtbot, dock)
+    wanted, _ = imports.runs[-1]
+    assert [study.found.case_id for study in wanted] == ["breasts_left", "breasts_right"]
+    for study, side in zip(wanted, ("left", "right"), strict=True):
+        used = [row for row in study.found.rows if row.phases]
+        assert [row.part for row in used] == [side]
+
+
+def test_two_cases_are_taken_back(qtbot, dock, looked):
+    page = looked("breasts")
+    click(page.study.part)
+    settle(qtbot, dock)
+    page.studies.selectRow(1)
+    assert page.study.undo.text() == "Undo: two cases"
+    click(page.study.undo)
+    settle(qtbot, dock)
+    assert page.studies_model.rowCount() == 1
+    assert page.form.case_id.text() == "breasts"
+    assert page.study.part.isVisible()
+
+
+def ways(page):
+    """Return the buttons of the ways on."""
+    layout = page.study.ways.layout()
+    return [layout.itemAt(at).widget() for at in range(layout.count())]
+
+
+def test_a_bad_phase_of_a_series_is_left_out_by_a_click_and_kept_again_by_another(
+    qtbot, dock, imports, looked
+):
+    page = looked("copied")
+    assert [way.text() for way in ways(page)] == [
+        "Leave out phase 3 of series 1", "Leave out phase 2 of series 1"]  # fmt: skip
+    assert "--leave-out series=1,phase=3" in ways(page)[0].toolTip()
+    click(ways(page)[0])
+    settle(qtbot, dock)
+    assert not page.study.problem.isVisible()
+    assert [line[1].split("\n")[0] for line in cells(page)] == [
+        "DCE phases 0-2", "left out: not chosen"]  # fmt: skip
+    assert page.start.isEnabled()
+    click(page.study.undo)
+    settle(qtbot, dock)
+    assert page.study.problem.isVisible()
+    assert len(ways(page)) == 2
+
+
+def test_a_tick_in_the_table_takes_the_place_of_what_was_clicked(qtbot, dock, imports, looked):
+    page = looked("copied")
+    click(ways(page)[0])
+    settle(qtbot, dock)
+    tick(page, 1, True)
+    settle(qtbot, dock)
+    assert imports.judged[-1].leave_out == ()
+    assert not page.study.undo.isVisible()
 
 
 def test_a_study_of_one_stack_has_nothing_to_join(looked):

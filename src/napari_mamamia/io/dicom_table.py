@@ -136,7 +136,8 @@ def _sorted(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
             key=lambda row: (
                 row.number is None,
                 row.number or 0,
-                row.part,
+                row.part.partition("phase")[0],
+                min((int(one.value) for one in row.selectors if one.key == "phase"), default=0),
                 [one.text for one in row.selectors],
             ),
         )

@@ -21,7 +21,7 @@ from napari_mamamia.io.dicom_pixels import require_decoders
 from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_selectors import Group, Selection
 from napari_mamamia.io.dicom_sides import SIDES, Sides, find_joined, is_split, shows_both
-from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.dicom_slices import Clock, Slice
 from napari_mamamia.io.dicom_table import SeriesRow, unreadable_rows
 from napari_mamamia.io.dicom_zip import is_zip, unpack
 from napari_mamamia.io.foreign import explained
@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_DAY_S: Final = 86400
 _PHASE_END: Final = re.compile(r".*_0\d{3}")
 """Ends like that of a phase's file name; ids such as ISPY1_1002 are no phases."""
 
@@ -97,16 +98,22 @@ class FoundStudy:
     archives: tuple[str, ...] = ()
 
     @property
+    def day(self) -> str:
+        """When its first image was taken, such as 2020-03-10; "" where nothing tells it."""
+        taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._pieces]
+        day = int(min(taken, default=0.0) // _DAY_S)
+        return date.fromordinal(day).isoformat() if day > 0 else ""
+
+    @property
     def origin(self) -> str:
         """What tells it from other studies of a folder: when it was taken, and its first file."""
-        images = [] if self.study is None else self.study.images
-        pieces = [image[0] for image in images if isinstance(image, tuple) and image]
-        if not pieces:
-            return ""
-        taken = min(p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in pieces)
-        day = int(taken // 86400)
-        when = f"of {date.fromordinal(day).isoformat()}, " if day > 0 else ""
-        return f"{when}first file {readable_name(pieces[0].file.name)}"
+        first = f"first file {readable_name(self._pieces[0].file.name)}" if self._pieces else ""
+        return ", ".join(filter(None, (f"of {self.day}" * bool(self.day), first)))
+
+    @property
+    def _pieces(self) -> list[Slice]:
+        images = () if self.study is None else self.study.images
+        return [image[0] for image in images if isinstance(image, tuple) and image]
 
 
 def look_into(

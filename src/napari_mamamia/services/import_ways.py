@@ -9,6 +9,7 @@ from typing import Final
 from napari_mamamia.io.dicom_selectors import Selector, read_selectors
 from napari_mamamia.io.dicom_sides import Sides
 from napari_mamamia.io.dicom_slices import Clock
+from napari_mamamia.io.dicom_table import spans
 from napari_mamamia.services.import_finding import ImportSettings
 
 __all__ = ["Way", "ways_of"]
@@ -38,6 +39,16 @@ class Way:
         """The way as a button says it."""
         told = [_said(name, value) for name, value in self._options()]
         return "; ".join(told)[:1].upper() + "; ".join(told)[1:]
+
+    @property
+    def names_parts(self) -> bool:
+        """Whether it says what counts or does not, as the ticks of the table do."""
+        return any(name in {"--use", "--leave-out"} for name, _ in self._options())
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock that it names, None where it is about something else."""
+        return next((Clock(v) for name, v in self._options() if name == "--clock"), None)
 
     @property
     def sides(self) -> Sides | None:
@@ -104,8 +115,14 @@ def _named(group: tuple[Selector, ...]) -> str:
     values: dict[str, list[str]] = {}
     for one in group:
         values.setdefault(one.key, []).append(_WORDS.get(one.value, one.value))
-    told = [
-        f"{key}{'s' * (len(own) > 1 and key != 'series')} {', '.join(own)}"
-        for key, own in reversed(values.items())
-    ]
-    return " of ".join(told)
+    return " of ".join(_in_words(key, own) for key, own in reversed(values.items()))
+
+
+def _in_words(key: str, values: list[str]) -> str:
+    if key == "side":
+        return f"the {' and '.join(values)} breast"
+    return f"{key}{'s' * (len(values) > 1 and key != 'series')} {_listed(values)}"
+
+
+def _listed(values: list[str]) -> str:
+    return spans(sorted(map(int, values))) if all(map(str.isdecimal, values)) else ", ".join(values)

@@ -4,14 +4,18 @@ from dataclasses import dataclass, replace
 
 from napari_mamamia.io.dicom_facts import Dates
 from napari_mamamia.io.dicom_roles import PHASES, Use
-from napari_mamamia.io.dicom_selectors import Group
+from napari_mamamia.io.dicom_selectors import Group, read_selectors
 from napari_mamamia.io.dicom_sides import SIDES, Sides
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.io.dicom_table import UNREADABLE_FILES
 from napari_mamamia.services.import_finding import FoundStudy, ImportSettings
+from napari_mamamia.services.import_ways import Way
 from napari_mamamia.services.output_folder import Existing
 
 __all__ = ["StudyChoice", "first_choice"]
+
+_UNSORTED = "this breast is being sorted: wait, or take it back below"
+_UNREADABLE = ",".join(one.text for one in UNREADABLE_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,9 @@ class StudyChoice:
     """One study as it stands on the page; `found` carries the id that the user gave it.
 
     `parts` None and `clock` None leave both to the import; `phases` are the ones kept. `left_out`
-    says that files which cannot be read are left out, `joins` that two breasts become one case.
+    says that files which cannot be read are left out, `joins` that two breasts become one case,
+    `side` that this is the one breast of a study that becomes two. `ways` are the answers to
+    refusals that were clicked; `origin` is the place of the study in its source.
     """
 
     found: FoundStudy
@@ -29,17 +35,22 @@ class StudyChoice:
     clock: Clock | None = None
     left_out: bool = False
     joins: bool = False
+    side: str = ""
+    ways: tuple[Way, ...] = ()
+    origin: int = 0
 
     @property
     def is_default(self) -> bool:
         """Whether the user changed nothing that decides what the phases are."""
         everything = len(self.phases) == _n_phases(self.found)
         is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
-        return everything and not is_own
+        return everything and not (is_own or self.side or self.ways)
 
     @property
     def has_two_breasts(self) -> bool:
-        """Whether parts of a left and of a right breast may be phases."""
+        """Whether parts of a left and of a right breast may be phases of this case."""
+        if self.side:
+            return False
         rows = [row for row in self.found.rows if row.role in PHASES]
         return all(any(side in row.part.split(", ") for row in rows) for side in SIDES)
 
@@ -69,9 +80,14 @@ class StudyChoice:
     def for_judging(self) -> ImportSettings:
         """Return what decides which phases there are."""
         use = () if self.parts is None else tuple(sorted(self.parts, key=_as_text))
-        leave_out = (UNREADABLE_FILES,) if self.left_out else ()
+        leave_out = [UNREADABLE_FILES] if self.left_out else []
+        if self.side:
+            leave_out += read_selectors([f"side={next(s for s in SIDES if s != self.side)}"])
         sides = Sides.JOIN if self.joins else Sides.ASK
-        return ImportSettings(self.clock, (), use, leave_out, sides=sides)
+        settings = ImportSettings(self.clock, (), use, tuple(leave_out), sides=sides)
+        for way in self.ways:
+            settings = way.applied(settings)
+        return settings
 
     def with_found(self, found: FoundStudy) -> "StudyChoice":
         """Return the choice after the study was judged again: all phases are kept."""
@@ -88,17 +104,41 @@ class StudyChoice:
         kept = {*self.phases, index} if is_kept else {*self.phases} - {index}
         return replace(self, phases=tuple(sorted(kept)))
 
+    def with_way(self, way: Way) -> "StudyChoice":
+        """Return the choice with a way gone that its refusal named; what has a control sets it."""
+        if way.sides is Sides.JOIN:
+            return replace(self, parts=None, joins=True)
+        if way.clock is not None:
+            return replace(self, clock=way.clock)
+        if _UNREADABLE in way.arguments:
+            return replace(self, left_out=True)
+        return replace(self, ways=(*self.ways, way))
+
+    def without_last_way(self) -> "StudyChoice":
+        """Return the choice as it was before the way that was gone last."""
+        return replace(self, ways=self.ways[:-1])
+
+    def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
+        """Return the choices of the left and of the right breast, as two cases, not judged yet."""
+        found = replace(self.found, exam=None, problem=_UNSORTED)
+        whole = replace(self, found=found, is_wanted=False, phases=(), parts=None, joins=False)
+        left, right = (
+            replace(whole, side=side).with_id(f"{self.found.case_id}_{side}") for side in SIDES
+        )
+        return left, right
+
     def with_part(self, part: Group, counts: bool) -> "StudyChoice":
         """Return the choice with one part counting or not; the last one goes on counting."""
         if part == UNREADABLE_FILES:
             return replace(self, left_out=not counts)
         parts = self.ticked | {part} if counts else self.ticked - {part}
-        return replace(self, parts=parts) if parts else self
+        ways = tuple(way for way in self.ways if not way.names_parts)  # the ticks say it now
+        return replace(self, parts=parts, ways=ways) if parts else self
 
 
-def first_choice(found: FoundStudy) -> StudyChoice:
+def first_choice(found: FoundStudy, origin: int = 0) -> StudyChoice:
     """Return the choice before the user said anything: all that can be imported is."""
-    return StudyChoice(found, found.exam is not None, _all_phases(found))
+    return StudyChoice(found, found.exam is not None, _all_phases(found), origin=origin)
 
 
 def _n_phases(found: FoundStudy) -> int:

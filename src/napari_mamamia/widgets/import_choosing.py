@@ -1,6 +1,6 @@
 """What was found on the page Import: shown, judged again as the user chooses, and checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +60,9 @@ class Choosing(QObject):
         page.study.phase_toggled.connect(self._toggle_phase)
         page.study.clock_chosen.connect(self._choose_clock)
         page.study.breasts_joined.connect(self._join_breasts)
+        page.study.breasts_parted.connect(self._part_breasts)
+        page.study.way_chosen.connect(lambda way: self._judge(self._current.with_way(way)))
+        page.study.way_undone.connect(self._undo)
         page.form.id_edited.connect(self._name)
         page.form.changed.connect(self._ask_check)
 
@@ -68,7 +71,7 @@ class Choosing(QObject):
     def take(self, looked: LookedInto) -> None:
         """Show what was found, all that can be imported ticked."""
         self.looked = looked
-        self.choices = [first_choice(found) for found in looked.studies]
+        self.choices = [first_choice(found, at) for at, found in enumerate(looked.studies)]
         self.show()
 
     def show(self) -> None:
@@ -76,7 +79,7 @@ class Choosing(QObject):
         if self.looked is None:
             self._page.show_idle()
             return
-        self._page.show_found(self.choices, found_text([c.found for c in self.choices]))
+        self._show_list()
         self._show_study(self._at)
         self._page.select_study(self._at)
         self._ask_check()
@@ -128,9 +131,10 @@ class Choosing(QObject):
         looked = self.looked
         if looked is None:
             return ""
-        below = looked.place_of(at) if len(self.choices) > 1 else ""
+        origin = self.choices[at].origin
+        below = looked.place_of(origin) if len(self.choices) > 1 else ""
         place = f"Files in {below}." if below else ""
-        neutral = _NEUTRAL if at in looked.renamed else ""
+        neutral = _NEUTRAL if origin in looked.renamed else ""
         return " ".join(part for part in (place, neutral) if part)
 
     def _ask_preview(self, at: int) -> None:
@@ -183,13 +187,58 @@ class Choosing(QObject):
     def _join_breasts(self, joins: bool) -> None:
         self._judge(replace(self.choices[self._at], parts=None, joins=joins))
 
+    @property
+    def _current(self) -> StudyChoice:
+        return self.choices[self._at]
+
+    def _show_list(self) -> None:
+        found = {choice.origin: choice.found for choice in self.choices}
+        self._page.show_found(self.choices, found_text(list(found.values())))
+
+    def _part_breasts(self) -> None:
+        """Make two cases of the study on screen, one of each breast."""
+        self._replace([self._at], self._current.of_each_breast())
+
+    def _undo(self) -> None:
+        """Take back the last way gone; two cases of one study become one again."""
+        choice = self._current
+        if choice.ways or self.looked is None:
+            self._judge(choice.without_last_way())
+            return
+        own = [at for at, other in enumerate(self.choices) if other.origin == choice.origin]
+        name = choice.found.case_id.removesuffix(f"_{choice.side}")
+        whole = first_choice(self.looked.studies[choice.origin], choice.origin)
+        self._replace(own, [whole.with_id(name)])
+
+    def _replace(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
+        """Put choices in the place of others, and judge each of them."""
+        first = gone[0]
+        self.choices[first : first + len(gone)] = new
+        self._previews.clear()
+        self._at = first
+        self._show_list()
+        self._page.select_study(first)
+        self._judge_all(range(first, first + len(new)))
+
     def _name(self, case_id: str) -> None:
         self._set(self._at, self.choices[self._at].with_id(case_id))
         self._ask_check()
 
-    def _judge(self, choice: StudyChoice) -> None:
-        """Sort the study on screen anew; until the answer it cannot be imported."""
-        at, settings = self._at, choice.for_judging()
+    def _judge_all(self, places: Sequence[int]) -> None:
+        """Sort studies anew, one after the other, and show the first of them."""
+        if not places:
+            self._show_study(self._at)
+            return
+        self._judge(self.choices[places[-1]], places[-1], lambda: self._judge_all(places[:-1]))
+
+    def _judge(
+        self,
+        choice: StudyChoice,
+        place: int | None = None,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Sort a study anew, the one on screen without `place`; till then it is not imported."""
+        at, settings = self._at if place is None else place, choice.for_judging()
         self._check = None
 
         def done(outcome: Outcome[FoundStudy]) -> None:
@@ -201,6 +250,7 @@ class Choosing(QObject):
                 if at == self._at:
                     self._show_study(at)
                 self._ask_check()
+                then()
             elif isinstance(outcome, Failed):
                 self._notifier.fail("Sorting the study", outcome.error)
 

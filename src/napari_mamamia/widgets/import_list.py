@@ -7,6 +7,7 @@ from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QHeaderView, QTableView
 
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.widgets.colours import TINTS
 from napari_mamamia.widgets.controls import named
 from napari_mamamia.widgets.import_choice import StudyChoice
@@ -48,7 +49,8 @@ class StudiesModel(TitledRows):
             is_first = index.column() == 0
             return choice.found.case_id or "(no id)" if is_first else study_text(choice.found)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return choice.problem or str(choice.found.place)
+            where = f"{choice.found.place}, {choice.found.origin}"
+            return "\n".join(filter(None, (choice.problem, readable_name(where))))
         if role == Qt.ItemDataRole.BackgroundRole and choice.problem:
             return QColor(TINTS["problem"])
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:

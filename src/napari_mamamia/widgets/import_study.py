@@ -1,5 +1,7 @@
 """One study on the page Import: its table, what is wrong, its phases and their order."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
@@ -8,7 +10,17 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QLabel, QVBoxLayout, QWidget
 from napari_mamamia.io.dicom_roles import Use
 from napari_mamamia.io.dicom_slices import Clock
 from napari_mamamia.services.import_preview import StudyPreview
-from napari_mamamia.widgets.controls import heading, label, named, row, set_level
+from napari_mamamia.services.import_ways import Way, ways_of
+from napari_mamamia.widgets.controls import (
+    button,
+    column,
+    discard,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+)
 from napari_mamamia.widgets.import_choice import StudyChoice
 from napari_mamamia.widgets.import_phases import PhaseStrip
 from napari_mamamia.widgets.import_series import SeriesModel, SeriesTable
@@ -17,15 +29,20 @@ from napari_mamamia.widgets.import_text import clock_text, phase_text, without_o
 __all__ = ["StudyView"]
 
 _BY_ITSELF: Final = "automatic"
-_TICK: Final = "Here: leave the ticks in the table on what counts, and take the others away"
-_JOIN: Final = ", or join the two breasts"
+_TICK: Final = "leave the ticks in the table on what counts, and take the others away"
+_CLICK: Final = "click on what is right below"
 
 
 class StudyView(QWidget):
     """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`.
 
-    `breasts_joined` carries whether two breasts become one case.
+    `breasts_joined` carries whether two breasts become one case, `breasts_parted` asks for two.
+    `way_chosen` carries an answer to the refusal, `way_undone` takes the last one back.
     """
+
+    breasts_parted = Signal()
+    way_chosen = Signal(object)
+    way_undone = Signal()
 
     breasts_joined = Signal(bool)
     part_toggled = Signal(object, bool)
@@ -48,10 +65,21 @@ class StudyView(QWidget):
         self.join: QCheckBox = named(
             QCheckBox("join the two breasts into one case"),
             "import_join",
-            "Both lie on one grid, with zeros between them; else tick one breast, import it, and "
-            "then the other under an id of its own",
+            "Both lie on one grid, with zeros between them; or make two cases of them",
         )
         self.join.clicked.connect(self.breasts_joined)
+        self.part = button(
+            "import_part",
+            "Two cases, left and right",
+            "A case of each breast: ID_left and ID_right, each with its own times",
+            self.breasts_parted.emit,
+        )
+        self.breasts = column(self.part, self.join)
+        self.ways = column()
+        self.ways.setObjectName("import_ways")
+        self.undo = button(
+            "import_undo", "Undo", "Takes back what was clicked last", self.way_undone.emit
+        )
         self.phases_title = heading("Phases to keep")
         self.phases = PhaseStrip()
         self.phases.toggled.connect(self.phase_toggled)
@@ -72,7 +100,9 @@ class StudyView(QWidget):
             self.place,
             self.table,
             self.problem,
-            self.join,
+            self.breasts,
+            self.ways,
+            self.undo,
             self.clock_line,
             self.reason,
             self.phases_title,
@@ -89,7 +119,7 @@ class StudyView(QWidget):
         self.table.fit()
         self.show_problem(choice)
         self.join.setChecked(choice.joins)
-        self.join.setVisible(choice.has_two_breasts)
+        self.breasts.setVisible(choice.has_two_breasts)
         n_phases = 0 if exam is None else len(exam.stacks)
         texts = [phase_text(index, times_s) for index in range(n_phases)]
         self.phases.show_phases(texts, choice.phases)
@@ -108,14 +138,36 @@ class StudyView(QWidget):
         """Say why the study cannot be imported as it stands, and what is wrong with its series."""
         wrong = [row.problem for row in choice.found.rows if row.problem]
         asked = [row for row in choice.found.rows if row.use is Use.ASKED]
-        way = _TICK if choice.found.exam is None and len(asked) > 1 else ""
-        way += _JOIN * bool(way and choice.has_two_breasts)
+        ways = [] if choice.found.exam is not None else _with_buttons(choice)
+        can_tick = choice.found.exam is None and len(asked) > 1
+        told_ways = " – or ".join([_CLICK] * bool(ways) + [_TICK] * can_tick)
+        way = f"Here: {told_ways}" if told_ways else ""
+        self._offer(ways, choice)
         where = f" in {choice.found.place}"  # stands above
         told = dict.fromkeys(
             text.replace(where, "") for text in (choice.problem, *wrong, way) if text
         )
         self.problem.setText("\n".join(_begun(without_options(text)) for text in told))
         self.problem.setVisible(bool(told))
+
+    def _offer(self, ways: Sequence[Way], choice: StudyChoice) -> None:
+        """Show a button for each way on that the refusal names, and one back."""
+        layout = self.ways.layout()
+        while layout.count():
+            discard(layout.takeAt(0).widget())
+        for at, way in enumerate(ways):
+            layout.addWidget(
+                button(
+                    f"import_way_{at}",
+                    way.words,
+                    f"The study is sorted again so; in the command line: {way.text}",
+                    partial(self.way_chosen.emit, way),
+                )
+            )
+        self.ways.setVisible(bool(ways))
+        done = choice.ways[-1].words if choice.ways else "two cases"
+        self.undo.setText(f"Undo: {done[:1].lower()}{done[1:]}")
+        self.undo.setVisible(bool(choice.ways or choice.side))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:
         """Show the pictures, and what they warn of."""
@@ -142,6 +194,11 @@ class StudyView(QWidget):
         at = 0 if choice.clock is None else self.clock.findData(choice.clock)
         self.clock.setCurrentIndex(at)
         self.clock_line.setVisible(exam is None or len(exam.stacks) > 1)
+
+
+def _with_buttons(choice: StudyChoice) -> list[Way]:
+    """Return the ways of a refusal; what two breasts become has controls of its own."""
+    return [way for way in ways_of(choice.problem) if way.sides is None]
 
 
 def _begun(text: str) -> str:

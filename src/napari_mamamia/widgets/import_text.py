@@ -101,11 +101,11 @@ def without_options(text: str) -> str:
 
 def study_text(found: FoundStudy) -> str:
     """Return in a line what a study is, for the list of several."""
-    origin = f" · {found.origin}" * bool(found.origin)
+    day = f"{found.day} · " * bool(found.day)
     if found.exam is None:
-        return f"refused{origin}"
+        return f"{day}refused"
     n_phases, (z, y, x) = len(found.exam.stacks), found.exam.grid.shape
-    return f"{n_phases} phase{'s' * (n_phases > 1)}, {z} x {y} x {x}{origin}"
+    return f"{day}{n_phases} phase{'s' * (n_phases > 1)}, {z} x {y} x {x}"
 
 
 def found_text(studies: Sequence[FoundStudy]) -> str:
