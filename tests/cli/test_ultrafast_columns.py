@@ -68,6 +68,19 @@ def test_a_voxel_that_is_no_signal_is_named_by_its_place_and_phase(tmp_path, odd
     assert (row["maximum_slope_percent_per_s"] != "") == (code == 0)
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(1 / 60, "are their times minutes?"), (60, "are their times milliseconds?")],
+)
+def test_times_of_another_unit_are_told(tmp_path, factor, said):
+    write_ultrafast_data_set(tmp_path / "data", spacing_s=10.0, **SMALL)
+    times = ",".join(f"{10 * k * factor:.4f}" for k in range(20))
+    words = ["kinetics", str(tmp_path / "data"), "--times", times, "--out", str(tmp_path / "o")]
+    done = CliRunner().invoke(app, words)
+    assert said in " ".join(done.output.split())
+    assert said in rows_of(tmp_path / "o" / "kinetics.csv")[0]["warning"]
+
+
 def test_a_stated_time_on_standard_phases_is_said_to_be_for_ultrafast_ones(
     small_data_set, tmp_path
 ):

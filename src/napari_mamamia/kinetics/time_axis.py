@@ -10,10 +10,23 @@ from typing import Final
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["Timing", "TimingRule", "image_times", "known_times", "rule_of", "temporal_resolution_s"]
+__all__ = [
+    "Timing",
+    "TimingRule",
+    "image_times",
+    "known_times",
+    "odd_span",
+    "rule_of",
+    "temporal_resolution_s",
+]
 
 _MERGED_S: Final = 2.0
 """Starts less than this apart are one image to UCSF's program, and give no gap."""
+
+_LEAST_PHASES: Final = 3
+_LEAST_SPAN_S: Final = 30.0
+_MOST_SPAN_S: Final = 7200.0
+"""Half a minute shows no uptake, and nobody lies in a scanner for two hours. Ours."""
 
 
 class Timing(StrEnum):
@@ -145,6 +158,24 @@ def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | No
         listed = ", ".join(f"{t:g}" for t in numbers)
         return None, f"the acquisition times do not rise from phase to phase ({listed} s)"
     return tuple(t - numbers[0] for t in numbers), ""
+
+
+def odd_span(times_s: Sequence[float | None]) -> str:
+    """Return why times look like another unit than seconds, "" where they do not.
+
+    Examples
+    --------
+    >>> odd_span((0.0, 1.5, 3.0, 4.5))
+    'the phases span 4.5 s, less than any exam: are their times minutes?'
+    """
+    times, _ = known_times(times_s)
+    if times is None or len(times) < _LEAST_PHASES:
+        return ""
+    if times[-1] < _LEAST_SPAN_S:
+        return f"the phases span {times[-1]:g} s, less than any exam: are their times minutes?"
+    if times[-1] > _MOST_SPAN_S:
+        return f"the phases span {times[-1]:g} s, more than any exam: are their times milliseconds?"
+    return ""
 
 
 def temporal_resolution_s(

@@ -20,7 +20,7 @@ from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contras
 from napari_mamamia.kinetics.curves import curve_enhancement
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
-from napari_mamamia.kinetics.time_axis import TimingRule, known_times, rule_of
+from napari_mamamia.kinetics.time_axis import TimingRule, known_times, odd_span, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
@@ -333,6 +333,8 @@ def _warnings(case: Case, lesion: LesionKinetics) -> list[str]:
     found = list(case.warnings)
     if lesion.n_voxels == 0:
         found.append("the mask is empty")
+    if odd := odd_span(case.times_s):
+        found.append(odd)
     times, why = known_times(case.times_s)
     if times is None:
         found.append(f"{why}: phases are chosen by order, and curve classes are uncertain")

@@ -24,6 +24,7 @@ from napari_mamamia.kinetics.perfusion.spoiled_echo import (
 )
 from napari_mamamia.kinetics.perfusion.t1_map import B1_NOTE
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
+from napari_mamamia.kinetics.time_axis import odd_span
 from napari_mamamia.services.injection import vessel_arrival_s
 from napari_mamamia.services.perfusion.row import PerfusionRow
 from napari_mamamia.services.perfusion.settings import PerfusionSettings
@@ -97,7 +98,7 @@ def fit_case(
     inside = np.flatnonzero(mask) if mask is not None else np.zeros(0, np.intp)
     signal = case.signal.reshape(len(times), -1)
     flat_t10 = t10 if isinstance(t10, float) else t10.ravel()
-    remarks = [unmeasured, _t10_remark(flat_t10, inside)]
+    remarks = [odd_span(case.times_s), unmeasured, _t10_remark(flat_t10, inside)]
     median_t10 = _median_t10(flat_t10, inside, case.case_id)
     mean = region_curve(case.signal, mask) if mask is not None and inside.size else None
     arrival_s, source = yield from _arrival(case, times, mean, median_t10, echo, settings)
