@@ -101,7 +101,10 @@ def test_a_file_of_libreoffice_is_read_with_its_dates_blanks_titles_and_hidden_r
     assert first.acquisition_times_s == (0, 90, 180, 420)
     assert dict(first.other) == {"scan day": "2019-03-04", "two  spaces": "a  b"}
     assert second.other["two  spaces"] == "line\nbreak"
-    assert found.notes == ("the header is row 2: what stands above it was passed over",)
+    assert found.notes == (
+        "1 row(s) that are hidden in the workbook are read too",
+        "the header is row 2: what stands above it was passed over",
+    )
 
 
 def test_an_error_of_a_formula_of_libreoffice_refuses_its_row_and_is_no_missing_value():

@@ -1,6 +1,8 @@
 """Clinical spreadsheet -> `Cohort`, and back in the spelling of the MAMA-MIA table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +23,12 @@ from napari_mamamia.io.file_names import case_key
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.spreadsheets import Cell, Sheet, paced_sheets, write_sheet
 
-__all__ = ["clinical_job", "cohort_of_sheet", "read_clinical", "write_clinical"]
+__all__ = ["clinical_job", "cohort_of_sheet", "other_sheets", "read_clinical", "write_clinical"]
 
 _SHEET: Final = "dataset_info"
+_SHORT_S, _LONG_S = 20.0, 2 * 3600.0
+"""Between the first phase and the last; the real table has 128 to 1,710 s. Less are minutes or the
+numbers of phases, more are milliseconds."""
 
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
@@ -90,7 +95,7 @@ def cohort_of_sheet(
         else:
             first_row[case_key(found.case_id)] = (number, found.case_id)
             records.append(found)
-    return Cohort(tuple(records), tuple(refused), _notes(header, sheet, choice))
+    return Cohort(tuple(records), tuple(refused), _notes(header, sheet, choice, records))
 
 
 def write_clinical(
@@ -145,22 +150,46 @@ def _unless_known(
     )
 
 
-def _notes(header: Header, sheet: Sheet, choice: ColumnChoice) -> tuple[str, ...]:
+def _notes(
+    header: Header, sheet: Sheet, choice: ColumnChoice, records: Sequence[CaseRecord]
+) -> tuple[str, ...]:
     fixed = f"columns as {choice.source} says: {choice}" if choice.source else ""
     titles = f"the header is row {header.row + 1}: what stands above it was passed over"
-    return tuple(filter(None, (fixed, sheet.note, titles if header.row else "")))
+    hidden = f"the sheet {sheet.name!r} is hidden in the workbook" if sheet.is_hidden else ""
+    rows = f"{sheet.n_hidden_rows} row(s) that are hidden in the workbook are read too"
+    several = (sheet.note, hidden, rows if sheet.n_hidden_rows else "", _odd_times(records))
+    return tuple(filter(None, (fixed, *several, titles if header.row else "")))
+
+
+def _odd_times(records: Sequence[CaseRecord]) -> str:
+    """Return which cases' times may be in another unit, "" for none."""
+    odd = [
+        record.case_id
+        for record in records
+        if (times := record.acquisition_times_s)
+        and len(times) > 1
+        and not _SHORT_S <= times[-1] <= _LONG_S
+    ]
+    if not odd:
+        return ""
+    return (
+        f"the acquisition times of {len(odd):,} case(s), such as {odd[0]}, span less than "
+        f"{_SHORT_S:g} s or more than {_LONG_S / 3600:g} hours: are they in seconds?"
+    )
 
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> Job[tuple[Header, Sheet]]:
     """Return a job for the first sheet that has a column of ids."""
     found = []
-    for sheet in paced_sheets(path):
+    sheets = paced_sheets(path)
+    for sheet in sheets:
         if sheet is None:
             yield Progress(0, 1, text)
             continue
         header = find_header(sheet.rows, choice)
         if header is not None:
-            return header, sheet
+            others = yield from other_sheets(sheets, sheet, choice, text)
+            return header, replace(sheet, note=others) if others else sheet
         names = sheet.rows[0] if sheet.rows else ()
         found.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
     wanted = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
@@ -168,6 +197,21 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> Job[tuple[He
         f"expected a column {wanted} in {path}, found {'; '.join(dict.fromkeys(found))}: name the "
         f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one"
     )
+
+
+def other_sheets(
+    rest: Iterator[Sheet | None], read: Sheet, choice: ColumnChoice, text: str
+) -> Job[str]:
+    """Return a job for a note on those sheets after the one that is `read` that hold cases too."""
+    names: list[str] = []
+    for sheet in rest if not read.all_text else ():
+        if sheet is None:
+            yield Progress(0, 1, text)
+            continue
+        with suppress(FormatError):  # the fixed columns are of the sheet that is read
+            names += [sheet.name] if find_header(sheet.rows, choice) is not None else []
+    listed = " and ".join(map(repr, names))
+    return f"the sheet {read.name!r} is read; {listed} with case ids too is not" if names else ""
 
 
 def _written_name(field: str, others: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.clinical_rules import UNSEEN
 from napari_mamamia.io.foreign import reads
 from napari_mamamia.io.json_text import read_json
 from napari_mamamia.io.tables import write_json
@@ -177,7 +178,9 @@ def spelled(name: object) -> str:
     >>> spelled(" Menopausal-Status ")
     'menopausal_status'
     """
-    return "_".join(str(name).casefold().replace("-", " ").replace("_", " ").split())
+    return "_".join(
+        UNSEEN.sub("", str(name)).casefold().replace("-", " ").replace("_", " ").split()
+    )
 
 
 def _header(row: int, cells: Sequence[object], choice: ColumnChoice) -> Header | None:

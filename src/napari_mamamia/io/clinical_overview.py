@@ -1,13 +1,13 @@
 """What a clinical table holds: its columns, what is read of them, and what else they may be."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.cohort import FIELDS, Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.clinical import cohort_of_sheet
+from napari_mamamia.io.clinical import cohort_of_sheet, other_sheets
 from napari_mamamia.io.clinical_columns import (
     BY_NAME,
     MOST_TITLES,
@@ -59,12 +59,15 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[TableOvervie
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
     best: tuple[int, Sheet] | None = None
-    for sheet in paced_sheets(path):
+    sheets = paced_sheets(path)
+    for sheet in sheets:
         if sheet is None:
             yield Progress(0, 1, text)
             continue
         header = find_header(sheet.rows, choice)
         if header is not None:
+            others = yield from other_sheets(sheets, sheet, choice, text)
+            sheet = replace(sheet, note=others) if others else sheet
             cohort = yield from cohort_of_sheet(header, sheet, text, choice)
             return _overview(header, sheet, cohort, choice)
         row = _likely_header(sheet.rows)

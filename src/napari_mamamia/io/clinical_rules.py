@@ -16,6 +16,7 @@ __all__ = [
     "DENSITY_WORDS",
     "MENOPAUSE_RULES",
     "MISSING",
+    "UNSEEN",
     "MenopauseRule",
     "is_missing",
     "parse_age",
@@ -74,10 +75,18 @@ _YES: Final = frozenset(["1", "1.0", "yes", "true", "pcr"])
 _NO: Final = frozenset(["0", "0.0", "no", "false", "non-pcr", "no pcr"])
 _OLDEST: Final = 120
 _LONGEST_S: Final = 24 * 3600
-"""From the first phase to the last. An exam takes minutes; the real table's longest has 1,710 s.
-What goes beyond are milliseconds, clock times such as 101530 or dates."""
-_COMMA_NUMBER: Final = re.compile(r"\d+,\d+")
-_BETWEEN_TIMES: Final = re.compile(r"[,;\s]+")
+"""From the first phase to the last. What goes beyond are milliseconds, clock times or dates."""
+_NUMBER: Final = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_CLOCK: Final = re.compile(r"([01]\d|2[0-3])[0-5]\d[0-5]\d(\.\d+)?")
+_ERROR: Final = re.compile(
+    r"#(REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!|FIELD!|GETTING_DATA|BLOCKED!)|Err:\d+"
+)
+"""What spreadsheet programs show where a formula fails; #N/A means a missing value."""
+_ROUNDED: Final = re.compile(r"\d[.,]\d+E\+\d+")
+UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+"""Signs that nobody sees: soft hyphens, joiners, marks of direction and of byte order."""
+_STATUS_WORD: Final = re.compile(r"(?<![a-z])(pre|peri|post)(?:[\s-]*menopaus(?:al|e))?(?![a-z])")
 
 
 def is_missing(value: object) -> bool:
@@ -90,6 +99,8 @@ def is_missing(value: object) -> bool:
 def parse_id(value: object) -> str:
     """Return a case id: text without blanks around it; a whole number without ``.0``.
 
+    Hard blanks are blanks, and signs that nobody sees are left out.
+
     Examples
     --------
     >>> parse_id(" DUKE_001 "), parse_id(1001.0)
@@ -99,15 +110,24 @@ def parse_id(value: object) -> str:
         value = int(value)
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise ValueError("the case id is empty" if value is None else f"{value} is no case id")  # noqa: TRY004
-    text = str(value).strip()
+    text = " ".join(UNSEEN.sub("", str(value)).split())
     if not text:
         raise ValueError("the case id is empty")
+    if _ERROR.fullmatch(text):
+        raise ValueError(f"{text} is no case id but an error of a formula")
+    if _ROUNDED.fullmatch(text):
+        raise ValueError(f"{text} is no case id but a number that a spreadsheet program rounded")
     return text
 
 
 def parse_text(value: object) -> str | None:
     """Return the text of a cell without blanks around it."""
-    return None if is_missing(value) else str(value).strip()
+    if is_missing(value):
+        return None
+    text = str(value).strip()
+    if _ERROR.fullmatch(text):
+        raise ValueError(f"{text} is the error of a formula: mend it in a spreadsheet program")
+    return text
 
 
 def parse_age(value: object) -> float | None:
@@ -133,6 +153,8 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
     text = _lower(str(value))
     for rule in MENOPAUSE_RULES:
         if rule.pattern.match(text):
+            if rule.status and len(set(_STATUS_WORD.findall(text))) > 1:
+                raise ValueError(f"menopausal status {value!r} names several of pre, peri, post")
             return rule.status
     raise ValueError(f"menopausal status {value!r} is none of pre, peri, post")
 
@@ -163,30 +185,53 @@ def parse_pcr(value: object) -> bool | None:
 def parse_times(value: object) -> tuple[float, ...] | None:
     """Return ascending seconds over at most 24 hours, shifted so that phase 0 is at 0.
 
+    Between times stands a comma, semicolon or blank. Where a semicolon or a blank does, a comma
+    inside a number is a decimal one.
+
     Examples
     --------
     >>> parse_times("[0, 165, 288, 411]")
     (0.0, 165.0, 288.0, 411.0)
+    >>> parse_times("0; 60,5; 121")
+    (0.0, 60.5, 121.0)
     """
     if is_missing(value) or (text := str(value).strip().strip("[]()").strip()) == "":
         return None
-    parts = [part for part in _BETWEEN_TIMES.split(text) if part]
+    parts = _parts_of(text)
     times = [_number(part, "acquisition time") for part in parts]
     if not all(a < b for a, b in pairwise(times)):
         raise ValueError(f"acquisition times {value} do not ascend")
-    if times[-1] - times[0] > _LONGEST_S:
+    if len(parts) > 1 and all(map(_CLOCK.fullmatch, parts)):
+        raise ValueError(
+            f"acquisition times {value} look like times of the day (HHMMSS): seconds are expected"
+        )
+    span = times[-1] - times[0]
+    if span > _LONGEST_S:
         raise ValueError(f"acquisition times {value} span more than 24 hours: seconds are expected")
     return tuple(time - times[0] for time in times)
 
 
+def _parts_of(text: str) -> list[str]:
+    """Return the times of a text; ValueError where it is not clear what a comma means."""
+    if ";" in text:
+        parts = text.split(";")
+    elif re.search(r",\s", text):
+        parts = re.split(r",\s+|\s+", text)
+        if any("," in part for part in parts):
+            raise ValueError(f"acquisition times {text}: not every comma has a blank behind it")
+    elif re.search(r"\s", text):
+        parts = text.split()
+    else:
+        parts = text.split(",")
+    return [part.strip() for part in parts if part.strip()]
+
+
 def _number(value: object, what: str) -> float:
     text = str(value).strip()
-    if _COMMA_NUMBER.fullmatch(text):
-        text = text.replace(",", ".")
-    try:
-        number = math.nan if isinstance(value, bool) else float(text)
-    except ValueError:
-        number = math.nan
+    if _THOUSANDS.fullmatch(text):
+        raise ValueError(f"{what} {value!r} may have a decimal comma or one of thousands")
+    is_number = not isinstance(value, bool) and _NUMBER.fullmatch(text)
+    number = float(text.replace(",", ".")) if is_number else math.nan
     if not math.isfinite(number):
         raise ValueError(f"{what} {value!r} is no number")
     return number

@@ -4,6 +4,7 @@ Source: OASIS OpenDocument 1.3, part 3, tables. A cell or row may say that it st
 of its kind: empty ones at the end mean nothing, others are counted before they are made.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
@@ -18,11 +19,13 @@ __all__ = ["OdsSheet", "ods_sheets"]
 
 _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_STYLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _CELLS: Final = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
 _NUMBERS: Final = ("float", "percentage", "currency")
 _SIGNS: Final = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 _MOST_BLANKS: Final = 1000
+_BEFORE_NUMBER: Final = re.compile(r"(?!-)[A-Za-z_-]*0*")
 _FORMULA: Final = "a formula without a stored result"
 
 
@@ -34,6 +37,8 @@ class OdsSheet:
     rows: list[tuple[object, ...]] = field(default_factory=list)
     merged: list[MergedRange] = field(default_factory=list)
     formulas: dict[int, dict[int, str]] = field(default_factory=dict)
+    is_hidden: bool = False
+    n_hidden_rows: int = 0
 
     @property
     def gaps(self) -> Gaps:
@@ -70,11 +75,19 @@ class _Found:
 
     sheet: OdsSheet | None = None
     empty_rows: int = 0
+    hidden_styles: set[str] = field(default_factory=set)
 
     def take(self, event: str, element: Element, room: Room) -> OdsSheet | None:
         """Take the start or end of an element; return a sheet at its end."""
         if element.tag == f"{_TABLE}table" and event == "start":
-            self.sheet, self.empty_rows = OdsSheet(element.get(f"{_TABLE}name", "")), 0
+            style = element.get(f"{_TABLE}style-name", "")
+            name = element.get(f"{_TABLE}name", "")
+            self.sheet = OdsSheet(name, is_hidden=style in self.hidden_styles)
+            self.empty_rows = 0
+        elif element.tag == f"{_STYLE}style" and event == "end":
+            shown = [part.get(f"{_TABLE}display") for part in element]
+            if "false" in shown:
+                self.hidden_styles.add(element.get(f"{_STYLE}name", ""))
         elif self.sheet is not None and event == "end":
             if element.tag == f"{_TABLE}table-row":
                 self.empty_rows = _take_row(self.sheet, element, self.empty_rows, room)
@@ -94,6 +107,7 @@ def _take_row(sheet: OdsSheet, element: Element, empty_rows: int, room: Room) ->
         return empty_rows + times
     room.take(empty_rows + (times - 1) * (len(row) + 1), start + times)
     sheet.rows += [()] * empty_rows + [tuple(row)] * times
+    sheet.n_hidden_rows += times * (element.get(f"{_TABLE}visibility", "visible") != "visible")
     sheet.merged += merged
     if formulas:
         sheet.formulas |= dict.fromkeys(range(start, start + times), formulas)
@@ -139,13 +153,21 @@ def _value(cell: Element) -> object:
         return None
     if kind in _NUMBERS:
         number = float(cell.get(f"{_OFFICE}value", ""))
-        return int(number) if number.is_integer() else number
+        return _as_shown(cell, int(number)) if number.is_integer() else number
     if kind == "boolean":
         return cell.get(f"{_OFFICE}boolean-value") == "true"
     if kind in {"date", "time"}:
         return cell.get(f"{_OFFICE}{kind}-value")
     shown = "\n".join(_line(part) for part in cell if part.tag == f"{_TEXT}p")
     return cell.get(f"{_OFFICE}string-value") or shown  # of an error the value is empty
+
+
+def _as_shown(cell: Element, number: int) -> object:
+    """Return a whole number; as its text where zeros or letters stand before it, as in an id."""
+    shown = "".join(_line(part) for part in cell if part.tag == f"{_TEXT}p")
+    before = shown.removesuffix(str(number))
+    is_more = before not in ("", shown) and _BEFORE_NUMBER.fullmatch(before) and number >= 0
+    return shown if is_more else number
 
 
 def _line(part: Element) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Final, TypeAlias
 from xml.etree.ElementTree import Element, iterparse
 
-__all__ = ["Gaps", "MergedRange", "cell_name", "gaps_of_sheet", "merged_gaps"]
+__all__ = ["Gaps", "MergedRange", "cell_name", "gaps_of_sheet", "merged_gaps", "n_hidden_rows"]
 
 Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
 """By row, by column (both from 0): why a cell has no value."""
 
 _SUSPICIOUS: Final = re.compile(rb"<(\w+:)?(f[\s/>]|mergeCell\b)")
+_HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)[\"']")
 _CHUNK: Final = 1 << 20
 _OVERLAP: Final = 64
 _MOST: Final = 1 << 20
@@ -61,6 +62,17 @@ def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]
     for row, found in merged_gaps(merged, rows).items():
         gaps[row] = {**found, **gaps.get(row, {})}
     return gaps
+
+
+def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
+    """Return how many rows of a sheet spreadsheet programs do not show, such as filtered ones."""
+    count, before = 0, b""
+    with part() as stream:
+        while data := stream.read(_CHUNK):
+            text = before + data
+            whole, _, before = text.rpartition(b"<")
+            count += len(_HIDDEN_ROW.findall(whole))
+    return count + len(_HIDDEN_ROW.findall(b"<" + before))
 
 
 def merged_gaps(

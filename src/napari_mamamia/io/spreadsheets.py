@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from napari_mamamia.io.csv_text import from_csv_text, write_csv
 from napari_mamamia.io.foreign import open_plain, reads
 from napari_mamamia.io.ods_sheets import ods_sheets
 from napari_mamamia.io.save import saving, write_text_atomically
-from napari_mamamia.io.sheet_gaps import Gaps, gaps_of_sheet
+from napari_mamamia.io.sheet_gaps import Gaps, gaps_of_sheet, n_hidden_rows
 from napari_mamamia.io.table_text import decoded
 from napari_mamamia.io.workbook_limits import Room, most_cells
 
@@ -25,6 +26,8 @@ __all__ = ["Cell", "Sheet", "as_written", "paced_sheets", "write_sheet", "wrong_
 
 Cell: TypeAlias = str | float | bool | None
 
+_SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0+)')
+"""Number formats that put zeros or fixed letters before a whole number: 0000, "DUKE_"000."""
 _SEPARATORS: Final = ",;\t"
 _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, TypeError,
                    AttributeError, IndexError, SyntaxError, RuntimeError)  # fmt: skip
@@ -36,6 +39,7 @@ class Sheet:
 
     Rows may have unequal lengths; an empty cell is None, in a text sheet "". `gaps` are the cells
     that only look empty. `note` says what was taken for granted, as an encoding; "" for nothing.
+    `is_hidden` and `n_hidden_rows` tell what a spreadsheet program does not show of a workbook.
     """
 
     name: str
@@ -43,15 +47,17 @@ class Sheet:
     all_text: bool
     gaps: Gaps = field(default_factory=dict)
     note: str = ""
+    is_hidden: bool = False
+    n_hidden_rows: int = 0
 
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def paced_sheets(path: Path) -> Iterator[Sheet | None]:
     """Give the sheets of a table one after the other, None whenever a sign of life is due.
 
-    An .xlsx or .ods file has its sheets. A .csv file has one, separated by whichever of comma,
-    semicolon and tab its first line has most of; where a title stands above its table that may be
-    the wrong one, so the same rows follow as the other separators part them.
+    An .xlsx or .ods file has its sheets, hidden ones last. A .csv file has one, separated by
+    whichever of comma, semicolon and tab its first line has most of; where a title stands above its
+    table that may be the wrong one, so the same rows follow as the other separators part them.
 
     Raises
     ------
@@ -138,16 +144,18 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
         with open_plain(path) as stream:
             room = Room(most_cells(stream))
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-            for sheet in book.worksheets:
+            shown_as = any(map(_SHOWN_AS.fullmatch, book._number_formats))
+            for sheet in sorted(book.worksheets, key=_is_hidden):
                 sheet.reset_dimensions()  # some programs write them wrong
                 rows: list[Sequence[object]] = []
-                for row in paced(room.taken(sheet.iter_rows(values_only=True))):
+                for row in paced(room.taken(sheet.iter_rows(values_only=not shown_as))):
                     if row is None:
                         yield None
                     else:
-                        rows.append(row)
+                        rows.append([_shown(cell) for cell in row] if shown_as else row)
                 gaps = gaps_of_sheet(sheet._get_source, rows)
-                yield Sheet(sheet.title, rows, all_text=False, gaps=gaps)
+                hidden = n_hidden_rows(sheet._get_source)
+                yield Sheet(sheet.title, rows, False, gaps, "", _is_hidden(sheet), hidden)
     except _DAMAGED as error:
         raise FormatError(
             f"expected a readable .xlsx table at {path}, but {error}: "
@@ -155,14 +163,41 @@ def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
         ) from error
 
 
+def _is_hidden(sheet: Any) -> bool:
+    return bool(sheet.sheet_state != "visible")
+
+
+def _shown(cell: Any) -> object:
+    """Return a cell's value; a whole number whose format puts zeros or letters before it, as shown.
+
+    ``0001`` typed into a spreadsheet program is the number 1 with such a format: as an id it must
+    stay what the user sees.
+    """
+    value = cell.value
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        return value
+    form = _SHOWN_AS.fullmatch(cell.number_format)
+    if form is None:
+        return value
+    text = form["before"].replace('"', "").replace("\\", "") + str(value).zfill(len(form["zeros"]))
+    return value if text == str(value) else text
+
+
 def _read_ods(path: Path) -> Iterator[Sheet | None]:
+    hidden: list[Sheet] = []
     try:
         with open_plain(path) as stream:
-            for sheet in ods_sheets(stream):
-                if sheet is None:
+            for found in ods_sheets(stream):
+                if found is None:
                     yield None
+                    continue
+                sheet = Sheet(found.name, found.rows, False, found.gaps, "", found.is_hidden,
+                              found.n_hidden_rows)  # fmt: skip
+                if sheet.is_hidden:
+                    hidden.append(sheet)
                 else:
-                    yield Sheet(sheet.name, sheet.rows, all_text=False, gaps=sheet.gaps)
+                    yield sheet
+        yield from hidden
     except (*_DAMAGED, OverflowError) as error:
         raise FormatError(
             f"expected a readable .ods table at {path}, but {error}: "

@@ -116,7 +116,24 @@ def open_data_set(
     workspace.note_data_set()
     yield Progress(2, 2, f"{len(data_set.cases)} cases")
     notes = () if cohort is None else cohort.notes
-    return OpenDataSet(data_set, workspace, cohort, (*place.warnings, *warnings), place.why, notes)
+    warnings = (*place.warnings, *warnings, *_without_row(data_set, cohort))
+    return OpenDataSet(data_set, workspace, cohort, warnings, place.why, notes)
+
+
+def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
+    """Return a warning where the clinical table has rows, but none of any case."""
+    if cohort is None or not cohort.records or data_set.clinical is None:
+        return ()
+    ids = {case_key(record.case_id) for record in cohort.records}
+    if any(case_key(files.case_id) in ids for files in data_set.cases):
+        return ()
+    own, listed = data_set.cases[0].case_id, cohort.records[0].case_id
+    bare = {case_key(files.case_id).lstrip("0") for files in data_set.cases}
+    zeros = ": zeros before numbers were lost" if bare & {one.lstrip("0") for one in ids} else ""
+    return (
+        f"no case has a row in {data_set.clinical.name}: ids there are such as {listed!r}, here "
+        f"such as {own!r}{zeros}",
+    )
 
 
 def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
