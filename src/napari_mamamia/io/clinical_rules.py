@@ -99,7 +99,7 @@ def is_missing(value: object) -> bool:
 def parse_id(value: object) -> str:
     """Return a case id: text without blanks around it; a whole number without ``.0``.
 
-    Hard blanks are blanks, and signs that nobody sees are left out.
+    Signs that nobody sees are left out.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def parse_id(value: object) -> str:
         value = int(value)
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise ValueError("the case id is empty" if value is None else f"{value} is no case id")  # noqa: TRY004
-    text = " ".join(UNSEEN.sub("", str(value)).split())
+    text = UNSEEN.sub("", str(value)).strip()
     if not text:
         raise ValueError("the case id is empty")
     if _ERROR.fullmatch(text):
