@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from napari_mamamia.cli import kinetics, perfusion
+from napari_mamamia.cli import converting, exporting, kinetics, perfusion
 from napari_mamamia.cli.app import app
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
@@ -104,11 +104,46 @@ def test_an_empty_argument_is_no_folder(words):
     assert re.search("got an empty text|unexpected extra argument|Missing option", said), said
 
 
-@pytest.mark.parametrize(("name", "table"), [("kinetics", kinetics), ("perfusion", perfusion)])
-def test_every_option_says_where_it_applies(name, table):
-    command = dict(commands_of(typer.main.get_command(app)))[name,]
+@pytest.mark.parametrize(
+    ("words", "table"),
+    [
+        (("kinetics",), kinetics),
+        (("perfusion",), perfusion),
+        (("export",), exporting),
+        (("models", "convert"), converting),
+    ],
+)
+def test_every_option_says_where_it_applies(words, table):
+    command = dict(commands_of(typer.main.get_command(app)))[words]
     named = {param.name for param in command.params if param.name != "help"}
     assert set(table.OPTIONS) == named
+
+
+@pytest.mark.parametrize(
+    ("typed_words", "said"),
+    [
+        ("export D --masks M --out O --tie first", "--tie with --fuse majority"),
+        ("export D --masks M --out O --made-by manual", "--made-by with --format dicom-seg"),
+        ("export D --masks M --out O --identified-seg", "--identified-seg with --format dicom-seg"),
+        (
+            "export D --masks M --out O --format bids --channels 2",
+            "--channels with --format nnunet",
+        ),
+        (
+            "export D --masks M --out O --dataset-number 501",
+            "--dataset-number with --format nnunet",
+        ),
+        ("models convert M --out O --time-limit 120", "--time-limit with --isolated"),
+        ("models convert M --out O --as-root", "--as-root with --isolated"),
+        ("kinetics D --out O --ftv-from S --pe-at 20", "--pe-at without --ftv-from"),
+        ("kinetics D --out O --ftv-from S --workers 0", "--workers without --ftv-from"),
+    ],
+)
+def test_an_option_that_means_nothing_is_an_error_even_with_its_usual_value(typed_words, said):
+    code, told = typed(*typed_words.split())
+    assert code == 2
+    assert f"expected {said}" in told
+    assert "leave it out, or change the other" in told
 
 
 @pytest.mark.parametrize(

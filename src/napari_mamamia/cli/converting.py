@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
+from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.models import NameArgument
 from napari_mamamia.cli.options import AsRootOption, RegistryOption
 from napari_mamamia.cli.printing import run
@@ -15,7 +16,19 @@ __all__ = ["convert"]
 _GIGABYTE: Final = 10**9
 
 
+_IN_ROOM: Final = Where(
+    "with --isolated, for the closed room",
+    lambda given: bool(given["isolated"]),
+    lambda given: "without",
+)
+OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
+    ("model", "out", "isolated", "registry"), ALWAYS
+) | dict.fromkeys(("time_limit", "memory_limit", "as_root"), _IN_ROOM)
+"""Where each parameter of `models convert` means something: a new one must say so."""
+
+
 def convert(
+    context: typer.Context,
     model: NameArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
     isolated: Annotated[
@@ -46,6 +59,7 @@ def convert(
     from napari_mamamia.segmentation.registry import default_registry, find_model
     from napari_mamamia.services.convert_model import RoomLimits, convert_model
 
+    refuse_idle(context, OPTIONS)
     entry = find_model(model, registry or default_registry())
     limits = RoomLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
     job = convert_model(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     CaseOption,
@@ -102,7 +103,37 @@ StudyOption = Annotated[
 ]
 
 
+def _writes(name: FormatName) -> Where:
+    return Where(
+        f"with --format {name.value}",
+        lambda given: name in (given["formats"] or ()),
+        lambda given: "without",
+    )
+
+
+_FUSED: Final = Where(
+    "with --fuse majority, where votes can be equal",
+    lambda given: given["fuse"] is FuseName.MAJORITY,
+    lambda given: f"with --fuse {given['fuse'].value}",
+)
+OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
+    (
+        *("data_set", "masks", "out", "harmonise", "formats", "label_map", "label", "case"),
+        *("with_images", "fuse", "study", "quality", "columns", "overwrite"),
+    ),
+    ALWAYS,
+) | {
+    "tie": _FUSED,
+    "made_by": _writes(FormatName.DICOM_SEG),
+    "identified_seg": _writes(FormatName.DICOM_SEG),
+    "channels": _writes(FormatName.NNUNET),
+    "dataset_number": _writes(FormatName.NNUNET),
+}
+"""Where each parameter of `export` means something: a new one must say so."""
+
+
 def export(
+    context: typer.Context,
     data_set: DataSetArgument,
     masks: MasksOption,
     out: OutOption,
@@ -165,6 +196,7 @@ def export(
     )
     from napari_mamamia.services.privacy import require_source
 
+    refuse_idle(context, OPTIONS)
     if study is not None:
         require_source(study)
     settings = ExportSettings(
