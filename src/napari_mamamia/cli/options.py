@@ -75,7 +75,12 @@ SchedulerOption = Annotated[
 ]
 TimeLimitOption = Annotated[
     float | None,
-    typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="End a case after that."),
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        parser=SECONDS,
+        help="End a case after that (the start of its process apart).",
+    ),
 ]
 AsRootOption = Annotated[
     bool, typer.Option("--as-root", help="Run a foreign program although this is root.")
