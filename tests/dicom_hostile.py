@@ -8,6 +8,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+from scipy import ndimage
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_protocols", Path(__file__).parent / "dicom_protocols.py"
@@ -542,6 +543,102 @@ def tumour_before_the_rest(folder):
     dynamic(folder, 5, lambda k: breast(k, **(ALONE if k < 2 else {})))
 
 
+# ---- computed from the phases, without a word, on planes of usual size
+
+
+def whole(k):
+    """Return phase `k` of five with much noise for its size, in few planes."""
+    return breast(k, seed=21)
+
+
+def shifted(values, rows, columns):
+    """Return values moved by a part of a voxel, as a registration resamples them."""
+    return ndimage.shift(values.astype(float), (0, rows, columns), order=1, mode="nearest")
+
+
+def made(compute, *, moment=300.0 + 600, inside=False, **elements):
+    """Return what writes five phases and one volume made of them, as original as they are.
+
+    `inside` writes it into the phases' own series.
+    """
+
+    def write(folder):
+        five(folder)
+        values = compute([*map(whole, range(5))])
+        values = np.clip(np.round(values), -32000, 32000).astype(np.int16)
+        series(folder, 5 if inside else 9, 5, values, moment, **elements)
+
+    return write
+
+
+def five(folder):
+    dynamic(folder, 5, whole, TIMES[:5])
+
+
+def differences(move=(0.0, 0.0), offset=0.0, *, inside=False, gap=700.0, name="t1 dyn"):
+    """Return what writes five phases and four differences to the first, of moved phases."""
+
+    def write(folder):
+        five(folder)
+        for k in range(1, 5):
+            after = shifted(whole(k), *move) if any(move) else whole(k).astype(float)
+            values = np.clip(after - whole(0) + offset, 0, None).astype(np.int16)
+            series(folder, 5 if inside else 30 + k, 5 + k, values, TIMES[k] + gap,
+                   SeriesDescription=name)  # fmt: skip
+
+    return write
+
+
+def differences_as_frames(folder):
+    """An enhanced file of the phases and, later and without a word, their differences."""
+    volumes = [*map(whole, range(5))]
+    volumes += [np.clip(whole(k) - whole(0), 0, None) for k in range(1, 5)]
+    times = [*TIMES[:5], *(at + 700 for at in TIMES[1:5])]
+    phantoms.write_enhanced(folder / "dyn.dcm", np.stack(volumes),
+                            [f"20200101{clock(at)}" for at in times], SeriesNumber=5)  # fmt: skip
+
+
+def differences_of_scans_that_are_not_there(folder):
+    """The pre and four differences to it; the scans after contrast stayed on the scanner."""
+    series(folder, 5, 0, whole(0), 0)
+    for k in range(1, 5):
+        values = np.clip(whole(k) - whole(0), 0, None)
+        series(folder, 5, k, values, TIMES[k])
+
+
+def moved_copies(folder):
+    """Each phase again, ten minutes later, aligned to the first by a registration."""
+    five(folder)
+    for k in range(1, 5):
+        values = shifted(whole(k), 1.3, -0.6).round().astype(np.int16)
+        series(folder, 9, 5 + k, values, TIMES[k] + 600)
+
+
+def view_sharing(folder):
+    """Ultrafast phases that share the outer k-space with their neighbours, and so its noise."""
+    spectra = [np.fft.fft2(breast(0 if k < 6 else 1, seed=40 + k)) for k in range(14)]
+    y, x = (np.abs(np.fft.fftfreq(n)) for n in LARGE[1:])
+    outer = np.maximum(y[:, None], x[None]) > 0.2
+
+    def shared(k):
+        mixed = np.where(outer, (spectra[max(k - 1, 0)] + spectra[k]) / 2, spectra[k])
+        return np.abs(np.fft.ifft2(mixed)).round().astype(np.int16)
+
+    dynamic(folder, 5, shared, range(0, 84, 6))
+
+
+def second_injection_without_a_pre(folder, number=9):
+    """Ten minutes after the first run contrast is given again, and only what follows is scanned."""
+    five(folder)
+    for k in range(1, 5):
+        again = (breast(k, seed=31) + 0.8 * (whole(k) - whole(0).astype(float))).astype(np.int16)
+        series(folder, number, 5 + k, again, TIMES[4] + 600 + TIMES[k])
+
+
+FIVE = (None,) * 5
+AT_FIVE = TIMES[:5]
+
+
 ALONE = {"parts": ("tumour",)}
 ANY = (None,) * 6
 
@@ -642,4 +739,50 @@ HOSTILE = (
     Protocol("pre twice, gain and motion", weak_dynamic({"gain": 0.4, "shift": 3}), ANY,
              or_refused=True),
     Protocol("ASSET in the name", asset_in_the_name, P),
+    Protocol("differences inside, with an offset", differences(offset=300, inside=True), FIVE,
+             said="(a subtraction)", times=AT_FIVE),
+    Protocol("differences inside, cut at zero", differences(inside=True), FIVE,
+             said="(a subtraction)", times=AT_FIVE),
+    Protocol("differences between the phases", differences(inside=True, gap=5), FIVE,
+             said="(a subtraction)", times=AT_FIVE),
+    Protocol("differences as frames", differences_as_frames, FIVE, said="(a subtraction)",
+             times=AT_FIVE),
+    Protocol("one difference at the end", made(lambda v: v[4] - v[0] + 0.0, inside=True), FIVE,
+             said="(a subtraction)", times=AT_FIVE),
+    Protocol("differences of moved phases", differences((0.3, 0.3)), FIVE,
+             or_refused=True, times=AT_FIVE),
+    Protocol("differences of phases moved far", differences((4.3, 5.6), 300.0, name="dyn 2-1"),
+             said="--leave-out series=31"),
+    Protocol("differences of moved phases between", differences((0.3, 0.3), inside=True, gap=5),
+             FIVE, or_refused=True, times=AT_FIVE),
+    Protocol("differences of absent scans", differences_of_scans_that_are_not_there,
+             said="--use series"),
+    Protocol("wash-out inside", made(lambda v: v[4] - v[1] + 400.0, inside=True),
+             said="--use series"),
+    Protocol("a maximum over time", made(lambda v: np.max(v, 0)), said="--leave-out series=9"),
+    Protocol("a minimum over time", made(lambda v: np.min(v[1:], 0)), said="--leave-out series=9"),
+    Protocol("a mean over time", made(lambda v: np.mean(v[1:], 0)), said="--leave-out series=9"),
+    Protocol("a median inside", made(lambda v: np.median(v, 0), inside=True),
+             said="--leave-out series=5,phase=5"),
+    Protocol("a smoothed copy", made(lambda v: ndimage.uniform_filter(v[4] + 0.0, (0, 3, 3))),
+             said="--leave-out series=9"),
+    Protocol("a copy moved by a voxel", made(lambda v: np.roll(v[4], 1, 2)),
+             said="--leave-out series=9"),
+    Protocol("a copy moved by parts of a voxel", made(lambda v: shifted(v[4], 0.4, 0.3)),
+             said="--leave-out series=9"),
+    Protocol("a copy that fades to one side",
+             made(lambda v: v[4] * np.linspace(0.7, 1.3, LARGE[2])), said="--leave-out series=9"),
+    Protocol("a mean of two phases", made(lambda v: (v[3] + v[4]) / 2),
+             said="--leave-out series=9"),
+    Protocol("sliding projections", made(lambda v: np.max([np.roll(v[4], n, 0)
+             for n in (-1, 0, 1)], 0)), said="--leave-out series=9"),
+    Protocol("a ratio of two phases", made(lambda v: 300.0 * v[2] / (v[0] + 30.0)), said="--use"),
+    Protocol("moved copies of all phases", moved_copies, said="--leave-out series=9"),
+    Protocol("second injection without a pre", second_injection_without_a_pre,
+             said="--leave-out series=9"),
+    Protocol("second injection in the series",
+             lambda folder: second_injection_without_a_pre(folder, 5),
+             said="--leave-out series=5,phase=5,6,7,8"),
+    Protocol("view sharing", view_sharing, (None,) * 14, said="view sharing",
+             times=tuple(range(0, 84, 6))),
 )  # fmt: skip

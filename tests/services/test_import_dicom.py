@@ -42,6 +42,8 @@ _SPEC = importlib.util.spec_from_file_location(
 )
 phantoms = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(phantoms)
+TALL = (20, 16, 20)
+"""So many slices that the first and last of them are in no look at a few planes."""
 
 
 def imported(source, out, case_id="P1", **settings):
@@ -75,7 +77,7 @@ def test_an_exam_becomes_a_case_that_opens_with_its_times(tmp_path):
     assert case.times_s == (0, 90, 120)
     assert np.array_equal(case.signal, values[:, :, ::-1])
     assert case.signal.dtype == np.int16
-    assert summary.imported[0].warnings == ()
+    assert "too little noise" in " ".join(summary.imported[0].warnings)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_a_second_case_adds_a_row_and_keeps_what_the_table_had(tmp_path):
     assert (rows["OLD"]["age"], rows["OLD"]["site"], rows["OLD"]["pcr"]) == ("51", "A", "1")
     assert (rows["P2"]["age"], rows["P2"]["acquisition_times"]) == ("44", "[0, 90, 120]")
     assert rows["P1"]["acquisition_times"] == "[0, 90, 120]"
-    assert "only gaps were filled" in told[0]
+    assert "only gaps were filled" in told[-1]
 
 
 def test_a_table_with_a_faulty_row_is_refused_before_anything_is_written(tmp_path):
@@ -217,7 +219,7 @@ def test_phases_that_do_not_enhance_are_imported_with_a_warning(tmp_path):
             AcquisitionTime=f"10{phase:02d}00",
         )
     (case,) = imported(tmp_path / "in", tmp_path / "out").imported
-    assert "no enhancement is seen" in case.warnings[0]
+    assert "no enhancement is seen" in " ".join(case.warnings)
     assert len(volumes_of(tmp_path / "out")) == 2
 
 
@@ -284,7 +286,7 @@ def test_overwrite_replaces_the_whole_case(tmp_path):
 
 
 def test_a_file_that_is_cut_leaves_no_trace_of_the_case(tmp_path):
-    phantoms.write_exam(tmp_path / "in")
+    phantoms.write_exam(tmp_path / "in", shape=TALL)
     file = tmp_path / "in" / "IM_2_001.dcm"
     file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(FormatError, match=r"IM_2_001\.dcm.*cut"):
@@ -293,7 +295,7 @@ def test_a_file_that_is_cut_leaves_no_trace_of_the_case(tmp_path):
 
 
 def test_a_failed_overwrite_leaves_the_older_case_as_it_was(tmp_path):
-    phantoms.write_exam(tmp_path / "in")
+    phantoms.write_exam(tmp_path / "in", shape=TALL)
     imported(tmp_path / "in", tmp_path / "out")
     before = {f: (tmp_path / "out" / f).read_bytes() for f in files_below(tmp_path / "out")}
     file = tmp_path / "in" / "IM_2_001.dcm"

@@ -275,31 +275,31 @@ def _some(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
 
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out parts that their pixels show to be subtractions of the others."""
-    if len(parts) < 2:
-        return list(parts), []
+    """Leave out volumes that their pixels show to be subtractions of the others."""
     by_part = [_volumes(part) for part in parts]
+    every = [volume for own in by_part for volume in own]
+    ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
     kept, left = [], []
-    moments = [volume.moment for own in by_part for volume in own if volume.moment is not None]
-    earliest = min(moments, default=None)
-    for at, part in enumerate(parts):
-        if earliest is not None and any(v.moment == earliest for v in by_part[at]):
-            kept.append(part)
-            continue
-        others = [volume for k, own in enumerate(by_part) if k != at for volume in own]
-        if all(_is_difference(volume, others, looks) for volume in by_part[at]):
+    for part, own in zip(parts, by_part, strict=True):
+        computed = [volume for volume in own if _is_difference(volume, ordered, looks)]
+        rest = [volume for volume in own if not any(volume is one for one in computed)]
+        if rest:
+            kept.append(_some(part, rest, own))
+        if computed:
             evidence = "by its pixels: one phase less another"
-            left.append(LeftOut(part, Role.SUBTRACTION, evidence, others[0].part.header.label))
-        else:
-            kept.append(part)
+            gone = _some(part, computed, own)
+            left.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
     return kept, left
 
 
-def _is_difference(volume: Volume, others: Sequence[Volume], looks: Looks) -> bool:
-    """Whether a volume is one of the others less the first of them."""
-    ordered = sorted(others, key=lambda v: v.moment or (np.inf, 0.0))
-    first = ordered[0].stack
-    return any(looks.is_difference(volume.stack, other.stack, first) for other in ordered[1:])
+def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
+    """Whether a volume is another one less the first in time; the first itself never is."""
+    first = ordered[0]
+    return volume is not first and any(
+        looks.is_difference(volume.stack, other.stack, first.stack)
+        for other in ordered[1:]
+        if other is not volume
+    )
 
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:

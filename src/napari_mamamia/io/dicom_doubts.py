@@ -13,7 +13,7 @@ from napari_mamamia.io.dicom_runs import ULTRAFAST_GAP_S
 from napari_mamamia.io.dicom_slices import Clock, Slice
 from napari_mamamia.io.dicom_ways import in_brackets, leave_out, use_series
 
-__all__ = ["landmark_warnings", "phase_doubts"]
+__all__ = ["landmark_warnings", "noise_warnings", "phase_doubts"]
 
 _MOST_PAUSE_S: Final = 7200.0
 """Phases further apart are of two exams: contrast stays in the breast for less. Our own choice, as
@@ -31,7 +31,7 @@ def phase_doubts(
     """Return what speaks against volumes as phases, in order of time: the first of each kind.
 
     Volumes of one exam, none of which has the values of another one, closer than one second only
-    where contrast comes, and alike after it.
+    where contrast comes, alike after it, and each with noise of its own.
     """
     times_s = choice.chosen.times_s
     return tuple(
@@ -41,8 +41,30 @@ def phase_doubts(
             _copy(stacks, looks, name),
             _beat(stacks, times_s, looks, name),
             _unlike(stacks, times_s, looks, name),
+            _computed(stacks, times_s, looks, name),
         )
         if doubt is not None
+    )
+
+
+def noise_warnings(
+    stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks
+) -> tuple[str, ...]:
+    """Return a sentence where noise cannot tell whether phases were computed from others.
+
+    Ultrafast series share parts of k-space between neighbours, and so their noise.
+    """
+    borrowed = looks.borrowed(stacks)
+    if borrowed.volumes and _is_ultrafast(times_s):
+        return (
+            f"{_listed(borrowed.volumes)} repeat the noise of other phases, as where neighbours "
+            "share parts of k-space (view sharing), or where images are computed from others",
+        )
+    if borrowed.is_certain or len(stacks) < 2:
+        return ()
+    return (
+        "whether each phase was measured by itself, or computed from others, cannot be told: the "
+        "images hold too little noise, or all hold the same",
     )
 
 
@@ -123,7 +145,7 @@ def _unlike(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
     """Return the doubt where a phase after contrast shows another contrast than the one before."""
-    if times_s is not None and len(times_s) > 1 and np.median(np.diff(times_s)) < ULTRAFAST_GAP_S:
+    if _is_ultrafast(times_s):
         return None
     for at, (a, b) in enumerate(pairwise(stacks[1:]), start=1):
         alike = looks.likeness(a, b)
@@ -154,3 +176,31 @@ def _without_odd(
     few, many = sorted((like_b, like_a), key=len)
     ways = [few, many] if len(few) > 1 or len(many) == 1 else [few]
     return [leave_out(some, stacks) for some in ways]
+
+
+def _computed(
+    stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
+) -> CaseError | None:
+    """Return the doubt where phases have no noise of their own: they were made of others."""
+    borrowed = looks.borrowed(stacks).volumes
+    if not borrowed or _is_ultrafast(times_s):
+        return None
+    ways = in_brackets(leave_out([stacks[k] for k in borrowed], stacks), use_series(stacks))
+    names = " and ".join(dict.fromkeys(stacks[k][0].series_name for k in borrowed))
+    return CaseError(
+        f"expected phases of {name} that were measured one by one, but {_listed(borrowed)} "
+        f"({names}) {'repeat' if len(borrowed) > 1 else 'repeats'} the noise of the others, as "
+        "images do that are computed from them (a subtraction, a maximum, a mean, a map, or a "
+        f"smoothed, moved or motion-corrected copy): leave them out, or name all that count{ways}"
+    )
+
+
+def _listed(phases: Sequence[int]) -> str:
+    told = ", ".join(map(str, phases[:-1]))
+    return f"phases {told} and {phases[-1]}" if told else f"phase {phases[0]}"
+
+
+def _is_ultrafast(times_s: Sequence[float] | None) -> bool:
+    if times_s is None or len(times_s) < 2:
+        return False
+    return float(np.median(np.diff(times_s))) < ULTRAFAST_GAP_S

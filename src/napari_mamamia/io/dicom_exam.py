@@ -6,7 +6,10 @@ Each part of a series gets a role (dicom_parts, dicom_kinds), then one acquisiti
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
@@ -14,7 +17,7 @@ from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.dicom_choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.dicom_clocks import Choice, choose_clock
 from napari_mamamia.io.dicom_copies import sent_once, without_copies
-from napari_mamamia.io.dicom_doubts import landmark_warnings, phase_doubts
+from napari_mamamia.io.dicom_doubts import landmark_warnings, noise_warnings, phase_doubts
 from napari_mamamia.io.dicom_looks import Looks
 from napari_mamamia.io.dicom_midnight import over_midnight
 from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of
@@ -53,7 +56,8 @@ class Exam:
 
     The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
     stack. `times_s` are seconds since phase 0, None where no element tells them. `joined` says
-    where two breasts lie on the grid, None where it is one stack.
+    where two breasts lie on the grid, None where it is one stack; `blocks` are means over blocks of
+    some planes of each phase.
     """
 
     stacks: tuple[tuple[Slice, ...], ...]
@@ -62,6 +66,7 @@ class Exam:
     rows: tuple[SeriesRow, ...]
     warnings: tuple[str, ...]
     joined: Joined | None = None
+    blocks: tuple[NDArray[np.float32], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def times_s(self) -> tuple[float, ...] | None:
@@ -133,11 +138,17 @@ def find_exam(
         *candidates.warnings,
         *choice.warnings,
         *doubts,
+        *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
         *landmark_warnings(stacks),
     )
     return Exam(
-        stacks, grid, choice, table, (*told, *_notes(chosen), *gap_warnings(_times(choice)))
+        stacks,
+        grid,
+        choice,
+        table,
+        (*told, *_notes(chosen), *gap_warnings(_times(choice))),
+        blocks=tuple(looks.blocks(stack) for stack in stacks),
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.block_means import block_means
 from napari_mamamia.io.dicom_blanks import blank_tails, require_values
+from napari_mamamia.io.dicom_noise import SLAB, Borrowed, find_borrowed
 from napari_mamamia.io.dicom_pixels import read_plane
 from napari_mamamia.io.dicom_slices import Slice
 
@@ -70,6 +71,7 @@ class Looks:
 
     def __init__(self) -> None:
         self._known: dict[int, _Look] = {}
+        self._borrowed: dict[tuple[int, ...], Borrowed] = {}
 
     def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
         """Raise `FormatError` where a plane that was read breaks off in one volume only."""
@@ -126,6 +128,18 @@ class Looks:
             if _is_scaled(voxels[a], voxels[b], steps):
                 return int(a), int(b)
         return None
+
+    def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
+        """Return which volumes, in order of time, have no noise of their own."""
+        key = tuple(id(stack[0]) for stack in stacks)
+        if key not in self._borrowed:
+            slabs = np.stack([_slab(stack) for stack in stacks])
+            self._borrowed[key] = find_borrowed(slabs, [s[0].scaling.slope for s in stacks])
+        return self._borrowed[key]
+
+    def blocks(self, stack: Sequence[Slice]) -> NDArray[np.float32]:
+        """Return means over blocks of some planes: (plane, row, column)."""
+        return self._look(stack).blocks
 
     def _look(self, stack: Sequence[Slice]) -> _Look:
         key = id(stack[0])
@@ -203,10 +217,12 @@ def is_difference(
 ) -> bool:
     """Whether ``found = a * after + b * before + c`` with -b/a near 1: a subtraction.
 
-    Values at the lowest of `found` do not count, because subtractions are cut at zero.
+    Values at the lowest of `found` do not count, because subtractions are cut at zero. The body
+    stands out of the air less than in `before`: else that is the difference, and this a scan.
     """
     white = float(np.percentile(np.maximum(after, before), 99))
-    counts = (np.maximum(after, before) > _BODY * white) & (found > found.min())
+    body = np.maximum(after, before) > _BODY * white
+    counts = body & (found > found.min())
     if counts.sum() < 20:
         return False
     x = found[counts].astype(np.float64)
@@ -220,7 +236,14 @@ def is_difference(
         explained >= _FIT
         and _LEAST_WEIGHT < a < _MOST_WEIGHT
         and _OPPOSITE[0] <= -b / a <= _OPPOSITE[1]
+        and _above_air(found, body) <= a * _above_air(before, body)
     )
+
+
+def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
+    """Return how far the body lies above the air in the middle; nothing where there is no air."""
+    air = values[~body]
+    return float(np.median(values[body]) - np.median(air)) if len(air) else 0.0
 
 
 def _look(stack: Sequence[Slice]) -> _Look:
@@ -238,6 +261,12 @@ def _look(stack: Sequence[Slice]) -> _Look:
         hashlib.sha256(planes.data).digest(),
         tuple(pieces),
     )
+
+
+def _slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
+    """Return neighbouring planes in the middle of a volume."""
+    first = max((len(stack) - SLAB) // 2, 0)
+    return np.stack([_quantity(piece) for piece in stack[first : first + SLAB]])
 
 
 def _inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:

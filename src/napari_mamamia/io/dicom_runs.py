@@ -147,10 +147,12 @@ def _require_one_injection(
         first, second = stacks[:at], stacks[at:]
         if len(first) < 2 or len(second) < 2:
             continue
-        if _enhances(first, looks) and _enhances(second, looks):
+        if not _enhances(first, looks):
+            continue
+        if _enhances(second, looks) or _enhances((first[-1], *second), looks):
             raise CaseError(
                 f"expected one injection in {name}, but contrast comes among the first {at} phases "
-                f"and, {gaps[at - 1]:g} s later, again among the other {len(second)}: leave out "
+                f"and, {gaps[at - 1]:g} s later, again in the other {len(second)}: leave out "
                 "the run that does not count"
                 + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
             )

@@ -148,6 +148,7 @@ def _joined(left: Exam, right: Exam, name: str) -> Exam:
         tuple(sorted(rows, key=lambda row: (row.number is None, row.number or 0, row.part))),
         tuple(dict.fromkeys((*left.warnings, *right.warnings, *told))),
         joined,
+        tuple(np.concatenate(both) for both in zip(low.blocks, high.blocks, strict=True)),
     )
 
 

@@ -31,7 +31,6 @@ from napari_mamamia.io.imported_case import (
     write_phase,
 )
 from napari_mamamia.services.batch import for_each_case
-from napari_mamamia.services.import_enhancement import enhancement_warnings
 from napari_mamamia.services.import_finding import (
     FoundStudy,
     ImportSettings,
@@ -156,14 +155,12 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
     is_over = settings.existing is Existing.OVERWRITE
     with placing(out, study.case_id, overwrite=is_over) as folder:
         written = yield from _write_all(stacks, folder, study.case_id, grid, turn)
-        seen = enhancement_warnings([one[1] for one in written])
         uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
         facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates)
-        warnings = (*exam.warnings, *seen)
         scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
         choices = Choices(settings.clock is not None, tuple(wanted), scaling)
         scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
-        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, warnings, scan)
+        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, exam.warnings, scan)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
     told = yield from add_clinical_row(out, record, settings.columns)
@@ -176,8 +173,8 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
         exam.choice.chosen.text,
         scaling,
         kept,
-        (*warnings, told) if told else warnings,
-        sum(n_bytes for n_bytes, _ in written),
+        (*exam.warnings, told) if told else exam.warnings,
+        sum(written),
     )
 
 
@@ -206,8 +203,8 @@ def _is_scaled(stacks: Sequence[Sequence[Slice]]) -> bool:
 
 def _write_all(
     stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
-) -> Job[list[tuple[int, NDArray[np.float32]]]]:
-    """Write the phases in threads; return size in bytes and coarse image of each."""
+) -> Job[list[int]]:
+    """Write the phases in threads; return the size of each in bytes."""
     stored = np.result_type(*{stack[0].stored for stack in stacks})
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
     stop = threading.Event()
@@ -219,7 +216,7 @@ def _write_all(
         if stop.is_set():
             raise Cancelled
 
-    def write(index: int) -> tuple[int, NDArray[np.float32]]:
+    def write(index: int) -> int:
         def report(progress: Progress) -> None:
             done[index] = progress.done
             check(progress)
@@ -228,7 +225,7 @@ def _write_all(
         n_bytes = run_job(write_phase(folder, case_id, index, planes, grid), report)
         done[index] = len(stacks[index])
         tails[index] = planes.tails
-        return n_bytes, planes.coarse
+        return n_bytes
 
     with ThreadPoolExecutor(_WRITERS) as threads:
         try:

@@ -13,6 +13,7 @@ from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom_elements import require_pydicom
+from napari_mamamia.io.dicom_enhancement import enhancement_warnings
 from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
@@ -266,7 +267,9 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
             "one stack: it is one case, as without"
         )
         exam = replace(exam, warnings=(*exam.warnings, warning))
-    chosen_phases(exam, settings.phases)
+    kept = chosen_phases(exam, settings.phases)
+    seen = enhancement_warnings([exam.blocks[index] for index in kept])
+    exam = replace(exam, warnings=(*exam.warnings, *seen))
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam
 

@@ -10,20 +10,18 @@ from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.io.dicom_blanks import blank_tails
 from napari_mamamia.io.dicom_pixels import fill_planes
 from napari_mamamia.io.dicom_slices import Slice
-from napari_mamamia.services.import_enhancement import coarse
 
 __all__ = ["PhasePlanes"]
 
 _PART_BYTES: Final = 1 << 23
 _LEAST_PLANES: Final = 8
-"""Planes read together: at least so many that the reading threads have work, else 8 MiB. Even, as
-`coarse` asks."""
+"""Planes read together: at least so many that the reading threads have work, else 8 MiB."""
 
 
 class PhasePlanes:
     """The planes of one phase, read from their files when a writer asks for them, turned upright.
 
-    Once all were given, `coarse` and `tails` hold what the phase looks like. A plane's memory is
+    Once all were given, `tails` holds where its planes break off. A plane's memory is
     used again for a later one.
 
     Parameters
@@ -52,26 +50,19 @@ class PhasePlanes:
         self._slices = slices
         self._turn = turn
         self._check = check
-        self._coarse: list[NDArray[np.float32]] = []
         self._tails: list[NDArray[np.intp]] = []
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         """Give the planes, read part by part."""
         n_bytes = self.shape[1] * self.shape[2] * self.dtype.itemsize
-        step = max(_LEAST_PLANES, _PART_BYTES // n_bytes // 2 * 2)
+        step = max(_LEAST_PLANES, _PART_BYTES // n_bytes)
         planes: NDArray[Any] = np.empty((step, *self.shape[1:]), dtype=self.dtype)
         for start in range(0, len(self._slices), step):
             slices = self._slices[start : start + step]
             part = planes[: len(slices)]
             run_job(fill_planes(slices, part), self._check)
             self._tails.append(blank_tails(part))
-            self._coarse.append(coarse(part, len(self._slices)))
             yield from part[self._turn]
-
-    @property
-    def coarse(self) -> NDArray[np.float32]:
-        """What `coarse` makes of the phase."""
-        return np.concatenate(self._coarse)
 
     @property
     def tails(self) -> NDArray[np.intp]:

@@ -12,7 +12,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom_facts import Dates, Fact, read_facts, user_secret
 from napari_mamamia.io.dicom_pixels import read_plane
 from napari_mamamia.io.dicom_slices import Slice
-from napari_mamamia.services.import_enhancement import coarse, enhancement_warnings
 from napari_mamamia.services.import_finding import FoundStudy
 
 __all__ = ["SlicePicture", "StudyPreview", "part_picture", "preview_study"]
@@ -35,14 +34,13 @@ class SlicePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPreview:
-    """Pictures in order of the phases, all with one grey range; `warnings` are plain sentences.
+    """Pictures in order of the phases, all with one grey range.
 
     `kept` is what an import would keep of the headers, by name, besides the times.
     """
 
     pictures: tuple[SlicePicture, ...]
     kept: tuple[tuple[str, Fact], ...]
-    warnings: tuple[str, ...] = ()
 
 
 def preview_study(found: FoundStudy) -> Job[StudyPreview]:
@@ -66,7 +64,7 @@ def preview_study(found: FoundStudy) -> Job[StudyPreview]:
         yield Progress(index, len(middles), f"Reading a picture of phase {index}")
         planes.append(_values(piece))
     facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
-    return StudyPreview(_pictures(planes, middles), tuple(facts.values.items()), _warnings(planes))
+    return StudyPreview(_pictures(planes, middles), tuple(facts.values.items()))
 
 
 def part_picture(piece: Slice) -> Job[SlicePicture]:
@@ -127,10 +125,3 @@ def _smaller(plane: NDArray[Any]) -> NDArray[np.float32]:
     blocks = plane[: rows * edge_y, : columns * edge_x].reshape(rows, edge_y, columns, edge_x)
     means: NDArray[np.float32] = blocks.mean(axis=(1, 3), dtype=np.float32)
     return means
-
-
-def _warnings(planes: Sequence[NDArray[np.float32]]) -> tuple[str, ...]:
-    told = enhancement_warnings([coarse(plane[None], 1) for plane in planes])
-    if len(planes) == 1:
-        return told
-    return tuple(f"By the middle slice alone, {text}" for text in told)

@@ -173,7 +173,7 @@ class StudyView(QWidget):
         """Show the pictures, and what they warn of."""
         self.phases.show_pictures(preview.pictures)
         exam = choice.found.exam
-        self._warn((*(() if exam is None else exam.warnings), *preview.warnings))
+        self._warn(() if exam is None else exam.warnings)
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
         self.warnings.setText("\n".join(f"• {_begun(text)}" for text in warnings))

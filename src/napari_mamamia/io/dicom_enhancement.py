@@ -9,9 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.block_means import block_means
-
-__all__ = ["coarse", "enhancement_warnings"]
+__all__ = ["enhancement_warnings"]
 
 _BODY: Final = 0.1
 """Share of the 99th percentile above which a block is body, not air."""
@@ -23,29 +21,13 @@ _REVERSED: Final = 3.0
 """How many times more blocks must fall than rise to call the order in doubt."""
 
 
-def coarse(planes: NDArray[Any], n_planes: int) -> NDArray[np.float32]:
-    """Return means over blocks of 4 x 4 voxels of every second plane, as float32.
-
-    Averages noise away, and is small enough to keep for each phase. Phases of one or two planes
-    keep all.
-
-    Parameters
-    ----------
-    planes
-        ``(z, y, x)``: a phase, or the part of one that begins at an even plane.
-    n_planes
-        How many planes the whole phase has.
-    """
-    return block_means(planes[:: 2 if n_planes > 2 else 1])
-
-
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
     """Return plain sentences where the phases do not enhance as a DCE exam does.
 
     Parameters
     ----------
     phases
-        What `coarse` made of each phase, in order.
+        Means over blocks of the same places of each phase, in order.
     """
     if len(phases) < 2:
         return ("there is one phase only: no enhancement can be seen",)

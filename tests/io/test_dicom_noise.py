@@ -1,0 +1,79 @@
+"""Which volumes have noise of their own: real scans do, what was computed from them does not."""
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from napari_mamamia.io.dicom_noise import SLAB, find_borrowed, own_noise
+
+
+def scans(n=5, seed=0, shape=(SLAB, 128, 112), deviation=6.0):
+    """Return scans of one body with a noise of their own each, in whole numbers."""
+    z, y, x = np.meshgrid(*(np.arange(size, dtype=float) for size in shape), indexing="ij")
+    body = ((y - 70) / 50) ** 2 + ((x - 56) / 46) ** 2 < 1
+    signal = np.where(body, 300 + 60 * np.sin(x / 11 + z) * np.cos(y / 9), 0.0)
+    vessel = (y - 80) ** 2 + (x - 50) ** 2 < 150
+    rng = np.random.default_rng(seed)
+    made = []
+    for k in range(n):
+        real = signal * (1 + 1.2 * (k > 0) * vessel) + rng.normal(0, deviation, shape)
+        made.append(np.hypot(real, rng.normal(0, deviation, shape)).round())
+    return np.stack(made).astype(np.float32)
+
+
+def borrowed(*volumes):
+    return find_borrowed(np.stack(volumes).astype(np.float32), [1.0] * len(volumes))
+
+
+def test_scans_have_noise_of_their_own():
+    found = scans()
+    assert own_noise(found, [1.0] * 5).min() > 0.9
+    assert borrowed(*found).volumes == ()
+    assert borrowed(*found).is_certain
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda v: v[4] - v[0] + 500,
+        lambda v: np.maximum(v[4] - v[0], 0),
+        lambda v: v.max(axis=0),
+        lambda v: v.mean(axis=0),
+        lambda v: np.median(v, axis=0),
+        lambda v: v.std(axis=0) * 4,
+        lambda v: v[4] * 1.3,
+        lambda v: ndimage.gaussian_filter(v[4], (0, 1.5, 1.5)),
+        lambda v: ndimage.shift(v[4], (0.4, 0.3, -0.6), order=1, mode="nearest"),
+        lambda v: ndimage.shift(v[4], (1, 4.3, -5.4), order=1, mode="nearest"),
+        lambda v: 1000 * v[4] / (v[0] + 50),
+    ],
+)
+def test_what_is_computed_from_scans_is_named_and_they_are_not(compute):
+    found = scans(seed=3)
+    last = np.asarray(compute(found)).round()
+    assert borrowed(*found, last).volumes == (5,)
+
+
+def test_two_differences_to_a_scan_of_which_the_minuends_are_absent_are_named():
+    found = scans(3)
+    differences = [np.maximum(one - found[0], 0) for one in found[1:]]
+    assert borrowed(found[0], *differences).volumes == (1, 2)
+
+
+def test_a_copy_of_each_scan_is_named_by_the_later_one():
+    found = scans(3)
+    moved = [np.roll(one, 2, axis=2) for one in found]
+    assert borrowed(*found, *moved).volumes == (3, 4, 5)
+
+
+def test_images_without_noise_tell_nothing():
+    found = scans(3, deviation=0.0)
+    answer = borrowed(*found, found.max(axis=0))
+    assert answer.volumes == ()
+    assert not answer.is_certain
+
+
+def test_many_scans_and_their_mean_are_told_apart():
+    found = scans(14, shape=(1, 128, 112))
+    assert borrowed(*found).volumes == ()
+    assert borrowed(*found, found.mean(axis=0).round()).volumes == (14,)
