@@ -103,7 +103,7 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
         shares[doubtful] = _shares(groups, doubtful, kept)
         repeated = [k for k in doubtful if shares[k] < _OWN]
         if not repeated:
-            is_clear = not gone or bool(shares[kept].max() >= _INDEPENDENT)
+            is_clear = not gone or bool(_shares(groups, kept, kept).max() >= _INDEPENDENT)
             return Borrowed(tuple(sorted(gone)) if is_clear else (), is_clear)
         if len(kept) == 2:
             return Borrowed(is_certain=False)
