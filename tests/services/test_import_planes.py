@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Cancelled, run_job
 from napari_mamamia.io.dicom_blanks import blank_tails
 from napari_mamamia.io.dicom_exam import find_exam
@@ -35,7 +36,7 @@ def phase_of(folder, dtype, **elements):
     images = [read_slices(path) for path in sorted(folder.iterdir())]
     exam = find_exam(images, "exam")
     grid, turn = upright(exam.grid)
-    return values, PhasePlanes(exam.stacks[0], np.dtype(dtype), turn, go_on), grid
+    return values, PhasePlanes(exam.stacks[0], grid.shape, np.dtype(dtype), turn, go_on), grid
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +62,8 @@ def test_unused_high_bits_are_taken_off_in_every_part(tmp_path):
     with_bits = values | np.uint16(0xA000)
     phantoms.write_phase(tmp_path, 0, values=with_bits, BitsStored=12, HighBit=11)
     exam = find_exam([read_slices(path) for path in sorted(tmp_path.iterdir())], "exam")
-    planes = PhasePlanes(exam.stacks[0], np.dtype(np.uint16), upright(exam.grid)[1], go_on)
+    grid, turn = upright(exam.grid)
+    planes = PhasePlanes(exam.stacks[0], grid.shape, np.dtype(np.uint16), turn, go_on)
     assert np.array_equal([plane.copy() for plane in planes], values[:, ::-1])
 
 
@@ -72,12 +74,19 @@ def test_parts_break_off_where_the_whole_phase_does(tmp_path):
     assert planes.tails[[3, 17]].tolist() == [7, 12]
 
 
+def test_a_plane_of_another_size_than_the_grid_is_refused_by_name(tmp_path):
+    _, planes, _ = phase_of(tmp_path, np.int16)
+    wider = PhasePlanes(planes._slices, (N_PLANES, 16, 24), planes.dtype, planes._turn, go_on)
+    with pytest.raises(FormatError, match=r"\(16, 24\) rows and columns in .*IM_0"):
+        next(iter(wider))
+
+
 def test_a_check_that_raises_ends_the_reading(tmp_path):
     def stop(_):
         raise Cancelled
 
     _, planes, _ = phase_of(tmp_path, np.int16)
-    stopped = PhasePlanes(planes._slices, planes.dtype, planes._turn, stop)
+    stopped = PhasePlanes(planes._slices, planes.shape, planes.dtype, planes._turn, stop)
     with pytest.raises(Cancelled):
         next(iter(stopped))
 

@@ -221,7 +221,7 @@ def _write_all(
             done[index] = progress.done
             check(progress)
 
-        planes = PhasePlanes(stacks[index], dtype, turn, check)
+        planes = PhasePlanes(stacks[index], grid.shape, dtype, turn, check)
         n_bytes = run_job(write_phase(folder, case_id, index, planes, grid), report)
         done[index] = len(stacks[index])
         tails[index] = planes.tails

@@ -28,6 +28,8 @@ class PhasePlanes:
     ----------
     slices
         The planes up the stack.
+    shape
+        ``(z, y, x)`` of the grid that they are to fill.
     dtype
         Of the values given; of floating point where they are scaled.
     turn
@@ -41,11 +43,12 @@ class PhasePlanes:
     def __init__(
         self,
         slices: Sequence[Slice],
+        shape: tuple[int, int, int],
         dtype: np.dtype[Any],
         turn: tuple[slice, ...],
         check: Callable[[Progress], None],
     ) -> None:
-        self.shape = (len(slices), *slices[0].shape)
+        self.shape = shape
         self.dtype = dtype
         self._slices = slices
         self._turn = turn
