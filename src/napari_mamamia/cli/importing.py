@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,6 +16,7 @@ from napari_mamamia.cli.options import (
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 
 if TYPE_CHECKING:
     from napari_mamamia.services.import_dicom import (
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["import_"]
+
+_SERIES: Final = Quantity("a series' number", 0, 2**31 - 1, "", "see --dry-run", is_whole=True)
 
 
 class ClockName(StrEnum):
@@ -125,11 +128,13 @@ def import_(
     )
 
     if json_file is not None and not dry_run:
-        raise typer.BadParameter("--json writes the table of --dry-run: give both")
+        raise typer.BadParameter(
+            "expected --json with --dry-run, whose table it writes, got it without: give both"
+        )
     settings = ImportSettings(
         None if clock is None else Clock(clock.value),
-        _numbers(phases, "--phases"),
-        (*named_series(_numbers(series, "--series")), *read_selectors(use or ())),
+        _numbers(phases, INDEX),
+        (*named_series(_numbers(series, _SERIES)), *read_selectors(use or ())),
         read_selectors(leave_out or ()),
         Dates(dates.value),
         existing_policy(resume, overwrite),
@@ -146,11 +151,8 @@ def import_(
         _finish(run(import_dicom(source, out, case, settings)), out)
 
 
-def _numbers(text: str, option: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
-    except ValueError as error:
-        raise typer.BadParameter(f"{option} takes whole numbers like 0,1,2, got {text}") from error
+def _numbers(text: str, quantity: Quantity) -> tuple[int, ...]:
+    return tuple(int(number) for number in numbers_of_text(text, quantity, "0,1,2") or ())
 
 
 def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> None:

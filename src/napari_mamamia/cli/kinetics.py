@@ -155,7 +155,7 @@ def kinetics(
 
     refuse_idle(context, OPTIONS)
     if ftv_box not in set(FtvBox):
-        raise typer.BadParameter(f"--ftv-box is mask or breast, got {ftv_box}")
+        raise typer.BadParameter(f"expected --ftv-box mask or breast, got {ftv_box}: name one")
     if repeated_pre not in set(RepeatedPre):
         raise typer.BadParameter(
             f"expected --repeated-pre {', '.join(RepeatedPre)}, got {repeated_pre}: name one"

@@ -166,7 +166,9 @@ def existing_policy(resume: bool, overwrite: bool) -> "Existing":
     from napari_mamamia.services.output_folder import Existing
 
     if resume and overwrite:
-        raise typer.BadParameter("--resume and --overwrite exclude each other")
+        raise typer.BadParameter(
+            "expected one of --resume and --overwrite, got both: continue the run, or replace it"
+        )
     if overwrite:
         return Existing.OVERWRITE
     return Existing.RESUME if resume else Existing.REFUSE

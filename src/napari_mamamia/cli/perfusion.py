@@ -199,7 +199,10 @@ def perfusion(
     t10_s, t10_map = _seconds_or_path(t10, "--t10", T1_S, "a map or a folder of maps")
     arrival_s, vessels = _seconds_or_path(arrival, "--arrival", ARRIVAL_S, "a folder of masks")
     if vessels and not Path(vessels).is_dir():
-        raise typer.BadParameter(f"expected seconds, or a folder of masks in --arrival: {vessels}")
+        raise typer.BadParameter(
+            f"expected seconds, or a folder of masks in --arrival, got {vessels}: name the folder "
+            "that holds ID.nii.gz"
+        )
     try:
         settings = PerfusionSettings(
             TissueModel(model.value),

@@ -186,7 +186,9 @@ def predict(
     from napari_mamamia.services.predict_cases import predict_data_set
 
     if fit_time and time_limit is None:
-        raise typer.BadParameter("--fit-time needs a limit: add --time-limit SECONDS")
+        raise typer.BadParameter(
+            "expected a limit for --fit-time, got none: add --time-limit SECONDS"
+        )
     wanted = model or [_DEFAULT_MODEL]
     _require_rule(wanted, fuse)
     choices = _choices(device.value, backend.value, folds, step, time_limit, fit_time, fast, recipe)

@@ -83,7 +83,9 @@ def score(
     if len(folders) == 1:
         (only,) = folders
         if baseline:
-            raise typer.BadParameter("--baseline compares several models: give --prediction twice")
+            raise typer.BadParameter(
+                "expected several models for --baseline, got one: give --prediction twice or more"
+            )
         job = score_folders(
             reference, only.folder, out, settings, name=only.name, place=place, existing=existing
         )
