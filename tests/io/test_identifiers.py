@@ -244,3 +244,22 @@ def test_a_file_that_cannot_be_unpacked_is_said_and_not_passed(tmp_path):
     path.write_bytes(gzip.compress(b"x" * 5000)[:-20])
     with pytest.raises(FormatError, match=r"cut\.nii\.gz"):
         run_job(search_file(path, SIGNS))
+
+
+@pytest.mark.parametrize("hidden", [b"", b"  acc00000771", b"zzACC00000771zz"])
+def test_thousands_of_numbers_and_uids_are_found_as_a_slow_search_finds_them(tmp_path, hidden):
+    """Of a study whose files differ; in voxels and in text, each in one pass."""
+    numbers = [Identifier("AccessionNumber", f"ACC{7 * n:08d}", "id") for n in range(3000)]
+    uids = [Identifier("SOPInstanceUID", f"1.2.826.0.1.77.{7 * n}", "uid") for n in range(3000)]
+    signs = signs_of((*numbers, *uids))
+    assert len(signs) == 2
+    (tmp_path / "v.nii").write_bytes(volume(spelt(hidden)))
+    text = f"{hidden.decode()} 1.2.826.0.1.77.{7 if hidden else 8}"
+    (tmp_path / "t.txt").write_text(text)
+    slow = any(one.text.lower().encode() in hidden.lower() for one in numbers)
+    found = run_job(search_file(tmp_path / "v.nii", signs))
+    assert found == (("AccessionNumber",) if slow else ())
+    found = run_job(search_file(tmp_path / "t.txt", signs))
+    assert ("SOPInstanceUID" in found) == bool(hidden)
+    is_word = slow and not hidden.startswith(b"zz")  # in a text a number is a word of its own
+    assert ("AccessionNumber" in found) == is_word

@@ -24,6 +24,8 @@ _LEAST_PLACE: Final = 5
 _LEAST_UID: Final = 10
 _LEAST_RAW: Final = 6
 """Letters from which on a word counts in voxels and inside other words, where few are by chance."""
+_FEW: Final = 32
+_RAW_RUN: Final = re.compile(rb"[a-z0-9]{6,}")
 _LEAST_IN_HEX: Final = 7
 _LEAST_TWO: Final = 5
 """Letters from which on two of a word may stand for an umlaut (Boehm, not Joe)."""
@@ -116,12 +118,18 @@ class Among:
     def is_in_bytes(self, lower: bytes) -> bool:
         """Whether bytes in lower case hold one of them.
 
-        Those that begin alike, as the numbers of one hospital, are looked for by that beginning
-        first.
+        Many are looked for together: in each run of letters and digits, which voxels seldom are,
+        every part as long as one of them.
         """
-        begun = {raw[:_LEAST_RAW] for raw in self.raws}
-        here = {start for start in begun if start in lower}
-        return any(raw[:_LEAST_RAW] in here and raw in lower for raw in self.raws)
+        if len(self.raws) <= _FEW:
+            return any(raw in lower for raw in self.raws)
+        wanted, lengths = frozenset(self.raws), sorted({len(raw) for raw in self.raws})
+        return any(
+            run[0][at : at + length] in wanted
+            for run in _RAW_RUN.finditer(lower)
+            for length in lengths
+            for at in range(len(run[0]) - length + 1)
+        )
 
 
 def folded(text: str) -> str:
