@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from napari_mamamia.cli import converting, exporting, kinetics, perfusion
+from napari_mamamia.cli import converting, exporting, importing, kinetics, perfusion
 from napari_mamamia.cli.app import app
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
@@ -110,6 +110,7 @@ def test_an_empty_argument_is_no_folder(words):
         (("kinetics",), kinetics),
         (("perfusion",), perfusion),
         (("export",), exporting),
+        (("import",), importing),
         (("models", "convert"), converting),
     ],
 )
@@ -162,3 +163,41 @@ def test_an_option_and_what_it_is_for_have_the_same_range(quantity, take):
         take(end)
         with pytest.raises(CaseError):
             take(end + outside)
+
+
+@pytest.mark.parametrize(
+    ("command", "fields"),
+    [
+        ("list", {"silence": "idle_s", "least_pace": "bytes_per_s", "time": "list_s"}),
+        ("fetch", {"silence": "idle_s", "least_pace": "bytes_per_s", "time": "image_s"}),
+        ("send", {"silence": "idle_s", "least_pace": "bytes_per_s", "time": "image_s"}),
+    ],
+)
+def test_the_limits_of_a_pacs_have_the_defaults_that_the_help_shows(command, fields):
+    limits = pytest.importorskip("napari_mamamia.io.dicom_web_limits").TransferLimits()
+    shown = {
+        p.name: p for p in dict(commands_of(typer.main.get_command(app)))["pacs", command].params
+    }
+    assert {n: shown[n].default for n in fields} == {
+        n: getattr(limits, f) for n, f in fields.items()
+    }
+    if "size" in shown:
+        whole = limits.list_bytes if command == "list" else limits.study_bytes
+        assert shown["size"].default * 2**20 == whole
+    _, said = typed("pacs", command, "--help")
+    assert f"[default: {limits.idle_s:g}" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "but"),
+    [
+        (["--dry-run", "--overwrite"], "--overwrite where something is written, got it with --dry"),
+        (["--dry-run", "--resume"], "--resume where something is written"),
+        (["--dry-run", "--dates", "shift"], "--dates where something is written"),
+        (["--dry-run", "--columns", "c.json"], "--columns where something is written"),
+        (["--json", "a.json"], "--json with --dry-run, whose table it writes, got it without it"),
+    ],
+)
+def test_an_import_takes_no_option_that_means_nothing_beside_the_others(tmp_path, options, but):
+    code, said = typed("import", tmp_path, "--out", tmp_path / "out", *options)
+    assert (code, but in said) == (2, True), said

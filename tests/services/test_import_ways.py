@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.services.import_dicom import import_dicom
+from napari_mamamia.io.dicom_selectors import read_selectors
+from napari_mamamia.services.import_dicom import Clock, Sides, import_dicom
 from napari_mamamia.services.import_finding import ImportSettings, find_studies
 from napari_mamamia.services.import_ways import ways_of
 
@@ -125,3 +126,57 @@ def test_a_way_says_in_words_what_its_button_does():
         "Take it as it is",
         "Use the left breast of series without number",
     ]
+
+
+# ---- what was said and means nothing in this study
+
+
+def judged(source, **settings):
+    return run_job(find_studies(source, source, "P1", ImportSettings(**settings)))
+
+
+@pytest.mark.parametrize(
+    ("option", "idle"),
+    [
+        ({"leave_out": ["series=55"]}, "series=55"),
+        ({"leave_out": ["phase=6"]}, "phase=6"),
+        ({"leave_out": ["series=5,side=left"]}, "side=left"),
+        ({"use": ["series=5,9"]}, "series=9"),
+        ({"use": ["series=5", "echo=3"]}, "echo=3"),
+    ],
+    ids=str,
+)
+def test_a_selector_that_fits_nothing_is_refused_and_the_table_is_shown(tmp_path, option, idle):
+    protocols.dynamic(tmp_path)
+    groups = {name: read_selectors(texts) for name, texts in option.items()}
+    (study,) = judged(tmp_path, **groups)
+    assert f"but {idle} fits none of the study" in study.problem
+    assert study.rows
+
+
+def test_a_selector_that_fits_one_of_several_studies_is_taken(tmp_path):
+    for number, uid in ((5, "2.25.1"), (6, "2.25.2")):
+        protocols.dynamic(tmp_path / uid, number, StudyInstanceUID=uid)
+    assert [s.problem for s in judged(tmp_path, leave_out=read_selectors(["phase=5"]))] == ["", ""]
+    left = judged(tmp_path, leave_out=read_selectors(["series=6,phase=5"]))
+    assert [len(study.exam.stacks) for study in left] == [6, 5]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"allow_thin": True}, "stacks of fewer than 3 slices were allowed, but there are none"),
+        ({"sides": Sides.TWO}, "the exam is not two sagittal stacks"),
+        ({"sides": Sides.JOIN}, "the exam is not two sagittal stacks"),
+    ],
+)
+def test_what_was_allowed_or_chosen_for_nothing_is_told(tmp_path, settings, said):
+    protocols.dynamic(tmp_path)
+    (study,) = judged(tmp_path, **settings)
+    assert any(said in warning for warning in study.exam.warnings)
+
+
+def test_a_clock_named_for_one_phase_is_told(tmp_path):
+    protocols.dynamic(tmp_path, times=(0,))
+    (study,) = judged(tmp_path, clock=Clock.ACQUISITION_TIME)
+    assert any("there is one only" in warning for warning in study.exam.warnings)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.options import (
     ColumnsOption,
     OutOption,
@@ -59,7 +60,21 @@ class DatesName(StrEnum):
     SHIFT = "shift"
 
 
+_WRITES: Final = Where("where something is written", lambda p: not p["dry_run"],
+                       lambda _: "with --dry-run, which writes nothing")  # fmt: skip
+_LOOKS: Final = Where("with --dry-run, whose table it writes", lambda p: p["dry_run"],
+                      lambda _: "without it")  # fmt: skip
+OPTIONS: Final[dict[str, Where]] = {
+    **dict.fromkeys(("source", "out", "case", "clock", "phases", "series", "use"), ALWAYS),
+    **dict.fromkeys(("leave_out", "allow_thin", "sides", "dry_run"), ALWAYS),
+    **dict.fromkeys(("dates", "columns", "resume", "overwrite"), _WRITES),
+    "json_file": _LOOKS,
+}
+"""Where each parameter means something; what a study makes of it is said by the import itself."""
+
+
 def import_(
+    context: typer.Context,
     source: Annotated[
         Path, typer.Argument(metavar="DICOM", help="Folder (searched to its depth) or zip.")
     ],
@@ -127,10 +142,7 @@ def import_(
         write_looked,
     )
 
-    if json_file is not None and not dry_run:
-        raise typer.BadParameter(
-            "expected --json with --dry-run, whose table it writes, got it without: give both"
-        )
+    refuse_idle(context, OPTIONS)
     settings = ImportSettings(
         None if clock is None else Clock(clock.value),
         _numbers(phases, INDEX),

@@ -1,20 +1,56 @@
 """`mamamia pacs`: list, fetch and store over DICOMweb."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.printing import run
+from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.core.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.dicom_web_limits import TransferLimits
 
 __all__ = ["app"]
+
+_MIB: Final = 1 << 20
 
 app = Program(help="A PACS over DICOMweb.", no_args_is_help=True)
 
 UrlArgument = Annotated[
     str, typer.Argument(metavar="URL", help="DICOMweb root, like http://pacs:8042/dicom-web.")
 ]
+
+
+_SILENCE = Quantity("a silence", 1, 3600, "s", "give seconds, such as 20")
+_TIME = Quantity("a time", 1, 604800, "s", "give seconds, such as 3600")
+_PACE = Quantity("a pace", 0, 1e9, "bytes/s", "give bytes per second, 0 for any pace")
+_SIZE = Quantity("a size", 1, 1 << 24, "MiB", "give MiB, such as 65536")
+SilenceOption = Annotated[
+    float,
+    typer.Option("--silence", metavar="SECONDS", parser=_SILENCE, help="Longest silence."),
+]
+PaceOption = Annotated[
+    float,
+    typer.Option(
+        "--least-pace",
+        metavar="BYTES",
+        parser=_PACE,
+        help="Bytes per second that a transfer brings at least, from its first minute on.",
+    ),
+]
+
+
+def _limits(silence: float, pace: float, **others: float) -> "TransferLimits":
+    """Return the limits of a transfer; a pace of 0 is any."""
+    try:
+        from napari_mamamia.io.dicom_web_limits import TransferLimits
+    except ImportError as error:
+        raise MissingExtraError("dicomweb-client", "dicom") from error
+
+    return TransferLimits(idle_s=silence, bytes_per_s=pace or 1e-9, **others)  # type: ignore[arg-type]
 
 
 @app.command("list")
@@ -24,11 +60,21 @@ def list_(
     date: Annotated[
         str, typer.Option("--date", metavar="YYYYMMDD[-YYYYMMDD]", help="Date, or a range.")
     ] = "",
+    silence: SilenceOption = 20.0,
+    least_pace: PaceOption = 1024.0,
+    time: Annotated[
+        float,
+        typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for the whole list."),
+    ] = 300.0,
+    size: Annotated[
+        float, typer.Option("--size", metavar="MIB", parser=_SIZE, help="Most for the whole list.")
+    ] = 256.0,
 ) -> None:
     """List the MR studies of a PACS: study UID, date, number of images, description."""
     from napari_mamamia.io.dicom_web import find_studies_on
 
-    found = find_studies_on(url, patient_id=patient, date=date)
+    limits = _limits(silence, least_pace, list_s=time, list_bytes=int(size * _MIB))
+    found = find_studies_on(url, patient_id=patient, date=date, limits=limits)
     for study in found.studies:
         n_images = "?" if study.n_images is None else study.n_images
         print(f"{study.study_uid}  {study.date or '?':8}  {n_images} image(s)  {study.description}")
@@ -42,11 +88,31 @@ def fetch(
     url: UrlArgument,
     study: Annotated[str, typer.Argument(metavar="STUDY_UID", help="StudyInstanceUID.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the DICOM files.")],
+    silence: SilenceOption = 20.0,
+    least_pace: PaceOption = 1024.0,
+    time: Annotated[
+        float, typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for one image.")
+    ] = 3600.0,
+    image_size: Annotated[
+        float,
+        typer.Option("--image-size", metavar="MIB", parser=_SIZE, help="Most for one image."),
+    ] = 2048.0,
+    size: Annotated[
+        float,
+        typer.Option("--size", metavar="MIB", parser=_SIZE, help="Most for the whole study."),
+    ] = 65536.0,
 ) -> None:
     """Fetch a study to a folder; run it again to go on after a transfer that broke off."""
     from napari_mamamia.io.dicom_web import fetch_study
 
-    done = run(fetch_study(url, study, out))
+    limits = _limits(
+        silence,
+        least_pace,
+        image_s=time,
+        image_bytes=int(image_size * _MIB),
+        study_bytes=int(size * _MIB),
+    )
+    done = run(fetch_study(url, study, out, limits=limits))
     kept = f", {done.n_kept} of them were there already" if done.n_kept else ""
     print(f"{done.n_images} image(s) in {done.folder}{kept}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
@@ -56,14 +122,20 @@ def fetch(
 def send(
     url: UrlArgument,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="DICOM files.")],
+    silence: SilenceOption = 20.0,
+    least_pace: PaceOption = 1024.0,
+    time: Annotated[
+        float, typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for one file.")
+    ] = 3600.0,
 ) -> None:
     """Store DICOM files, such as a DICOM SEG, in the PACS."""
     from napari_mamamia.io.dicom_persons import names_nobody
     from napari_mamamia.io.dicom_web import store_files
 
+    limits = _limits(silence, least_pace, image_s=time)
     if n_nameless := sum(map(names_nobody, files)):
         print(
             f"note: {n_nameless} file(s) carry a case id in place of the patient, whom the PACS "
             "will not know: mamamia export --identified-seg writes the patient's own"
         )
-    print(f"{run(store_files(url, files))} file(s) stored")
+    print(f"{run(store_files(url, files, limits=limits))} file(s) stored")

@@ -223,7 +223,8 @@ def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
     if n_bytes + at > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
         raise FormatError(
             f"expected the {n_bytes:,} bytes of values that the header promises in {path}, but the "
-            f"file has {size:,}: it is cut off or its header is damaged; export the series again"
+            f"file has {max(0, size - at):,}{' behind it' * bool(at)}: it is cut off or its header "
+            "is damaged; export the series again"
         )
 
 

@@ -23,12 +23,13 @@ from napari_mamamia.io.dicom_midnight import over_midnight
 from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom_roles import PHASES, Role
 from napari_mamamia.io.dicom_runs import Run, find_run, gap_warnings
-from napari_mamamia.io.dicom_selectors import Selection
+from napari_mamamia.io.dicom_selectors import Selection, idle_groups
 from napari_mamamia.io.dicom_slices import BadImage, Clock, Header, Slice
+from napari_mamamia.io.dicom_stack import FEWEST
 from napari_mamamia.io.dicom_table import SeriesRow, others_named, table_of, undecided_table
 from napari_mamamia.io.dicom_ways import in_brackets, leave_out, use_series
 
-__all__ = ["Exam", "Joined", "SideSlices", "find_exam", "list_series"]
+__all__ = ["Exam", "Joined", "SideSlices", "find_exam", "idle_selectors", "list_series"]
 
 _EVERYTHING = Selection()
 
@@ -134,6 +135,7 @@ def find_exam(
         *warnings,
         *again,
         *_unplaced_left_out(images, selection),
+        *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *late,
         *candidates.warnings,
         *choice.warnings,
@@ -162,6 +164,16 @@ def list_series(
     parts = parts_of(sent_once(_slices(images))[0], allow_thin=allow_thin)
     candidates = candidates_of(parts, selection, allow_thin=allow_thin)
     return undecided_table(images, candidates)
+
+
+def idle_selectors(
+    images: Sequence[Image], selection: Selection, *, allow_thin: bool = False
+) -> tuple[str, ...]:
+    """Return the selectors that fit nothing of a study, as they are typed."""
+    parts = parts_of(_slices(images), allow_thin=allow_thin)
+    headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
+    idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])
+    return tuple(",".join(one.text for one in group) for group in idle)
 
 
 def _slices(images: Sequence[Image]) -> list[Slice]:
@@ -224,6 +236,23 @@ def _require_whole(
         if image.header.series_uid in known or image.kind.role in PHASES:
             raise FormatError(f"{image.reason}; or leave out what is no whole image "
                               f"(--leave-out role={Role.UNREADABLE})")  # fmt: skip
+
+
+def _for_nothing(
+    stacks: Sequence[Sequence[Slice]],
+    candidates: Candidates,
+    clock: Clock | None,
+    *,
+    allow_thin: bool,
+) -> list[str]:
+    """Return a sentence for each thing that was said and decided nothing."""
+    told = []
+    if clock is not None and len(stacks) == 1:
+        told.append(f"{clock} was named to order the phases, but there is one only")
+    parts = [*candidates.parts, *(one.part for one in candidates.left_out)]
+    if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
+        told.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
+    return told
 
 
 def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:

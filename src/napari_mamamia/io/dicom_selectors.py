@@ -11,7 +11,15 @@ from napari_mamamia.io.dicom_parts import Part
 from napari_mamamia.io.dicom_roles import Role
 from napari_mamamia.io.dicom_slices import UNNUMBERED
 
-__all__ = ["Group", "Selection", "Selector", "named_series", "read_selectors", "selectors_of"]
+__all__ = [
+    "Group",
+    "Selection",
+    "Selector",
+    "idle_groups",
+    "named_series",
+    "read_selectors",
+    "selectors_of",
+]
 
 
 class _Key(StrEnum):
@@ -72,8 +80,7 @@ class Selection:
     @property
     def names_phases(self) -> bool:
         """Whether single phases of a series were named."""
-        groups = (*self.use, *self.leave_out)
-        return any(one.key == _Key.PHASE for group in groups for one in group)
+        return any(one.key == _Key.PHASE for group in self.groups for one in group)
 
     def wants_role(self, role: Role) -> bool:
         """Whether a role was named to be used."""
@@ -104,9 +111,36 @@ class Selection:
             told in own for own in unwanted
         )
 
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups, of what counts and of what does not."""
+        return (*self.use, *self.leave_out)
+
     def names_series(self, number: int | None) -> bool:
         """Whether the user named a series to be used."""
         return any(Selector(_Key.SERIES, _series_value(number)) in group for group in self.use)
+
+
+def idle_groups(
+    groups: Iterable[Group], parts: Sequence[Part], numbers: Iterable[int | None]
+) -> list[Group]:
+    """Return the groups, and the single values of a group, that fit nothing of a study.
+
+    `numbers` are those of series of which nothing else is known. Roles that only pixels give, and
+    those of files, fit wherever they are said.
+    """
+    series = [{Selector(_Key.SERIES, _series_value(number))} for number in numbers]
+    idle: list[Group] = []
+    for group in groups:
+        if any(one.key == _Key.ROLE for one in group):
+            continue
+        alone = [(one,) for one in group if not _fits((one,), parts, series)]
+        idle += alone or ([] if _fits(group, parts, series) else [group])
+    return idle
+
+
+def _fits(group: Group, parts: Sequence[Part], series: Sequence[set[Selector]]) -> bool:
+    return any(_matches(part, group) for part in parts) or any(own & {*group} for own in series)
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:

@@ -92,7 +92,7 @@ def find_joined(
                   allow_thin=allow_thin)
         for side in sides
     ]  # fmt: skip
-    if not all(_shows(exam, side) for exam, side in zip(exams, sides, strict=True)):
+    if len(exams) < 2 or not all(map(_shows, exams, sides)):
         return exams[0]
     return _joined(exams[0], exams[1], name)
 

@@ -11,14 +11,14 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom_slices import Slice
 
-__all__ = ["Places", "find_places", "require_one_orientation"]
+__all__ = ["FEWEST", "Places", "find_places", "require_one_orientation"]
 
 # Our own choices, far above what rounding in headers causes and far below a slice.
 _SAME_COSINE: Final = 1e-4
 _SAME_MM: Final = 0.01
 _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
-_FEWEST: Final = 3
+FEWEST: Final = 3
 """With fewer slices there are no two gaps to compare, and a missing slice would not show."""
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
@@ -156,9 +156,9 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
 
 def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
     name = rows[0][0].series_name
-    if len(rows) < _FEWEST:
+    if len(rows) < FEWEST:
         raise CaseError(
-            f"expected at least {_FEWEST} slices in {name}, got {len(rows)} "
+            f"expected at least {FEWEST} slices in {name}, got {len(rows)} "
             f"({rows[0][0].name}): with fewer nobody can tell whether slices are missing; "
             "add the others, or take it as it is (--allow-thin)"
         )

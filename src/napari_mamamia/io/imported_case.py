@@ -143,10 +143,18 @@ def write_info(
 
 
 def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
-    """Raise `FormatError` where the data set's clinical table could not take another row."""
+    """Raise `FormatError` where the data set's clinical table could not take another row.
+
+    So it does where columns were fixed and there is no table yet: the one made has our own.
+    """
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is not None:
         _whole_table(path, columns)
+    elif columns != BY_NAME:
+        raise FormatError(
+            f"expected a clinical table in {data_set}, whose columns are fixed by a file "
+            "(--columns), got none: leave the option out, or put the table there first"
+        )
 
 
 def add_clinical_row(

@@ -14,7 +14,7 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical_columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom_elements import require_pydicom
 from napari_mamamia.io.dicom_enhancement import enhancement_warnings
-from napari_mamamia.io.dicom_exam import Exam, find_exam, list_series
+from napari_mamamia.io.dicom_exam import Exam, find_exam, idle_selectors, list_series
 from napari_mamamia.io.dicom_facts import Dates, names_a_person
 from napari_mamamia.io.dicom_files import Study, read_studies, require_readable
 from napari_mamamia.io.dicom_headers import is_dicom_file
@@ -188,7 +188,27 @@ def find_studies(
                    is_named=bool(case_id), side=side)
             for side in sides
         ]  # fmt: skip
-    return tuple(found)
+    return _require_that_selectors_fit(found, settings)
+
+
+def _require_that_selectors_fit(
+    found: Sequence[FoundStudy], settings: ImportSettings
+) -> tuple[FoundStudy, ...]:
+    """Refuse every study where a selector fits nothing of any: it was meant for something else."""
+    known = [
+        set(idle_selectors(one.study.images, settings.selection, allow_thin=settings.allow_thin))
+        for one in found
+        if one.study is not None
+    ]
+    idle = set.intersection(*known) if known and settings.selection.groups else set()
+    if not idle:
+        return tuple(found)
+    problem = (
+        f"expected selectors that fit some image, but {' and '.join(sorted(idle))} fits none of "
+        f"{'the study' if len(found) == 1 else 'the studies'}: look at what there is (--dry-run), "
+        "and correct it or leave it out"
+    )
+    return tuple(replace(one, exam=None, problem=problem) for one in found)
 
 
 def _is_of_two(study: Study, settings: ImportSettings) -> bool:
@@ -256,6 +276,11 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
         selection=replace(settings.selection, side=side),
         allow_thin=settings.allow_thin,
     )
+    if (settings.sides is Sides.JOIN and exam.joined is None) or (
+        settings.sides is Sides.TWO and not side
+    ):
+        told = "what becomes of two breasts was said, but the exam is not two sagittal stacks"
+        exam = replace(exam, warnings=(*exam.warnings, told))
     if study.damaged:
         exam = replace(
             exam, warnings=(*exam.warnings, f"{len(study.damaged)} file(s) that cannot be read "
