@@ -185,3 +185,23 @@ def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path
     assert any(said in warning for warning in warnings), warnings
     path.write_text("patient_id,age\n0001,45\n")
     assert run_job(open_data_set(small_data_set, tmp_path / "workspace")).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ("Fallnummer;Alter;Brustdichte;pCR\nF1;45;b;ja\nF2;55,5;c;nein\n",
+         ["Fallnummer", "Alter", "Brustdichte"]),
+        ("id_paciente;edad;densidad mamaria;RCp\nF1;45;b;s\u00ed\nF2;55;c;no\n",
+         ["id_paciente", "edad", "densidad mamaria", "RCp"]),
+        ("Identifiant;\u00c2ge (ans);Densit\u00e9 mammaire;RCp\nF1;45;b;oui\nF2;55;c;non\n",
+         ["Identifiant", "\u00c2ge (ans)", "Densit\u00e9 mammaire", "RCp"]),
+        ("Patientennummer;Alter (Monate)\nF1;100\nF2;90\n", ["Patientennummer"]),
+    ],
+)  # fmt: skip
+def test_columns_in_other_languages_are_proposed_but_not_in_another_unit(tmp_path, text, proposed):
+    path = tmp_path / "table.csv"
+    path.write_text(text, "utf-8")
+    seen = run_job(overview_job(path))
+    found = [one.column for one in seen.proposals]
+    assert [name for name in found if name != "pCR"] == proposed

@@ -12,6 +12,7 @@ from typing import Final
 from napari_mamamia.io.clinical_columns import COLUMNS
 from napari_mamamia.io.clinical_rows import PARSERS
 from napari_mamamia.io.clinical_rules import is_missing
+from napari_mamamia.io.identifiers import folded
 
 __all__ = ["ColumnProposal", "propose_columns"]
 
@@ -30,20 +31,29 @@ _NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "case_id": re.compile(
             r"(patient|case|subject|participant|study|record|pat|fall|caso)s?"
             r"( (id|identifier|number|no|nr|code|name))?|id|identifier|mrn|pseudonym"
+            r"|(fall|patient(en)?) ?(nummer|nr|id|kennung)"
+            r"|identifiant( patient)?|numero (de )?patient"
+            r"|id (del )?(paciente|paziente|caso|du patient)|(paciente|paziente)( id)?"
         ),
         "dataset": re.compile(r".*\b(data ?set|collection|cohort|trial)\b.*"),
         "age": re.compile(r"(.* )?(age|alter|edad|eta)\b.*"),
         "menopausal_status": re.compile(r".*\bmeno.*"),
-        "breast_density": re.compile(r".*\b(densit|dichte|acr\b|fibrogland).*"),
+        "breast_density": re.compile(r".*\b(densi|(brust)?dichte|acr\b|fibrogland).*"),
         "tumour_subtype": re.compile(r".*\b(sub ?type|molecular)\b.*"),
-        "pcr": re.compile(r".*(\b(path|yp)?pcr\b|complete response|path(ologic(al)?)? response).*"),
+        "pcr": re.compile(
+            r".*(\b(path|yp)?pcr\b|complete response|path(ologic(al)?)? response"
+            r"|\brcp\b|komplettremission|reponse complete|(respuesta|risposta) .*completa).*"
+        ),
         "acquisition_times_s": re.compile(r".*\b(acquisition|phase|scan)s? times?\b.*"),
     }
 )
-"""What the name of a column says, in lower case, signs as blanks."""
+"""What the name of a column says, in lower case without accents, signs as blanks, in English,
+German, French, Spanish and Italian."""
 _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     {
-        "age": re.compile(r"\b(months?|mo|weeks?|days?|d|group|bin|category)\b"),
+        "age": re.compile(
+            r"\b(months?|mo|weeks?|days?|d|group|bin|category|monate?n?|tage|mois|meses|mesi|gruppe)\b"
+        ),
         "acquisition_times_s": re.compile(r"\b(ms|milliseconds?|min|minutes?|h|hours?)\b"),
     }
 )
@@ -90,7 +100,7 @@ def _column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
 
 def _why(field: str, name: str, values: Sequence[object]) -> str:
     """Return why a column may be a field, "" where it is not."""
-    plain = " ".join(re.sub(r"[\W_]+", " ", name.casefold()).split())
+    plain = " ".join(re.sub(r"[\W_]+", " ", folded(name)).split())
     other_unit = _OTHER_UNITS.get(field)
     if not _NAMES[field].fullmatch(plain) or (other_unit and other_unit.search(plain)):
         return ""

@@ -71,8 +71,8 @@ Source: sheet ``legend`` of clinical_and_imaging_info.xlsx; ACR BI-RADS Atlas, 5
 
 _DENSITY_OF: Final = {word: letter for letter, words in DENSITY_WORDS.items() for word in words}
 _DENSITY_PREFIX: Final = re.compile(r"^((acr|bi-?rads|type|category|grade|density)[\s:.-]*)+")
-_YES: Final = frozenset(["1", "1.0", "yes", "true", "pcr"])
-_NO: Final = frozenset(["0", "0.0", "no", "false", "non-pcr", "no pcr"])
+_YES: Final = frozenset(["1", "1.0", "yes", "true", "pcr", "ja", "oui", "si", "sí", "sì"])
+_NO: Final = frozenset(["0", "0.0", "no", "false", "non-pcr", "no pcr", "nein", "non"])
 _OLDEST: Final = 120
 _LONGEST_S: Final = 24 * 3600
 """From the first phase to the last. What goes beyond are milliseconds, clock times or dates."""
