@@ -635,6 +635,23 @@ def second_injection_without_a_pre(folder, number=9):
         series(folder, number, 5 + k, again, TIMES[4] + 600 + TIMES[k])
 
 
+def positions_lost(*lost):
+    """Return what writes six phases but for some, and says in each image that there are six."""
+
+    def write(folder):
+        for k, at in enumerate(TIMES):
+            if k not in lost:
+                series(folder, 5, k, volume(k), at, TemporalPositionIdentifier=k + 1,
+                       NumberOfTemporalPositions=6)  # fmt: skip
+
+    return write
+
+
+def positions_lost_in_series_of_one(folder):
+    for k, at in enumerate(TIMES[:5]):
+        series(folder, 5 + k, k, volume(k), at, NumberOfTemporalPositions=6)
+
+
 FIVE = (None,) * 5
 AT_FIVE = TIMES[:5]
 
@@ -784,6 +801,12 @@ HOSTILE = (
     Protocol("second injection in the series",
              lambda folder: second_injection_without_a_pre(folder, 5),
              said="--leave-out series=5,phase=5,6,7,8"),
+    Protocol("a position lost at the end", positions_lost(5), P[:5], times=AT_FIVE,
+             said="images of 5 are here (missing: 6)"),
+    Protocol("positions lost amid", positions_lost(2, 3), (0, 1, 4, 5), times=(0, 75, 300, 375),
+             said="images of 4 are here (missing: 3, 4)"),
+    Protocol("a series of one position lost", positions_lost_in_series_of_one, P[:5],
+             times=AT_FIVE, said="images of 5 are here"),
     Protocol("view sharing", view_sharing, (None,) * 14, said="view sharing",
              times=tuple(range(0, 84, 6))),
 )  # fmt: skip

@@ -17,7 +17,12 @@ from napari_mamamia.io.dicom_acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.dicom_choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.dicom_clocks import Choice, choose_clock
 from napari_mamamia.io.dicom_copies import sent_once, without_copies
-from napari_mamamia.io.dicom_doubts import landmark_warnings, noise_warnings, phase_doubts
+from napari_mamamia.io.dicom_doubts import (
+    landmark_warnings,
+    noise_warnings,
+    phase_doubts,
+    position_warnings,
+)
 from napari_mamamia.io.dicom_looks import Looks
 from napari_mamamia.io.dicom_midnight import over_midnight
 from napari_mamamia.io.dicom_parts import Image, Part, part_of, parts_of
@@ -143,6 +148,7 @@ def find_exam(
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
         *landmark_warnings(stacks),
+        *position_warnings(kept, stacks),
     )
     return Exam(
         stacks,

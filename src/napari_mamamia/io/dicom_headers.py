@@ -49,7 +49,7 @@ _TAGS: Final[list[Any]] = [
     "SequenceName", "PulseSequenceName", "EchoNumbers", "EchoTrainLength",
     "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
     "ContrastBolusStartTime", "PatientID", "PatientBirthDate", "SequenceVariant",
-    "InversionTime", "FrameOfReferenceUID",
+    "InversionTime", "FrameOfReferenceUID", "NumberOfTemporalPositions",
     *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
 ]  # fmt: skip
 _BYTE: Final = 8
@@ -158,6 +158,7 @@ def _header(path: Path, content: Any, at: int) -> Header:
         patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
         contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
+        positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
     )
 
 

@@ -32,6 +32,7 @@ edges, which all volumes share."""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _MOST_OTHERS: Final = 6
+_DIFFERENCES: Final = 4
 _MANY: Final = 10
 """Of more volumes only planes at one depth are compared, and half of those in doubt go at once."""
 _OWN: Final = 0.6
@@ -171,7 +172,7 @@ def _features(block: _Block, own: _Array, k: int, others: Sequence[int]) -> _Arr
     """
     norms = block.norms[others]
     alike = np.abs(block.inner[others] @ own).max(axis=1) / norms
-    room = len(own) // 3 - 32
+    room = len(own) // 3 - 36
     most = max(1, min(_MOST_OTHERS, room // 9))
     near = [others[at] for at in np.argsort(-alike)[:most]]
     found = [block.inner[j] for j in near]
@@ -183,7 +184,10 @@ def _features(block: _Block, own: _Array, k: int, others: Sequence[int]) -> _Arr
 
 
 def _extremes(block: _Block, nearest: int, others: Sequence[int]) -> _Array:
-    """Return the grain of maximum, minimum and median of volumes, and of sliding projections."""
+    """Return the grain of what no sum of volumes gives, where each voxel chooses.
+
+    Maximum, minimum and median of volumes, sliding projections, and sizes of differences.
+    """
     values = block.values[others]
     ranks = [values.max(axis=0), values.min(axis=0), np.median(values, axis=0)]
     around = block.around[nearest]
@@ -191,6 +195,7 @@ def _extremes(block: _Block, nearest: int, others: Sequence[int]) -> _Array:
     at = np.arange(block.first, block.first + values.shape[1])
     beside = around[np.stack([np.maximum(at - 1, 0), at, np.minimum(at + 1, last)])]
     ranks += [beside.max(axis=0), beside.min(axis=0)]
+    ranks += list(np.abs(values[1 : 1 + _DIFFERENCES] - values[0]))
     edge = slice(block.margin, -block.margin)
     return _grain(np.stack(ranks))[..., edge, edge].reshape(len(ranks), -1)
 

@@ -98,6 +98,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00200037: ("ImageOrientationPatient", b"DS", _texts),
     0x00200052: ("FrameOfReferenceUID", b"UI", _text),
     0x00200100: ("TemporalPositionIdentifier", b"IS", _texts),
+    0x00200105: ("NumberOfTemporalPositions", b"IS", _texts),
     0x00200110: ("TemporalResolution", b"DS", _texts),
     0x00210011: ((0x0021, 0x0011), b"LO", _text),
     0x00211175: ((0x0021, 0x1175), b"CS", _texts),

@@ -81,7 +81,8 @@ class Header:
     `plain_at` is where the first value lies, None where the values are compressed; `byte_order`
     is theirs in the file. `patient` is number and birth date, "" where they are not told, and in
     no text of ours. `contrast_start` is ContrastBolusStartTime. `unused_bits` are the high bits of
-    each value that are not part of it, where overlays and the like may stand.
+    each value that are not part of it, where overlays and the like may stand. `positions` is
+    NumberOfTemporalPositions, 0 where it is not told.
     """
 
     file: Path
@@ -98,6 +99,7 @@ class Header:
     contrast_start: str = ""
     unused_bits: int = 0
     frame_of_reference: str = ""
+    positions: int = 0
 
     @property
     def series_name(self) -> str:
