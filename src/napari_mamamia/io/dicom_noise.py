@@ -35,8 +35,8 @@ _MOST_OTHERS: Final = 6
 _DIFFERENCES: Final = 4
 _MANY: Final = 10
 """Of more volumes only planes at one depth are compared, and half of those in doubt go at once."""
-_OWN: Final = 0.6
-"""Below this share of own noise a volume repeats others: computed ones keep below .58, real scans
+_OWN: Final = 0.55
+"""Below this share of own noise a volume repeats others: computed ones keep below .5, real scans
 of breasts above .92."""
 _INDEPENDENT: Final = 0.75
 """From this share on volumes are scans of their own; the others can be judged by them."""
