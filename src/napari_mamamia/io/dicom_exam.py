@@ -345,6 +345,23 @@ def _from_run(
     return Acquisition(tuple(parts), (*whole.left_out, *left)), kept
 
 
+def _t1_note(parts: Sequence[Part]) -> list[str]:
+    """Return what series of other flip angles are good for, and how they get there."""
+    by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
+    if not by_angle:
+        return []
+    angles = ",".join(f"{part.sequence.flip_degrees:g}" for part in by_angle)
+    series = ", ".join(dict.fromkeys(part.header.label for part in by_angle))
+    tr = by_angle[0].sequence.repetition_time_ms
+    named = f" --vfa-tr {tr:g}" if tr else ""
+    return [
+        f"{series}: left out, because their flip angles ({angles} degrees) are not that of the "
+        "dynamic at their place; they measure T1: import each by itself (--use series=N, another "
+        f"--out) and give their volumes, as ID_0000.nii.gz, ... of one folder, to mamamia "
+        f'perfusion --vfa DIR --vfa-angles "{angles}"{named}'
+    ]
+
+
 def _notes(chosen: Acquisition) -> list[str]:
     """Return what a user has to know of parts that were left out or processed."""
     told = [
@@ -353,6 +370,7 @@ def _notes(chosen: Acquisition) -> list[str]:
         for one in chosen.left_out
         if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
     ]
+    told += _t1_note([one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES])
     processed = [part for part in chosen.parts if "moco" in part.kind.processing]
     told += [
         f"{part.header.label} is motion-corrected, and its original is not in the study"
