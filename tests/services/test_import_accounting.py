@@ -18,6 +18,7 @@ from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom_selectors import read_selectors
 from napari_mamamia.services.import_dicom import ImportSettings, import_dicom, look_into
+from napari_mamamia.services.import_look import look_at_source
 
 pytest.importorskip("pydicom")
 
@@ -185,6 +186,8 @@ def test_zips_that_are_cut_inside_or_beside_are_told_as_what_they_are(tmp_path):
     for source in (tmp_path / "only", zipped(tmp_path / "outer.zip", tmp_path / "only")):
         with pytest.raises(MamamiaError, match=r"exam\.zip is a zip, and zips inside are not"):
             imported(source, tmp_path / "out")
+        with pytest.raises(MamamiaError, match=f"MR images in {source}, got"):
+            run_job(look_at_source(source))
     with pytest.raises(MamamiaError, match="one DICOM file: choose the folder"):
         imported(next((tmp_path / "in").iterdir()), tmp_path / "out")
     shutil.copy(whole, tmp_path / "in" / "other.zip")

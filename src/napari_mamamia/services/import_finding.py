@@ -36,6 +36,7 @@ __all__ = [
     "find_studies",
     "judged",
     "look_into",
+    "naming",
     "require_folder",
     "require_id",
     "study_ids",
@@ -157,11 +158,17 @@ def unpacked(source: Path) -> Iterator[Path]:
         require_folder(source)
         yield source
         return
-    with own_folder() as folder:
-        try:
-            yield folder
-        except (FormatError, CaseError) as error:  # the user knows the archive, not our folder
-            raise type(error)(str(error).replace(str(folder), str(source))) from error
+    with own_folder() as folder, naming(source, folder):
+        yield folder
+
+
+@contextmanager
+def naming(source: Path, folder: Path) -> Iterator[None]:
+    """Name the archive in errors of the block, which the user knows, in place of our folder."""
+    try:
+        yield
+    except (FormatError, CaseError) as error:
+        raise type(error)(str(error).replace(str(folder), str(source))) from error
 
 
 def find_studies(

@@ -18,6 +18,7 @@ from napari_mamamia.services.import_finding import (
     FoundStudy,
     ImportSettings,
     judged,
+    naming,
     place_of,
     require_folder,
     study_ids,
@@ -93,8 +94,9 @@ def look_at_source(source: Path) -> Job[LookedInto]:
         return (yield from _looked(source, source))
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder())
-        yield from unpack(source, folder)
-        return (yield from _looked(source, folder, stack))
+        with naming(source, folder):
+            yield from unpack(source, folder)
+            return (yield from _looked(source, folder, stack))
 
 
 def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
