@@ -408,7 +408,7 @@ DICOM = (
         "dicom-persons",
         _two_studies,
         _told,
-        ("io.dicom_persons._new_identifiers", "io.dicom_persons.names_nobody"),
+        ("io.dicom_persons._ask", "io.dicom_persons.names_nobody"),
     ),
     Format(
         "volume-persons",
