@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.group_rules import rules_of
-from napari_mamamia.scoring.groups import Grouping, group_cases
-from napari_mamamia.scoring.performance import SegmentationScores
-from napari_mamamia.scoring.response_cohort import bootstrap_response
-from napari_mamamia.scoring.response_predictions import ResponsePredictions
-from napari_mamamia.scoring.segmentation_cohort import bootstrap_segmentation
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.segmentation_cohort import bootstrap_segmentation
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 N_CASES = 574
 N_RESAMPLES = 1000

@@ -161,9 +161,9 @@ def compare(rounds: int, small: bool, check: bool, own: Path | None) -> int:
 
 def many() -> int:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.dicom_exam import find_exam
-    from napari_mamamia.io.dicom_files import read_studies
-    from napari_mamamia.io.dicom_selectors import Selection, named_series
+    from napari_mamamia.io.dicom.files import read_studies
+    from napari_mamamia.io.exam.exam import find_exam
+    from napari_mamamia.io.exam.selectors import Selection, named_series
 
     with tempfile.TemporaryDirectory(prefix="mamamia-bench-") as place:
         folder = Path(place)

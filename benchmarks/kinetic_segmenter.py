@@ -23,8 +23,14 @@ from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Phantom, benchmark_phantom, make_phantom
 from napari_mamamia.phantom.case_mix import plan_case
-from napari_mamamia.segmentation.kinetic import KineticSegmenter
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click, Prediction, Prompt
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.model.segmenter import (
+    BoxPrompt,
+    Candidate,
+    Click,
+    Prediction,
+    Prompt,
+)
 
 COLUMNS = ("best", "lesion", "of five", "click", "box")
 FOUND = 0.3

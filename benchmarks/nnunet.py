@@ -91,9 +91,9 @@ def runner(engine: str, threads: int) -> Callable[[list[np.ndarray], Grid], np.n
         return lambda arrays, grid: predictor.predict_single_npy_array(
             np.stack(arrays).astype(np.float32), {"spacing": list(grid.spacing_mm)}
         )
-    from napari_mamamia.segmentation.engine_settings import EngineSettings
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
-    from napari_mamamia.segmentation.weights import recognise_model
+    from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.run.weights import recognise_model
 
     backend, precision = engine.split()
     settings = EngineSettings(
@@ -193,9 +193,9 @@ def resampling(threads: int) -> list[str]:
     import torch
     from nnunetv2.preprocessing.resampling.default_resampling import resample_data_or_seg_to_shape
 
-    from napari_mamamia.segmentation.nnunet_geometry import target_shape
-    from napari_mamamia.segmentation.nnunet_plans import Resampling
-    from napari_mamamia.segmentation.nnunet_resample import resample_channel
+    from napari_mamamia.segmentation.model.nnunet_geometry import target_shape
+    from napari_mamamia.segmentation.model.nnunet_plans import Resampling
+    from napari_mamamia.segmentation.model.nnunet_resample import resample_channel
 
     torch.set_num_threads(threads)
     rng = np.random.default_rng(0)
@@ -225,10 +225,10 @@ def export(threads: int) -> list[str]:
     )
     from nnunetv2.utilities.plans_handling.plans_handler import PlansManager
 
-    from napari_mamamia.segmentation.nnunet_export import export_labels
-    from napari_mamamia.segmentation.nnunet_geometry import model_frame
-    from napari_mamamia.segmentation.nnunet_plans import read_plans
-    from napari_mamamia.segmentation.nnunet_prepare import Prepared
+    from napari_mamamia.segmentation.model.nnunet_geometry import model_frame
+    from napari_mamamia.segmentation.model.nnunet_plans import read_plans
+    from napari_mamamia.segmentation.nnunet.export import export_labels
+    from napari_mamamia.segmentation.nnunet.prepare import Prepared
 
     torch.set_num_threads(threads)
     root = model_folder()

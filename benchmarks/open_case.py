@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.volumes import write_volume
+from napari_mamamia.io.data_set.volumes import write_volume
 
 SHAPE, PHASES = (160, 448, 448), 5
 FIRST_PHASE_S, MEMORY_RATIO = 1.5, 1.3
@@ -26,8 +26,8 @@ CHILD = """
 import json, sys, time
 from pathlib import Path
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.services.open_case import load_remaining, open_case
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.services.case.open_case import load_remaining, open_case
 def kilobytes(key):
     # not ru_maxrss, which a child inherits from its parent
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -29,19 +29,19 @@ from qtpy.QtWidgets import QApplication  # noqa: E402
 
 from napari_mamamia.core.case import Case, Phase  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
-from napari_mamamia.io.preferences import Preferences  # noqa: E402
-from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind  # noqa: E402
-from napari_mamamia.io.workspace import Workspace  # noqa: E402
-from napari_mamamia.services.data_set import OpenDataSet  # noqa: E402
-from napari_mamamia.services.show_case import OpenMask  # noqa: E402
-from napari_mamamia.smartpaint.session_state import label_map  # noqa: E402
-from napari_mamamia.widgets.dock import MamamiaDock  # noqa: E402
-from napari_mamamia.widgets.layers import Role, find_layer  # noqa: E402
-from napari_mamamia.widgets.napari_adapter import redraw_part  # noqa: E402
-from napari_mamamia.widgets.refine_state import PaintTool  # noqa: E402
-from napari_mamamia.widgets.scene import load_napari_parts, use_units  # noqa: E402
-from napari_mamamia.widgets.service_record import Services  # noqa: E402
-from napari_mamamia.widgets.session import SessionMask  # noqa: E402
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind  # noqa: E402
+from napari_mamamia.io.workspace.preferences import Preferences  # noqa: E402
+from napari_mamamia.io.workspace.workspace import Workspace  # noqa: E402
+from napari_mamamia.services.case.data_set import OpenDataSet  # noqa: E402
+from napari_mamamia.services.case.show_case import OpenMask  # noqa: E402
+from napari_mamamia.smartpaint.session.state import label_map  # noqa: E402
+from napari_mamamia.widgets.adapter.adapter import redraw_part  # noqa: E402
+from napari_mamamia.widgets.base.layers import Role, find_layer  # noqa: E402
+from napari_mamamia.widgets.base.service_record import Services  # noqa: E402
+from napari_mamamia.widgets.base.session import SessionMask  # noqa: E402
+from napari_mamamia.widgets.dock.dock import MamamiaDock  # noqa: E402
+from napari_mamamia.widgets.refine.state import PaintTool  # noqa: E402
+from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units  # noqa: E402
 
 SHAPE = (96, 384, 384)
 SPACING_XYZ = (0.7, 0.7, 2.0)

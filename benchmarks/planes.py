@@ -28,12 +28,12 @@ from qtpy.QtWidgets import QApplication  # noqa: E402
 from napari_mamamia.core.box import Box  # noqa: E402
 from napari_mamamia.core.case import Case, Phase  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
-from napari_mamamia.widgets.canvas import CanvasText  # noqa: E402
-from napari_mamamia.widgets.layers import Role, tag_for  # noqa: E402
-from napari_mamamia.widgets.notify import Notifier  # noqa: E402
-from napari_mamamia.widgets.planes import Layout, Planes  # noqa: E402
-from napari_mamamia.widgets.scene import Scene  # noqa: E402
-from napari_mamamia.widgets.session import Session  # noqa: E402
+from napari_mamamia.widgets.base.layers import Role, tag_for  # noqa: E402
+from napari_mamamia.widgets.base.notify import Notifier  # noqa: E402
+from napari_mamamia.widgets.base.session import Session  # noqa: E402
+from napari_mamamia.widgets.viewer.canvas import CanvasText  # noqa: E402
+from napari_mamamia.widgets.viewer.planes import Layout, Planes  # noqa: E402
+from napari_mamamia.widgets.viewer.scene import Scene  # noqa: E402
 
 SHAPE = (160, 448, 448)
 N_PHASES = 5

@@ -26,13 +26,13 @@ import SimpleITK as sitk  # noqa: N813 - the name that its own documentation use
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, zoom
 
-from napari_mamamia.io.sources import PhaseSource
-from napari_mamamia.io.volumes import (
+from napari_mamamia.io.data_set.volumes import (
     read_labels,
     read_labels_dense,
     read_phase_header,
     read_phase_into,
 )
+from napari_mamamia.io.files.sources import PhaseSource
 
 SHAPE, PHASES = (170, 512, 512), 5
 AFFINE = np.diag([-0.7, 0.7, 1.0, 1.0])

@@ -24,11 +24,11 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
-from napari_mamamia.segmentation import chest
-from napari_mamamia.segmentation.kinetic import KineticSegmenter
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Click, Prediction, Prompt
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.open_case import load_case
+from napari_mamamia.segmentation.kinetic import chest
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click, Prediction, Prompt
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.open_case import load_case
 
 Bools = NDArray[np.bool_]
 LEVELS = (70.0, 80.0, 85.0, 90.0, 95.0)

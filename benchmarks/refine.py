@@ -46,16 +46,16 @@ from napari_mamamia.core.edits import Action, Brush, Tool, Voxel
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.volumes import read_labels, read_volume
+from napari_mamamia.io.data_set.volumes import read_labels, read_volume
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.metrics.surface import hausdorff95, nsd, surface_distances
 from napari_mamamia.phantom import PhantomSpec, TumourKind, TumourSpec, make_phantom
-from napari_mamamia.segmentation.kinetic import KineticSegmenter
-from napari_mamamia.segmentation.segmenter import Click
-from napari_mamamia.smartpaint.brush import painted_radius_mm
-from napari_mamamia.smartpaint.features import FeatureImages, measure_features
-from napari_mamamia.smartpaint.grow import Outline, grow
-from napari_mamamia.smartpaint.session import EditingSession
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.model.segmenter import Click
+from napari_mamamia.smartpaint.brush.brush import painted_radius_mm
+from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.grow.grow import Outline, grow
+from napari_mamamia.smartpaint.session.session import EditingSession
 
 REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared/data"))
 BUDGET = 25

@@ -57,7 +57,7 @@ def ours(signal: NDArray[np.int16]) -> float:
     from napari_mamamia.core.case import Case, Phase
     from napari_mamamia.core.grid import Grid
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.kinetics.registration import register_phases
+    from napari_mamamia.kinetics.registration.registration import register_phases
 
     z, y, x = SPACING
     grid = Grid(signal.shape[1:], np.diag([-x, y, z, 1.0]))

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.maps import percent_enhancement
-from napari_mamamia.kinetics.registration import register_phases
-from napari_mamamia.kinetics.registration_resampling import resample
-from napari_mamamia.kinetics.registration_settings import (
+from napari_mamamia.kinetics.registration.registration import register_phases
+from napari_mamamia.kinetics.registration.resampling import resample
+from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
     RegistrationSettings,
     TransformKind,
@@ -32,7 +32,7 @@ from napari_mamamia.kinetics.registration_settings import (
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import functional_tumour_volume, prepare_ftv
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.services.case_kinetics import box_around_mask
+from napari_mamamia.services.kinetics.case_kinetics import box_around_mask
 
 NOISE_FREE, NOISES = 200.0, (20.0, 10.0, 5.0, 3.0, 2.0)
 TIMES = (0.0, 120.0, 300.0, 480.0)

@@ -17,15 +17,15 @@ from qtpy.QtWidgets import QApplication
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
-from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
-from napari_mamamia.services.case_facets import (
+from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.services.score.case_facets import (
     case_table,
 )
-from napari_mamamia.services.case_findings import with_failures, with_tags
-from napari_mamamia.services.score import cohort_numbers
-from napari_mamamia.services.score_looks import CaseLook
-from napari_mamamia.services.score_settings import ScoreSettings
-from napari_mamamia.widgets.dock import MamamiaDock
+from napari_mamamia.services.score.case_findings import with_failures, with_tags
+from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.services.score.score import cohort_numbers
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 LIMIT_MS = 50.0
 TICK_MS = 5

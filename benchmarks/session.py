@@ -21,9 +21,9 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Step
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.edit_case import OpenEditing, open_editing
-from napari_mamamia.smartpaint.features import measure_features
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.refine.edit_case import OpenEditing, open_editing
+from napari_mamamia.smartpaint.brush.features import measure_features
 
 SHAPE = (96, 384, 384)
 SPACING_MM = (2.0, 0.7, 0.7)

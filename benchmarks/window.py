@@ -37,10 +37,10 @@ from importing import N_PHASES, template, write_image, write_study  # noqa: E402
 from main_thread import MeteredApplication, rest, wait_until  # noqa: E402
 from napari_mamamia.core.progress import run_job  # noqa: E402
 from napari_mamamia.phantom.data_set import write_data_set  # noqa: E402
-from napari_mamamia.widgets.layers import Role  # noqa: E402
-from napari_mamamia.widgets.mask_watch import SaveState  # noqa: E402
-from napari_mamamia.widgets.page_tabs import PAGES  # noqa: E402
-from napari_mamamia.widgets.place import dock_of  # noqa: E402
+from napari_mamamia.widgets.base.layers import Role  # noqa: E402
+from napari_mamamia.widgets.dock.page_tabs import PAGES  # noqa: E402
+from napari_mamamia.widgets.dock.place import dock_of  # noqa: E402
+from napari_mamamia.widgets.refine.mask_watch import SaveState  # noqa: E402
 
 TURN_MS, FIRST_PICTURE_S = 50.0, 1.5
 EXCEPTIONS = {

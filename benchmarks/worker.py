@@ -27,10 +27,10 @@ import numpy as np
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.model_card import ModelCard
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.segmentation.worker_client import Worker
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.worker.client import Worker
 
 REAL = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SETTINGS = EngineSettings(mirroring=False, threads=1)

@@ -27,7 +27,7 @@ from scipy.ndimage import gaussian_filter
 
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.volumes import read_labels_dense, write_mask
+from napari_mamamia.io.data_set.volumes import read_labels_dense, write_mask
 
 SHAPE = (170, 512, 512)
 AFFINE = np.diag([-0.7, 0.7, 1.0, 1.0])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import napari
 
-    from napari_mamamia.widgets.dock import MamamiaDock
+    from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 WIDTH, HEIGHT = 1400, 900
 FIRST_CASE = "PHANTOM_001"
@@ -49,7 +49,7 @@ def _window(data_set: Path, page: str, case_id: str = "") -> "tuple[napari.Viewe
     """Return a window with the dock on a page, and the case read if one is named."""
     import napari
 
-    from napari_mamamia.widgets.place import show_dock
+    from napari_mamamia.widgets.dock.place import show_dock
 
     viewer = napari.Viewer(title="napari", show=True)
     viewer.theme = "dark"
@@ -109,7 +109,7 @@ def _take_refine(data_set: Path, picture: Path) -> None:
     from qtpy.QtTest import QTest
 
     from napari_mamamia.core.edits import Action, Brush
-    from napari_mamamia.widgets.refine_state import PaintTool
+    from napari_mamamia.widgets.refine.state import PaintTool
 
     viewer, panel = _window(data_set, "Refine", FIRST_CASE)
     panel.predict()
@@ -132,7 +132,7 @@ def _take_refine(data_set: Path, picture: Path) -> None:
 
 def _take_kinetics(data_set: Path, picture: Path) -> None:
     """Show curve types over the tumour, its curve, and the functional tumour volume."""
-    from napari_mamamia.services.show_kinetics import MapKind
+    from napari_mamamia.services.kinetics.show_kinetics import MapKind
 
     viewer, panel = _window(data_set, "Kinetics", FIRST_CASE)
     _wait(lambda: "reference" in panel.session.masks)
@@ -149,7 +149,7 @@ def _take_kinetics(data_set: Path, picture: Path) -> None:
 
 def _take_planes(data_set: Path, picture: Path) -> None:
     """Show three linked planes at the tumour."""
-    from napari_mamamia.widgets.planes import Layout
+    from napari_mamamia.widgets.viewer.planes import Layout
 
     viewer, panel = _window(data_set, "Cases", FIRST_CASE)
     _wait(lambda: "reference" in panel.session.masks)

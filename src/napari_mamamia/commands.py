@@ -14,20 +14,20 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom_probe import dicom_source
-from napari_mamamia.io.file_names import VOLUME_SUFFIXES
-from napari_mamamia.io.layout import find_data_set, recognise
-from napari_mamamia.io.sources import CaseFiles, LayoutKind
-from napari_mamamia.io.volumes import read_header, read_volume, write_mask
+from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.data_set.volumes import read_header, read_volume, write_mask
+from napari_mamamia.io.dicom.probe import dicom_source
+from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
+from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.services.import_look import read_dicom_case
-from napari_mamamia.services.open_case import load_case, load_mask
-from napari_mamamia.services.show_case import display_range, looks_like_mask, uint8_mask
+from napari_mamamia.services.case.open_case import load_case, load_mask
+from napari_mamamia.services.case.show_case import display_range, looks_like_mask, uint8_mask
+from napari_mamamia.services.dicom.look import read_dicom_case
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
-    from napari_mamamia.widgets.dock import MamamiaDock
-    from napari_mamamia.widgets.layers import LayerTuple
+    from napari_mamamia.widgets.base.layers import LayerTuple
+    from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 __all__ = [
     "batch_page",
@@ -63,8 +63,8 @@ def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
 
 def _read_dicom(path: str | list[str]) -> list[Any]:
     """Show in the dock what is in DICOM files; without a window, return the layers of the exam."""
-    from napari_mamamia.widgets.napari_adapter import current_viewer
-    from napari_mamamia.widgets.place import show_dock
+    from napari_mamamia.widgets.adapter.adapter import current_viewer
+    from napari_mamamia.widgets.dock.place import show_dock
 
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
     source = dicom_source(paths) or paths[0]
@@ -77,8 +77,8 @@ def _read_dicom(path: str | list[str]) -> list[Any]:
 
 def _read_folder(path: str | list[str]) -> list[Any]:
     """Open a data set in the dock; without a window, return the layers of its first case."""
-    from napari_mamamia.widgets.napari_adapter import current_viewer
-    from napari_mamamia.widgets.place import show_dock
+    from napari_mamamia.widgets.adapter.adapter import current_viewer
+    from napari_mamamia.widgets.dock.place import show_dock
 
     root = Path(path[0] if isinstance(path, list) else path)
     viewer = current_viewer()
@@ -111,19 +111,19 @@ def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
 
 
 def _case_tuple(case: "Case") -> "LayerTuple":
-    from napari_mamamia.widgets.layers import case_layer
+    from napari_mamamia.widgets.base.layers import case_layer
 
     return case_layer(case, display_range(case.signal[min(1, len(case.phases) - 1)]))
 
 
 def _role_tuple(case: "Case", role: str, buffer: NDArray[np.uint8]) -> "LayerTuple":
-    from napari_mamamia.widgets.layers import Role, mask_layer, tag_for
+    from napari_mamamia.widgets.base.layers import Role, mask_layer, tag_for
 
     return mask_layer(tag_for(case, Role(role)), buffer)
 
 
 def _mask_tuple(file: Path, grid: Grid, volume: NDArray[Any]) -> "LayerTuple":
-    from napari_mamamia.widgets.layers import label_file_layer
+    from napari_mamamia.widgets.base.layers import label_file_layer
 
     return label_file_layer(file.name, grid, volume)
 
@@ -159,7 +159,7 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
 def _array_and_grid(data: Any, attributes: Mapping[str, Any]) -> tuple[NDArray[Any], Grid]:
     from napari.layers import Labels
 
-    from napari_mamamia.widgets.layers import array_of, tag_of
+    from napari_mamamia.widgets.base.layers import array_of, tag_of
 
     layer = Labels(np.asarray(data), metadata=attributes.get("metadata", {}), **_place(attributes))
     tag = tag_of(layer)
@@ -270,14 +270,14 @@ def score_now() -> None:
 
 
 def _page(name: str) -> "MamamiaDock":
-    from napari_mamamia.widgets.place import page_for_menu
+    from napari_mamamia.widgets.dock.place import page_for_menu
 
     return page_for_menu(name)
 
 
 def _show(name: str) -> "MamamiaDock":
-    from napari_mamamia.widgets.napari_adapter import current_viewer
-    from napari_mamamia.widgets.place import show_dock
+    from napari_mamamia.widgets.adapter.adapter import current_viewer
+    from napari_mamamia.widgets.dock.place import show_dock
 
     viewer = current_viewer()
     if viewer is None:

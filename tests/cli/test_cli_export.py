@@ -81,7 +81,7 @@ def test_the_names_of_options_are_those_of_the_services():
     from napari_mamamia.annotations.fuse import TieRule
     from napari_mamamia.annotations.harmonise import OrientationProfile
     from napari_mamamia.cli import exporting
-    from napari_mamamia.services.export_plan import ExportFormat, FuseRule, SegmentMaker
+    from napari_mamamia.services.export.plan import ExportFormat, FuseRule, SegmentMaker
 
     for ours, theirs in (
         (exporting.FormatName, ExportFormat),

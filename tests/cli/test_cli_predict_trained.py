@@ -18,15 +18,15 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.metrics.overlap import dice
-from napari_mamamia.segmentation.engine_host import EngineHost
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.model_choice import RunChoices, open_model
-from napari_mamamia.services.open_case import load_case
-from napari_mamamia.services.predict_cases import predict_data_set
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.engine_host import EngineHost
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.predict.cases import predict_data_set
+from napari_mamamia.services.predict.model_choice import RunChoices, open_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
@@ -126,7 +126,8 @@ def test_the_mask_of_a_real_model_is_that_of_nnunets_own_predictor(corner, tmp_p
 
 def logits_and_labels(model, images, **settings):
     """Return a run's outputs on the model's grid, and its labels, in this process."""
-    from napari_mamamia.segmentation import nnunet_engine, nnunet_load
+    from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
+    from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
     case = run_job(load_case(run_job(open_data_set(images)).data_set.case("PH_901")))
     chosen = EngineSettings(step=1.0, mirroring=False, threads=1, **settings)
@@ -160,7 +161,7 @@ def exact_once():
 @pytest.mark.real
 def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_path):
     pytest.importorskip("openvino")
-    from napari_mamamia.segmentation.nnunet_compare import agreement
+    from napari_mamamia.segmentation.nnunet.compare import agreement
 
     model, images = corner
     predicted(images, model, tmp_path / "out", *ONE_PASS, "--backend", "openvino")

@@ -17,15 +17,15 @@ from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Brush, Edit, Step, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.checked_lines import CheckedLines
-from napari_mamamia.io.journal_records import Opened, Saved, encoded
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.edit_case import open_editing, save_editing
-from napari_mamamia.services.mask_prints import crc_of
-from napari_mamamia.services.open_case import load_case
-from napari_mamamia.smartpaint.features import measure_features
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.checked_lines import CheckedLines
+from napari_mamamia.io.workspace.journal_records import Opened, Saved, encoded
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.refine.edit_case import open_editing, save_editing
+from napari_mamamia.services.refine.mask_prints import crc_of
+from napari_mamamia.smartpaint.brush.features import measure_features
 
 
 def painted(data_set, folder):

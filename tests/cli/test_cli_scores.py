@@ -11,7 +11,7 @@ from warm_program import mamamia
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.services import score_report
+from napari_mamamia.services.score import report as score_report
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

@@ -14,17 +14,22 @@ from typer.testing import CliRunner
 from napari_mamamia.cli import predicting
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.segmentation.engine_host import EngineHost
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.paces import remember_pace
-from napari_mamamia.segmentation.planner import Pace
-from napari_mamamia.segmentation.recipe import presets
-from napari_mamamia.segmentation.registry import add_model, default_registry
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.fused_models import FusionRule
-from napari_mamamia.services.model_choice import RunChoices, choice_of, open_models, segmenter_of
-from napari_mamamia.services.open_case import load_case
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.planner import Pace
+from napari_mamamia.segmentation.model.recipe import presets
+from napari_mamamia.segmentation.run.engine_host import EngineHost
+from napari_mamamia.segmentation.run.paces import remember_pace
+from napari_mamamia.segmentation.run.registry import add_model, default_registry
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.predict.fused_models import FusionRule
+from napari_mamamia.services.predict.model_choice import (
+    RunChoices,
+    choice_of,
+    open_models,
+    segmenter_of,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")

@@ -10,7 +10,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.segmentation.external_isolation import IsolationKind, find_isolation
+from napari_mamamia.segmentation.submission.isolation import IsolationKind, find_isolation
 
 pytest.importorskip("torch")
 pytest.importorskip("monai")

@@ -174,7 +174,7 @@ def test_an_option_and_what_it_is_for_have_the_same_range(quantity, take):
     ],
 )
 def test_the_limits_of_a_pacs_have_the_defaults_that_the_help_shows(command, fields):
-    limits = pytest.importorskip("napari_mamamia.io.dicom_web_limits").TransferLimits()
+    limits = pytest.importorskip("napari_mamamia.io.pacs.limits").TransferLimits()
     shown = {
         p.name: p for p in dict(commands_of(typer.main.get_command(app)))["pacs", command].params
     }

@@ -17,8 +17,8 @@ import pydicom
 import pytest
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.ucsf_seg import read_ucsf_seg
-from napari_mamamia.services.ucsf_place import place_seg
+from napari_mamamia.io.seg.ucsf import read_ucsf_seg
+from napari_mamamia.services.kinetics.ucsf_place import place_seg
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

@@ -12,7 +12,7 @@ from napari.components import ViewerModel
 from npe2 import PluginManager
 
 from napari_mamamia import commands
-from napari_mamamia.widgets.layers import Role, array_of, find_layer
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
 
 pytest.importorskip("pydicom")
 

@@ -9,7 +9,7 @@ from npe2 import PluginManager
 
 from napari_mamamia import commands
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.widgets.layers import Role, array_of, find_layer, tag_of
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layer, tag_of
 
 
 @pytest.fixture

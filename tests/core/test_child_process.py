@@ -45,8 +45,8 @@ STARTERS = {
 }  # fmt: skip
 ALLOWED = {
     "core/child_process.py": {"subprocess", "os.execve"},
-    "segmentation/external_runner.py": {"os.fork"},  # in the room, nothing of ours is there
-    "services/batch_connection.py": {"distributed.LocalCluster"},  # dask starts its own
+    "segmentation/submission/runner.py": {"os.fork"},  # in the room, nothing of ours is there
+    "services/batch/connection.py": {"distributed.LocalCluster"},  # dask starts its own
 }
 
 

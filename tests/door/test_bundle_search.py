@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.services.export import export_masks
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.services.export.export import export_masks
 
 pytestmark = pytest.mark.door
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.door
 
 PANEL = """
 import napari
-from napari_mamamia.widgets.place import dock_of
+from napari_mamamia.widgets.dock.place import dock_of
 from qtpy.QtCore import QPoint, Qt
 panel = dock_of(napari.current_viewer())
 study = panel.import_page.study

@@ -8,11 +8,11 @@ from program import wait_until
 
 from napari_mamamia.core.edits import Action, Brush, Jump, Tool
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.journal import read_journal
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.edit_case import open_editing, save_editing
-from napari_mamamia.services.open_case import load_case
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.workspace.journal import read_journal
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.refine.edit_case import open_editing, save_editing
 
 pytestmark = pytest.mark.door
 

@@ -19,7 +19,7 @@ REFERENCE, PREDICTION, REFINED = "#56B4E9", "#E69F00", "#009E73"
 LAYOUT = (Path(__file__).parent / "layout.py").read_text()
 PANEL = """
 import napari
-from napari_mamamia.widgets.place import dock_of
+from napari_mamamia.widgets.dock.place import dock_of
 from qtpy.QtWidgets import QAbstractButton, QWidget
 panel = dock_of(napari.current_viewer())
 """

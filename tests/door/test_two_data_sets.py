@@ -8,9 +8,9 @@ import pytest
 from program import wait_until
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.predict import segmenter_named
-from napari_mamamia.services.predict_cases import predict_data_set
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.predict.cases import predict_data_set
+from napari_mamamia.services.predict.predict import segmenter_named
 
 pytestmark = pytest.mark.door
 

@@ -105,8 +105,8 @@ def draw_dots() -> None:
     from contextlib import nullcontext
 
     from napari_mamamia.core.progress import Progress
-    from napari_mamamia.scoring.drawing import Drawn
-    from napari_mamamia.services import score_report
+    from napari_mamamia.scoring.report.drawing import Drawn
+    from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
         yield Progress(0, 1, "Drawing")

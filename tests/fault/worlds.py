@@ -188,11 +188,11 @@ def clinical_columns(world: Path) -> list[str]:
 def replay(world: Path) -> list[str]:
     from napari_mamamia.core.edits import Brush
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.layout import find_data_set
-    from napari_mamamia.io.workspace import Workspace
-    from napari_mamamia.services.edit_case import open_editing
-    from napari_mamamia.services.open_case import load_case
-    from napari_mamamia.smartpaint.features import measure_features
+    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.workspace.workspace import Workspace
+    from napari_mamamia.services.case.open_case import load_case
+    from napari_mamamia.services.refine.edit_case import open_editing
+    from napari_mamamia.smartpaint.brush.features import measure_features
 
     root = Path(data_set(world))
     case = run_job(load_case(find_data_set(root).case("A_2")))

@@ -21,7 +21,7 @@ def _grid():
 
 def _volume(name: str, four_d: bool = False, float_mask: bool = False):
     def make(folder: Path) -> Path:
-        from napari_mamamia.io.volumes import write_volume
+        from napari_mamamia.io.data_set.volumes import write_volume
 
         values = np.arange(2 * np.prod(SHAPE), dtype=np.int16).reshape(2, *SHAPE)
         array = (
@@ -37,8 +37,8 @@ def _volume(name: str, four_d: bool = False, float_mask: bool = False):
 
 def _read_volume(path: Path) -> object:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.sources import PhaseSource
-    from napari_mamamia.io.volumes import read_phase_header, read_phase_into, read_volume
+    from napari_mamamia.io.data_set.volumes import read_phase_header, read_phase_into, read_volume
+    from napari_mamamia.io.files.sources import PhaseSource
 
     read_volume(path)
     source = PhaseSource((path,))
@@ -47,7 +47,7 @@ def _read_volume(path: Path) -> object:
 
 
 def _read_mask(path: Path) -> object:
-    from napari_mamamia.io.volumes import read_labels, read_labels_dense
+    from napari_mamamia.io.data_set.volumes import read_labels, read_labels_dense
 
     read_labels(path)
     return read_labels_dense(path)[1].sum()
@@ -59,7 +59,7 @@ def _submission_mask(folder: Path) -> Path:
 
 
 def _take_mask(folder: Path) -> object:
-    from napari_mamamia.segmentation.external_outputs import take_mask
+    from napari_mamamia.segmentation.submission.outputs import take_mask
 
     return take_mask(folder, "X", _grid())
 
@@ -70,20 +70,20 @@ def _made(folder: Path) -> Path:
 
 
 _VOLUME = (
-    "io.volumes.read_header",
-    "io.volumes.read_phase_header",
-    "io.volumes.read_phase_into",
-    "io.volumes.read_series_into",
-    "io.volumes.read_volume",
+    "io.data_set.volumes.read_header",
+    "io.data_set.volumes.read_phase_header",
+    "io.data_set.volumes.read_phase_into",
+    "io.data_set.volumes.read_series_into",
+    "io.data_set.volumes.read_volume",
 )
-_LABELS = ("io.volumes.read_labels", "io.volumes.read_labels_dense")
+_LABELS = ("io.data_set.volumes.read_labels", "io.data_set.volumes.read_labels_dense")
 
 
 def _header_only(module: str, function: str):
     def read(path: Path) -> object:
         from importlib import import_module
 
-        return getattr(import_module(f"napari_mamamia.io.{module}"), function)(path)
+        return getattr(import_module(f"napari_mamamia.{module}"), function)(path)
 
     return read
 
@@ -96,22 +96,22 @@ VOLUMES = (
     Format(
         "nifti-header",
         _volume("x.nii"),
-        _header_only("nifti", "read_nifti_header"),
-        ("io.nifti.read_nifti_header",),
+        _header_only("io.volumes.nifti", "read_nifti_header"),
+        ("io.volumes.nifti.read_nifti_header",),
     ),
     Format("nrrd", _volume("x.nrrd"), _read_volume, _VOLUME),
     Format("nrrd-mask", _volume("x.nrrd"), _read_mask, _LABELS),
     Format(
         "nrrd-header",
         _volume("x.nrrd"),
-        _header_only("nrrd", "read_nrrd_header"),
-        ("io.nrrd.read_nrrd_header",),
+        _header_only("io.volumes.nrrd", "read_nrrd_header"),
+        ("io.volumes.nrrd.read_nrrd_header",),
     ),
     Format(
         "submission-mask",
         _submission_mask,
         _take_mask,
-        ("segmentation.external_outputs.take_mask",),
+        ("segmentation.submission.outputs.take_mask",),
         called="the mask of X",
     ),
 )
@@ -173,8 +173,8 @@ def _zipped(folder: Path) -> Path:
 
 def _study_below(folder: Path) -> object:
     """Find the folder of a study as the export of a case that was imported does."""
-    from napari_mamamia.io.dicom_facts import remapped_uid, user_secret
-    from napari_mamamia.io.dicom_study import _studies_below, imported_study
+    from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
+    from napari_mamamia.io.exam.study import _studies_below, imported_study
 
     _studies_below.cache_clear()
     return imported_study(folder, remapped_uid("2.25.1", user_secret()))
@@ -182,7 +182,7 @@ def _study_below(folder: Path) -> object:
 
 def _told(folder: Path) -> object:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.dicom_persons import find_identifiers, names_nobody
+    from napari_mamamia.io.dicom.persons import find_identifiers, names_nobody
 
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return run_job(find_identifiers(files)), [names_nobody(path) for path in files]
@@ -202,7 +202,7 @@ def _json_of_somebody(folder: Path) -> Path:
 
 
 def _told_by_volume(path: Path) -> object:
-    from napari_mamamia.io.volume_persons import _told
+    from napari_mamamia.io.dicom.volume_persons import _told
 
     return _told(path)
 
@@ -210,8 +210,8 @@ def _told_by_volume(path: Path) -> object:
 def _searched(path: Path) -> object:
     """Search a packed file for what tells the patient, as the export does with its own."""
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.identifier_search import search_file
-    from napari_mamamia.io.identifiers import Identifier, signs_of
+    from napari_mamamia.io.privacy.identifier_search import search_file
+    from napari_mamamia.io.privacy.identifiers import Identifier, signs_of
 
     name = Identifier("PatientName", "Nobody^Nowhere", "name")
     return run_job(search_file(path, signs_of([name])))
@@ -227,7 +227,7 @@ def _zip_of_images(folder: Path) -> Path:
 
 
 def _look_at_zip(path: Path) -> object:
-    from napari_mamamia.io.dicom_probe import dicom_source
+    from napari_mamamia.io.dicom.probe import dicom_source
 
     return dicom_source([path])
 
@@ -235,8 +235,8 @@ def _look_at_zip(path: Path) -> object:
 def _read_exam(folder: Path) -> object:
     """What the window does: the phases of a folder, their headers, all voxels."""
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.dicom import find_phases, looks_like_dicom
-    from napari_mamamia.io.volumes import read_phase_header, read_phase_into
+    from napari_mamamia.io.data_set.volumes import read_phase_header, read_phase_into
+    from napari_mamamia.io.exam.phases import find_phases, looks_like_dicom
 
     looks_like_dicom(folder, sorted(path.name for path in folder.iterdir()))
     for source in find_phases(folder).phases:
@@ -248,10 +248,10 @@ def _read_exam(folder: Path) -> object:
 def _import(source: Path) -> object:
     """What `mamamia import` does, without writing phases."""
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.dicom_facts import Dates, read_facts
-    from napari_mamamia.io.dicom_pixels import fill_planes
-    from napari_mamamia.io.dicom_probe import dicom_source
-    from napari_mamamia.services.import_finding import look_into
+    from napari_mamamia.io.dicom.facts import Dates, read_facts
+    from napari_mamamia.io.dicom.pixels import fill_planes
+    from napari_mamamia.io.dicom.probe import dicom_source
+    from napari_mamamia.services.dicom.finding import look_into
 
     dicom_source([source])
     found = run_job(look_into(source))
@@ -264,14 +264,14 @@ def _import(source: Path) -> object:
 
 
 def _read_seg_source(folder: Path) -> object:
-    from napari_mamamia.io.dicom_seg_sources import source_images
-    from napari_mamamia.io.sources import PhaseSource
+    from napari_mamamia.io.files.sources import PhaseSource
+    from napari_mamamia.io.seg.sources import source_images
 
     return source_images(PhaseSource(tuple(sorted(folder.glob("*.dcm")))))
 
 
 def _read_timing(folder: Path) -> object:
-    from napari_mamamia.io.dicom_timing import read_scan_timing
+    from napari_mamamia.io.exam.timing import read_scan_timing
 
     files = sorted(folder.glob("*.dcm"))
     return read_scan_timing(files[-1], files[0])
@@ -279,9 +279,9 @@ def _read_timing(folder: Path) -> object:
 
 def _seg(folder: Path) -> Path:
     tests = from_tests("io/test_dicom_seg")
-    from napari_mamamia.io.dicom_seg_writer import write_segmentation
-    from napari_mamamia.io.layout import find_data_set
-    from napari_mamamia.io.volumes import read_phase_header
+    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.data_set.volumes import read_phase_header
+    from napari_mamamia.io.seg.writer import write_segmentation
 
     series = folder.with_name("seg-series")
     if not series.exists():
@@ -297,7 +297,7 @@ def _seg(folder: Path) -> Path:
 
 
 def _read_seg(path: Path) -> object:
-    from napari_mamamia.io.dicom_seg import read_segmentation
+    from napari_mamamia.io.seg.seg import read_segmentation
 
     found = read_segmentation(path)
     return found.is_overlapping
@@ -319,8 +319,8 @@ def _ucsf_seg(folder: Path) -> Path:
 def _read_ucsf_seg(path: Path) -> object:
     from napari_mamamia.core.errors import GridMismatchError
     from napari_mamamia.core.grid import Grid
-    from napari_mamamia.io.ucsf_seg import is_segmentation, read_ucsf_seg
-    from napari_mamamia.services.ucsf_place import place_seg
+    from napari_mamamia.io.seg.ucsf import is_segmentation, read_ucsf_seg
+    from napari_mamamia.services.kinetics.ucsf_place import place_seg
 
     is_segmentation(path)
     found = read_ucsf_seg(path)
@@ -331,17 +331,17 @@ def _read_ucsf_seg(path: Path) -> object:
 
 
 _DICOM = (
-    "io.dicom.find_phases",
-    "io.dicom.read_dicom_header",
-    "io.dicom.read_dicom_into",
-    "io.dicom_headers.read_slices",
-    "io.dicom_files.read_studies",
-    "io.dicom_pixels.fill_planes",
+    "io.exam.phases.find_phases",
+    "io.exam.phases.read_dicom_header",
+    "io.exam.phases.read_dicom_into",
+    "io.dicom.headers.read_slices",
+    "io.dicom.files.read_studies",
+    "io.dicom.pixels.fill_planes",
 )
 _IMPORT = (
-    "io.dicom_facts.read_facts",
-    "io.dicom_headers.read_slices",
-    "io.dicom_files.read_studies",
+    "io.dicom.facts.read_facts",
+    "io.dicom.headers.read_slices",
+    "io.dicom.files.read_studies",
 )
 
 
@@ -376,7 +376,8 @@ def _ask_pacs(path: Path) -> object:
     """Answer every request with the file, as a PACS that is broken or hostile would."""
     import requests
 
-    from napari_mamamia.io import dicom_web, dicom_web_limits
+    from napari_mamamia.io.pacs import limits as dicom_web_limits
+    from napari_mamamia.io.pacs import web as dicom_web
 
     class Answers(requests.adapters.BaseAdapter):
         def send(self, request, **_):
@@ -402,51 +403,55 @@ DICOM = (
     Format("dicom-mosaic", _mosaic, _read_exam, _DICOM, called="series 1"),
     Format("dicom-rle", _compressed, _read_exam, _DICOM, called="series 1"),
     Format(
-        "dicom-import", _two_studies, _import, (*_IMPORT, "io.dicom_facts.names_a_person"), share=2
+        "dicom-import", _two_studies, _import, (*_IMPORT, "io.dicom.facts.names_a_person"), share=2
     ),
     Format(
         "dicom-persons",
         _two_studies,
         _told,
-        ("io.dicom_persons._ask", "io.dicom_persons.names_nobody"),
+        ("io.dicom.persons._ask", "io.dicom.persons.names_nobody"),
     ),
     Format(
         "volume-persons",
         _volume_of_somebody,
         _told_by_volume,
-        ("io.volume_persons._told",),
+        ("io.dicom.volume_persons._told",),
         share=0.3,
     ),
     Format(
-        "json-persons", _json_of_somebody, _told_by_volume, ("io.volume_persons._told",), share=0.3
+        "json-persons",
+        _json_of_somebody,
+        _told_by_volume,
+        ("io.dicom.volume_persons._told",),
+        share=0.3,
     ),
-    Format("searched-zip", _zipped, _searched, ("io.identifier_search.search_file",), share=0.5),
-    Format("dicom-zip", _zipped, _import, ("io.dicom_zip.unpack",)),
-    Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom_probe.dicom_source",)),
-    Format("dicom-study", _two_studies, _study_below, ("io.dicom_study.imported_study",)),
     Format(
-        "dicom-timing", _classic, _read_timing, ("io.dicom_timing.read_scan_timing",), share=0.3
+        "searched-zip", _zipped, _searched, ("io.privacy.identifier_search.search_file",), share=0.5
     ),
-    Format("dicom-seg", _seg, _read_seg, ("io.dicom_seg.read_segmentation",), share=0.7),
+    Format("dicom-zip", _zipped, _import, ("io.dicom.zip.unpack",)),
+    Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom.probe.dicom_source",)),
+    Format("dicom-study", _two_studies, _study_below, ("io.exam.study.imported_study",)),
+    Format("dicom-timing", _classic, _read_timing, ("io.exam.timing.read_scan_timing",), share=0.3),
+    Format("dicom-seg", _seg, _read_seg, ("io.seg.seg.read_segmentation",), share=0.7),
     Format(
         "dicom-seg-ucsf",
         _ucsf_seg,
         _read_ucsf_seg,
-        ("io.ucsf_seg.is_segmentation", "io.ucsf_seg.read_ucsf_seg"),
+        ("io.seg.ucsf.is_segmentation", "io.seg.ucsf.read_ucsf_seg"),
         share=0.7,
     ),
     Format(
         "dicom-seg-source",
         _classic,
         _read_seg_source,
-        ("io.dicom_seg_sources.source_images",),
+        ("io.seg.sources.source_images",),
         share=0.5,
     ),
     Format(
         "dicom-web",
         _web,
         _ask_pacs,
-        ("io.dicom_web.find_studies_on", "io.dicom_web.fetch_study"),
+        ("io.pacs.web.find_studies_on", "io.pacs.web.fetch_study"),
         called="http://pacs",
     ),
 )

@@ -63,8 +63,8 @@ def _nnunet_zip(folder: Path) -> Path:
 
 
 def _nnunet_safe(folder: Path) -> Path:
-    from napari_mamamia.segmentation.nnunet_checkpoint import load_checkpoint
-    from napari_mamamia.segmentation.nnunet_safetensors import write_safetensors
+    from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint
+    from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 
     root = _nnunet(folder)
     old = root / "fold_0" / "checkpoint_final.pth"
@@ -116,7 +116,7 @@ def _old_checkpoint(folder: Path) -> Path:
 
 
 def _list_globals(path: Path) -> object:
-    from napari_mamamia.segmentation.nnunet_checkpoint import unsafe_globals
+    from napari_mamamia.segmentation.nnunet.checkpoint import unsafe_globals
 
     return unsafe_globals(path / "fold_0" / "checkpoint_final.pth")
 
@@ -129,7 +129,7 @@ def _paces(folder: Path) -> Path:
 def _known_pace(folder: Path) -> object:
     from unittest.mock import patch
 
-    from napari_mamamia.segmentation import paces
+    from napari_mamamia.segmentation.run import paces
 
     with patch.object(paces, "model_cache", lambda: folder):
         return paces._read(paces._path())
@@ -145,13 +145,13 @@ def _submission(folder: Path) -> Path:
 
 
 def _read_submission(folder: Path) -> object:
-    from napari_mamamia.segmentation.external import read_submission
+    from napari_mamamia.segmentation.submission.external import read_submission
 
     return read_submission(folder)
 
 
 def _recognise(path: Path) -> object:
-    from napari_mamamia.segmentation.weights import recognise_model
+    from napari_mamamia.segmentation.run.weights import recognise_model
 
     return recognise_model(path)
 
@@ -159,8 +159,8 @@ def _recognise(path: Path) -> object:
 def _load(path: Path) -> object:
     """Recognise a model and load it, as the first case of `mamamia predict` does."""
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.segmentation.engine_settings import EngineSettings
-    from napari_mamamia.segmentation.engines import load_engine
+    from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+    from napari_mamamia.segmentation.run.engines import load_engine
 
     card = _recognise(path)
     return run_job(load_engine(card, EngineSettings())).close()
@@ -168,7 +168,7 @@ def _load(path: Path) -> object:
 
 def _convert(path: Path) -> object:
     """What `mamamia models convert` looks at before it refuses a checkpoint."""
-    from napari_mamamia.segmentation.nnunet_checkpoint import load_checkpoint, unsafe_globals
+    from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint, unsafe_globals
 
     checkpoint = path / "fold_0" / "checkpoint_final.pth"
     unsafe_globals(checkpoint)
@@ -177,7 +177,7 @@ def _convert(path: Path) -> object:
 
 def _unpack(path: Path) -> object:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.segmentation.nnunet_files import unpack
+    from napari_mamamia.segmentation.model.nnunet_files import unpack
 
     return run_job(unpack(path, path.parent / "cache"))
 
@@ -198,7 +198,7 @@ def _registry(folder: Path) -> Path:
 
 
 def _list_models(folder: Path) -> object:
-    from napari_mamamia.segmentation.registry import list_models
+    from napari_mamamia.segmentation.run.registry import list_models
 
     return list_models(folder)
 
@@ -209,14 +209,14 @@ def _responses(folder: Path) -> Path:
 
 
 def _take_responses(folder: Path) -> object:
-    from napari_mamamia.segmentation.external_table import take_responses
+    from napari_mamamia.segmentation.submission.table import take_responses
 
     return take_responses(folder, ("A", "B"))
 
 
-_CARD = ("segmentation.weights.recognise_model", "segmentation.nnunet_files.open_files")
-_ENGINE = ("segmentation.weights.recognise_model", "segmentation.engines.load_engine")
-_SHAPES = ("segmentation.network_shapes.shapes_of",)
+_CARD = ("segmentation.run.weights.recognise_model", "segmentation.model.nnunet_files.open_files")
+_ENGINE = ("segmentation.run.weights.recognise_model", "segmentation.run.engines.load_engine")
+_SHAPES = ("segmentation.network.shapes.shapes_of",)
 
 MODELS = (
     Format("nnunet-texts", _nnunet, _recognise, _CARD, (".json",)),
@@ -224,23 +224,29 @@ MODELS = (
         "nnunet",
         _nnunet,
         _load,
-        (*_ENGINE, "segmentation.nnunet_checkpoint.load_checkpoint"),
+        (*_ENGINE, "segmentation.nnunet.checkpoint.load_checkpoint"),
         share=0.4,
     ),
     Format(
         "nnunet-pickles",
         _nnunet,
         _convert,
-        ("segmentation.nnunet_checkpoint.unsafe_globals",),
+        ("segmentation.nnunet.checkpoint.unsafe_globals",),
         (".pth",),
     ),
     Format("nnunet-zip", _nnunet_zip, _recognise, _CARD),
-    Format("nnunet-unpack", _nnunet_zip, _unpack, ("segmentation.nnunet_files.unpack",), share=0.4),
+    Format(
+        "nnunet-unpack",
+        _nnunet_zip,
+        _unpack,
+        ("segmentation.model.nnunet_files.unpack",),
+        share=0.4,
+    ),
     Format(
         "nnunet-safetensors",
         _nnunet_safe,
         _load,
-        ("segmentation.nnunet_safetensors.read_safetensors",),
+        ("segmentation.nnunet.safetensors.read_safetensors",),
         (".safetensors",),
         share=0.4,
         called="Dataset900_Made",
@@ -250,41 +256,41 @@ MODELS = (
         "safetensors-header",
         _bare_safetensors,
         _recognise,
-        ("segmentation.network_shapes.own_spec", *_CARD),
+        ("segmentation.network.shapes.own_spec", *_CARD),
     ),
     Format(
         "onnx",
         _network("onnx"),
         _load,
-        ("segmentation.network_onnx.read_onnx", *_SHAPES),
+        ("segmentation.network.onnx.read_onnx", *_SHAPES),
         share=0.4,
     ),
     Format(
         "onnx-header",
         _network("onnx"),
         _recognise,
-        ("segmentation.network_onnx.read_onnx", *_CARD),
+        ("segmentation.network.onnx.read_onnx", *_CARD),
         (".onnx",),
     ),
     Format(
         "torchscript",
         _network("script"),
         _load,
-        ("segmentation.network_script.read_script",),
+        ("segmentation.network.script.read_script",),
         share=0.4,
     ),
     Format(
         "torch-export",
         _network("exported"),
         _load,
-        ("segmentation.network_exported.read_exported", *_SHAPES),
+        ("segmentation.network.exported.read_exported", *_SHAPES),
         share=0.4,
     ),
     Format(
         "openvino",
         _network("ir"),
         _load,
-        ("segmentation.network_openvino.opened_file",),
+        ("segmentation.network.openvino.opened_file",),
         (".xml", ".json"),
         share=0.3,
     ),
@@ -293,7 +299,7 @@ MODELS = (
         "monai-bundle-run",
         _bundle_of_weights,
         _load,
-        (*_ENGINE, "segmentation.bundle_network._loaded"),
+        (*_ENGINE, "segmentation.bundle.network._loaded"),
         (".json",),
         share=0.3,
         is_slow=True,
@@ -303,15 +309,20 @@ MODELS = (
         "nnunet-old-pickle",
         _old_checkpoint,
         _list_globals,
-        ("segmentation.nnunet_checkpoint.unsafe_globals",),
+        ("segmentation.nnunet.checkpoint.unsafe_globals",),
     ),
-    Format("paces", _paces, _known_pace, ("segmentation.paces._read",)),
-    Format("submission", _submission, _read_submission, ("segmentation.external.read_submission",)),
+    Format("paces", _paces, _known_pace, ("segmentation.run.paces._read",)),
+    Format(
+        "submission",
+        _submission,
+        _read_submission,
+        ("segmentation.submission.external.read_submission",),
+    ),
     Format("model-registry", _registry, _list_models, ()),
     Format(
         "submission-table",
         _responses,
         _take_responses,
-        ("segmentation.external_table.take_responses",),
+        ("segmentation.submission.table.take_responses",),
     ),
 )

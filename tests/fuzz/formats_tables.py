@@ -38,7 +38,7 @@ RESPONSES = (("patient_id", "pcr", "score"), ("A", 0, 0.2), ("B", 1, 0.9))
 
 def _sheet(rows, name: str):
     def make(folder: Path) -> Path:
-        from napari_mamamia.io.spreadsheets import write_sheet
+        from napari_mamamia.io.tables.spreadsheets import write_sheet
 
         write_sheet(rows, folder / name, name="data")
         return folder / name
@@ -71,7 +71,7 @@ def _calls(module: str, *functions: str):
 
 def _case_scores(folder: Path) -> Path:
     from napari_mamamia.core.records import CaseScore, ScoreStatus
-    from napari_mamamia.io.tables import write_case_scores
+    from napari_mamamia.io.tables.tables import write_case_scores
 
     numbers = {f.name: 0.5 for f in fields(CaseScore) if f.type in (float, "float")}
     texts = {f.name: "" for f in fields(CaseScore) if f.type in (str, "str")}
@@ -110,9 +110,9 @@ def _read_clinical(*fixed: tuple[str, str]):
     def read(path: Path) -> object:
         from napari_mamamia.core.errors import MamamiaError
         from napari_mamamia.core.progress import run_job
-        from napari_mamamia.io.clinical import read_clinical
-        from napari_mamamia.io.clinical_columns import ColumnChoice
-        from napari_mamamia.io.clinical_overview import overview_job
+        from napari_mamamia.io.clinical.clinical import read_clinical
+        from napari_mamamia.io.clinical.columns import ColumnChoice
+        from napari_mamamia.io.clinical.overview import overview_job
 
         with suppress(MamamiaError):
             run_job(overview_job(path))
@@ -122,13 +122,16 @@ def _read_clinical(*fixed: tuple[str, str]):
 
 
 _CLINICAL = (
-    "io.clinical.read_clinical",
-    "io.clinical.clinical_job",
-    "io.clinical_overview.overview_job",
-    "io.spreadsheets.paced_sheets",
+    "io.clinical.clinical.read_clinical",
+    "io.clinical.clinical.clinical_job",
+    "io.clinical.overview.overview_job",
+    "io.tables.spreadsheets.paced_sheets",
 )
-_SCORES = ("io.score_files.read_score_table", "io.score_files.score_table_job")
-_RESPONSES = ("io.score_files.read_response_table", "io.score_files.response_table_job")
+_SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.score_table_job")
+_RESPONSES = (
+    "io.data_set.score_files.read_response_table",
+    "io.data_set.score_files.response_table_job",
+)
 
 TABLES = (
     Format(
@@ -150,36 +153,39 @@ TABLES = (
     Format(
         "clinical-columns",
         _texts("columns.json", {"case_id": "Patient", "age": "Age (y)", "breast_density": None}),
-        _calls("io.clinical_columns", "read_columns"),
-        ("io.clinical_columns.read_columns",),
+        _calls("io.clinical.columns", "read_columns"),
+        ("io.clinical.columns.read_columns",),
         share=0.5,
     ),
     Format(
         "scores-xlsx",
         _sheet(SCORES, "s.xlsx"),
-        _calls("io.score_files", "read_score_table"),
+        _calls("io.data_set.score_files", "read_score_table"),
         _SCORES,
     ),
     Format(
-        "scores-csv", _sheet(SCORES, "s.csv"), _calls("io.score_files", "read_score_table"), _SCORES
+        "scores-csv",
+        _sheet(SCORES, "s.csv"),
+        _calls("io.data_set.score_files", "read_score_table"),
+        _SCORES,
     ),
     Format(
         "responses-csv",
         _sheet(RESPONSES, "r.csv"),
-        _calls("io.score_files", "read_response_table"),
+        _calls("io.data_set.score_files", "read_response_table"),
         _RESPONSES,
     ),
     Format(
         "responses-xlsx",
         _sheet(RESPONSES, "r.xlsx"),
-        _calls("io.score_files", "read_response_table"),
+        _calls("io.data_set.score_files", "read_response_table"),
         _RESPONSES,
     ),
     Format(
         "case-scores",
         _case_scores,
-        _calls("io.tables", "read_case_scores"),
-        ("io.tables.read_case_scores",),
+        _calls("io.tables.tables", "read_case_scores"),
+        ("io.tables.tables.read_case_scores",),
     ),
 )
 
@@ -218,21 +224,21 @@ TIMES = [{"case_id": "A", "times_s": [0, 82.15]}, {"case_id": "B", "times_s": "[
 def _move_info(path: Path) -> object:
     from napari_mamamia.core.grid import Grid
     from napari_mamamia.core.reorientation import reorientation_to
-    from napari_mamamia.io.moved_info import write_moved_info
+    from napari_mamamia.io.data_set.moved_info import write_moved_info
 
     turn = reorientation_to(Grid((4, 5, 6), np.diag([-1.0, 1.0, 1.0, 1.0])), "RAS")
     return write_moved_info(path, turn, path.with_name("moved.json"))
 
 
 def _challenge_facts(path: Path) -> object:
-    from napari_mamamia.io.challenge_info import challenge_facts
+    from napari_mamamia.io.data_set.challenge_info import challenge_facts
 
     return challenge_facts(path, "X")
 
 
 def _provenance(folder: Path) -> Path:
     from napari_mamamia.core.provenance import InputFile, Maker, Provenance
-    from napari_mamamia.io.provenance import write_provenance
+    from napari_mamamia.io.workspace.provenance import write_provenance
 
     made = Provenance(
         "A",
@@ -258,11 +264,11 @@ def _preferences(folder: Path) -> Path:
 
 
 def _read_preferences(path: Path) -> object:
-    from napari_mamamia.io.preferences import load_preferences
+    from napari_mamamia.io.workspace.preferences import load_preferences
 
     os.environ["MAMAMIA_CONFIG_DIR"] = str(path.parent)
     found = load_preferences()
-    from napari_mamamia.io.preferences import workspace_for
+    from napari_mamamia.io.workspace.preferences import workspace_for
 
     return workspace_for(path.parent / "data", found)
 
@@ -271,8 +277,8 @@ NOTE = {"mamamia_workspace": 1, "data_sets": [{"path": "../d", "cases": {"A_1": 
 
 
 def _read_note(path: Path) -> object:
-    from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-    from napari_mamamia.io.workspace_mark import WorkspaceMark, points_to, relation_to
+    from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+    from napari_mamamia.io.workspace.mark import WorkspaceMark, points_to, relation_to
 
     case = CaseFiles("A_1", (PhaseSource((path,)),))
     found = relation_to(path.parent, DataSet(path.parent, LayoutKind.MAMA_MIA, (case,)))
@@ -281,7 +287,7 @@ def _read_note(path: Path) -> object:
 
 
 def _recipe(folder: Path) -> Path:
-    from napari_mamamia.segmentation.recipe import Recipe, recipe_text
+    from napari_mamamia.segmentation.model.recipe import Recipe, recipe_text
 
     text = json.loads(recipe_text(Recipe("x")))
     text["network"] = {
@@ -302,54 +308,62 @@ JSONS = (
     Format(
         "patient-info",
         _texts("p.json", PATIENT),
-        _calls("io.patient_info", "read_patient_info"),
-        ("io.patient_info.read_patient_info",),
+        _calls("io.data_set.patient_info", "read_patient_info"),
+        ("io.data_set.patient_info.read_patient_info",),
     ),
     Format(
         "times",
         _texts("times.json", TIMES),
-        _calls("io.patient_info", "read_times_file"),
-        ("io.patient_info.read_times_file",),
+        _calls("io.data_set.patient_info", "read_times_file"),
+        ("io.data_set.patient_info.read_times_file",),
     ),
     Format(
-        "moved-info", _texts("p.json", PATIENT), _move_info, ("io.moved_info.write_moved_info",)
+        "moved-info",
+        _texts("p.json", PATIENT),
+        _move_info,
+        ("io.data_set.moved_info.write_moved_info",),
     ),
     Format(
         "challenge-info",
         _texts("p.json", PATIENT),
         _challenge_facts,
-        ("io.challenge_info.challenge_facts",),
+        ("io.data_set.challenge_info.challenge_facts",),
     ),
     Format(
         "protocol",
         _texts("p.json", PROTOCOL),
-        _calls("io.protocol", "read_protocol"),
-        ("io.protocol.read_protocol",),
+        _calls("io.workspace.protocol", "read_protocol"),
+        ("io.workspace.protocol.read_protocol",),
     ),
     Format(
         "label-map",
         _texts("l.json", RULES),
-        _calls("io.label_map", "read_label_rules"),
-        ("io.label_map.read_label_rules",),
+        _calls("io.data_set.label_map", "read_label_rules"),
+        ("io.data_set.label_map.read_label_rules",),
     ),
     Format(
         "provenance",
         _provenance,
-        _calls("io.provenance", "read_provenance"),
-        ("io.provenance.read_provenance",),
+        _calls("io.workspace.provenance", "read_provenance"),
+        ("io.workspace.provenance.read_provenance",),
     ),
     Format(
         "workspace-note",
         _texts("mamamia_workspace.json", NOTE),
         _read_note,
-        ("io.workspace_mark._entries", "io.workspace_mark.relation_to"),
+        ("io.workspace.mark._entries", "io.workspace.mark.relation_to"),
     ),
-    Format("preferences", _preferences, _read_preferences, ("io.preferences.load_preferences",)),
+    Format(
+        "preferences",
+        _preferences,
+        _read_preferences,
+        ("io.workspace.preferences.load_preferences",),
+    ),
     Format(
         "recipe",
         _recipe,
-        _calls("segmentation.recipe", "read_recipe"),
-        ("segmentation.recipe.read_recipe",),
+        _calls("segmentation.model.recipe", "read_recipe"),
+        ("segmentation.model.recipe.read_recipe",),
     ),
 )
 
@@ -358,7 +372,7 @@ def _journal(folder: Path) -> Path:
     tests = from_tests("io/test_journal")
     path = folder / "A.journal"
     from napari_mamamia.core.edits import Turn
-    from napari_mamamia.io.journal_records import Saved
+    from napari_mamamia.io.workspace.journal_records import Saved
 
     tests.written(
         path, tests.opened(), tests.step(1), Turn.UNDO, Turn.REDO, tests.step(2), Saved("ab", 3)
@@ -369,16 +383,16 @@ def _journal(folder: Path) -> Path:
 def _read_journal(path: Path) -> object:
     """Read the journal and make its mask again, as `mamamia replay` does."""
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.io.journal import read_journal
-    from napari_mamamia.services.replay import replay_journal
+    from napari_mamamia.io.workspace.journal import read_journal
+    from napari_mamamia.services.refine.replay import replay_journal
 
     read_journal(path)
     return run_job(replay_journal(path, path.with_name("again.nii.gz")))
 
 
 def _tags(folder: Path) -> Path:
-    from napari_mamamia.io.case_tags import OLD_TAGS_NAME, append_tag
-    from napari_mamamia.io.checked_lines import CheckedLines
+    from napari_mamamia.io.files.checked_lines import CheckedLines
+    from napari_mamamia.io.workspace.case_tags import OLD_TAGS_NAME, append_tag
 
     for reader in ("Ana", "Ben"):
         for name, on in (("odd", True), ("sure", True), ("odd", False)):
@@ -391,8 +405,8 @@ def _tags(folder: Path) -> Path:
 
 def _bundle(folder: Path) -> Path:
     from napari_mamamia.core.grid import Grid
-    from napari_mamamia.io.bundle import CaseEntry, Manifest, describe_file, write_manifest
-    from napari_mamamia.io.volumes import write_volume
+    from napari_mamamia.io.data_set.bundle import CaseEntry, Manifest, describe_file, write_manifest
+    from napari_mamamia.io.data_set.volumes import write_volume
 
     grid = Grid((3, 6, 5), np.diag([-0.7, 0.7, 2.0, 1.0]))
     mask = np.zeros(grid.shape, np.uint8)
@@ -412,14 +426,14 @@ def _bundle(folder: Path) -> Path:
 
 def _verify(folder: Path) -> object:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.services.verify import verify_bundle
+    from napari_mamamia.services.export.verify import verify_bundle
 
     return run_job(verify_bundle(folder))
 
 
 def _data_set(folder: Path) -> Path:
     from napari_mamamia.core.grid import Grid
-    from napari_mamamia.io.volumes import write_volume
+    from napari_mamamia.io.data_set.volumes import write_volume
 
     grid = Grid((3, 6, 5), np.diag([-0.7, 0.7, 2.0, 1.0]))
     for k in range(2):
@@ -441,8 +455,8 @@ def _data_set(folder: Path) -> Path:
 def _open(folder: Path) -> object:
     """What opening a data set in the window reads: listing, clinical table, the case."""
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.services.data_set import open_data_set
-    from napari_mamamia.services.open_case import load_case
+    from napari_mamamia.services.case.data_set import open_data_set
+    from napari_mamamia.services.case.open_case import load_case
 
     opened = run_job(open_data_set(folder, folder.with_name("fuzz-workspace")))
     for case in opened.data_set.cases:
@@ -465,7 +479,7 @@ def _run_file(folder: Path) -> Path:
 
 def _resume(folder: Path) -> object:
     from napari_mamamia.core.errors import SaveConflictError
-    from napari_mamamia.services.output_folder import Existing, claim_folder
+    from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
     with suppress(SaveConflictError):  # it tells who made the files
         claim_folder(folder, "score", (), Existing.REFUSE)
@@ -483,31 +497,38 @@ def _below(folder: Path) -> Path:
 
 
 def _import_again(folder: Path) -> object:
-    from napari_mamamia.io.imported_case import write_info
+    from napari_mamamia.io.data_set.imported_case import write_info
 
     return write_info(folder, "A", {"patient_id": "A"})
 
 
-_JOURNAL = ("io.journal.read_journal", "io.journal.scan_journal", "services.replay.replay_journal")
+_JOURNAL = (
+    "io.workspace.journal.read_journal",
+    "io.workspace.journal.scan_journal",
+    "services.refine.replay.replay_journal",
+)
 
 RECORDS = (
-    Format("run-json", _run_file, _resume, ("services.output_folder.claim_folder",)),
-    Format("imported-info", _imported, _import_again, ("io.imported_case.write_info",)),
+    Format("run-json", _run_file, _resume, ("services.batch.output_folder.claim_folder",)),
+    Format("imported-info", _imported, _import_again, ("io.data_set.imported_case.write_info",)),
     Format("journal", _journal, _read_journal, _JOURNAL, share=2),
     Format(
         "case-tags",
         _tags,
-        _calls("io.case_tags", "read_tag_notes"),
-        ("io.case_tags.read_tag_notes", "io.event_store.read_events"),
+        _calls("io.workspace.case_tags", "read_tag_notes"),
+        ("io.workspace.case_tags.read_tag_notes", "io.workspace.event_store.read_events"),
     ),
     Format(
         "manifest",
         _bundle,
         _verify,
-        ("io.bundle.read_manifest", "services.verify.verify_bundle"),
+        ("io.data_set.bundle.read_manifest", "services.export.verify.verify_bundle"),
         share=2,
     ),
     Format(
-        "data-set", _data_set, _open, ("io.layout.find_data_set", "services.open_case.load_case")
+        "data-set",
+        _data_set,
+        _open,
+        ("io.data_set.layout.find_data_set", "services.case.open_case.load_case"),
     ),
 )

@@ -39,8 +39,8 @@ class Format:
     """A format: how an example is made, what reads it, which readers that covers.
 
     `make` fills an empty folder and returns what `read` is given. `readers` are names such as
-    "io.volumes.read_header". `touched` are ends of names of the files that get damaged. A slow one
-    runs in `make fuzz` and at night. `called` is what messages name where it is no file.
+    "io.data_set.volumes.read_header". `touched` are ends of names of the files that get damaged. A
+    slow one runs in `make fuzz` and at night. `called` is what messages name where it is no file.
     """
 
     name: str

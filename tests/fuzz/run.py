@@ -23,7 +23,7 @@ from formats import all_formats
 from harness import Format, reached, run_format
 from openers import OWN, ROOMS, SOURCE, opening_functions
 
-from napari_mamamia.io.foreign import READS
+from napari_mamamia.io.files.foreign import READS
 
 _COLUMNS = ("format", "inputs", "accepted", "refused", "crashes", "hangs", "memory", "peak MB", "s")
 _LINE = "{:20}{:>8}{:>9}{:>8}{:>8}{:>6}{:>7}{:>9}{:>7}"
@@ -86,15 +86,16 @@ def _check(wanted: list[Format], work: Path, *, is_whole: bool) -> list[str]:
 
 
 def marked_readers() -> Iterator[str]:
-    """Yield the public functions that `io.foreign.reads` made the door of a reader."""
+    """Yield the public functions that `io.files.foreign.reads` made the door of a reader."""
     for room in ROOMS:
-        for path in sorted((SOURCE / room).glob("*.py")):
+        for path in sorted((SOURCE / room).rglob("*.py")):
             if "@reads(" not in path.read_text("utf-8"):
                 continue
-            module = import_module(f"napari_mamamia.{room}.{path.stem}")
+            place = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+            module = import_module(f"napari_mamamia.{place}")
             for name, value in vars(module).items():
                 if hasattr(value, READS) and value.__module__ == module.__name__:
-                    yield f"{room}.{path.stem}.{name}"
+                    yield f"{place}.{name}"
 
 
 def _run(wanted: list[Format], options: argparse.Namespace, work: Path) -> int:

@@ -13,17 +13,17 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.bundle import read_manifest
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.dicom_facts import remapped_uid, user_secret
-from napari_mamamia.io.dicom_headers import read_slices
-from napari_mamamia.io.dicom_study import imported_study
-from napari_mamamia.io.journal import Damage, scan_journal
-from napari_mamamia.io.patient_info import read_patient_info, read_times_file
-from napari_mamamia.io.protocol import read_protocol
-from napari_mamamia.io.spreadsheets import write_sheet
-from napari_mamamia.services.import_finding import look_into
-from napari_mamamia.services.verify import verify_bundle
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set.bundle import read_manifest
+from napari_mamamia.io.data_set.patient_info import read_patient_info, read_times_file
+from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.exam.study import imported_study
+from napari_mamamia.io.tables.spreadsheets import write_sheet
+from napari_mamamia.io.workspace.journal import Damage, scan_journal
+from napari_mamamia.io.workspace.protocol import read_protocol
+from napari_mamamia.services.dicom.finding import look_into
+from napari_mamamia.services.export.verify import verify_bundle
 
 
 def _module(place: str):

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
-from napari_mamamia.io.append_file import AppendFile, is_open_here
+from napari_mamamia.io.files.append_file import AppendFile, is_open_here
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from napari_mamamia.core.cohort import (
     RejectedCell,
 )
 from napari_mamamia.core.errors import FormatError, SaveConflictError
-from napari_mamamia.io.clinical import read_clinical, write_clinical
-from napari_mamamia.io.clinical_rules import (
+from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
+from napari_mamamia.io.clinical.rules import (
     is_missing,
     parse_age,
     parse_breast_density,
@@ -25,7 +25,7 @@ from napari_mamamia.io.clinical_rules import (
     parse_pcr,
     parse_times,
 )
-from napari_mamamia.io.file_names import case_key
+from napari_mamamia.io.files.file_names import case_key
 
 PRE, PERI, POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStatus.POST
 

@@ -6,11 +6,11 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.clinical_columns import ColumnChoice, read_columns, write_columns
-from napari_mamamia.io.clinical_overview import overview_job
-from napari_mamamia.io.clinical_proposal import propose_columns
-from napari_mamamia.services.clinical_table import read_table
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.clinical.columns import ColumnChoice, read_columns, write_columns
+from napari_mamamia.io.clinical.overview import overview_job
+from napari_mamamia.io.clinical.proposal import propose_columns
+from napari_mamamia.services.score.clinical_table import read_table
 
 FOREIGN = """Registry of 2024
 Subject number,Age at diagnosis (y),Follow-up (months),Meno status,ACR density,Complete response

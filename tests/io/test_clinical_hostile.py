@@ -6,8 +6,8 @@ import openpyxl
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.score_files import read_response_table, read_score_table
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set.score_files import read_response_table, read_score_table
 
 
 def text_table(tmp_path, text, encoding="utf-8"):

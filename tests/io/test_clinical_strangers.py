@@ -6,9 +6,9 @@ import openpyxl
 import pytest
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.clinical_overview import overview_job
-from napari_mamamia.services.data_set import open_data_set
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.clinical.overview import overview_job
+from napari_mamamia.services.case.data_set import open_data_set
 
 
 def table(tmp_path, text, name="table.csv"):

@@ -6,9 +6,9 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom import find_phases, read_dicom_header, read_dicom_into
-from napari_mamamia.io.layout import find_data_set, recognise
-from napari_mamamia.io.sources import LayoutKind
+from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.exam.phases import find_phases, read_dicom_header, read_dicom_into
+from napari_mamamia.io.files.sources import LayoutKind
 
 pydicom = pytest.importorskip("pydicom")
 

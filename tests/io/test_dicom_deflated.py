@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.dicom_headers import read_slices
+from napari_mamamia.io.dicom.headers import read_slices
 
 pytest.importorskip("pydicom")
 

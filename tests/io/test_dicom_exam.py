@@ -10,18 +10,18 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io import dicom_headers
-from napari_mamamia.io.dicom import find_phases
-from napari_mamamia.io.dicom_exam import find_exam
-from napari_mamamia.io.dicom_files import read_studies
-from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
-from napari_mamamia.io.dicom_pixels import fill_planes
-from napari_mamamia.io.dicom_quick import read_quickly
-from napari_mamamia.io.dicom_roles import Role
-from napari_mamamia.io.dicom_selectors import Selection, named_series
-from napari_mamamia.io.dicom_slices import Clock
-from napari_mamamia.io.dicom_words import role_by_description
-from napari_mamamia.services.open_case import load_case
+from napari_mamamia.io.dicom import headers as dicom_headers
+from napari_mamamia.io.dicom.files import read_studies
+from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
+from napari_mamamia.io.dicom.pixels import fill_planes
+from napari_mamamia.io.dicom.quick import read_quickly
+from napari_mamamia.io.dicom.roles import Role
+from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.io.dicom.words import role_by_description
+from napari_mamamia.io.exam.exam import find_exam
+from napari_mamamia.io.exam.phases import find_phases
+from napari_mamamia.io.exam.selectors import Selection, named_series
+from napari_mamamia.services.case.open_case import load_case
 
 pytest.importorskip("pydicom")
 

@@ -7,7 +7,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from napari_mamamia.io.dicom_looks import Contrast, contrast_between, enhancement
+from napari_mamamia.io.exam.looks import Contrast, contrast_between, enhancement
 from napari_mamamia.kinetics.arrival import find_arrival
 
 _SPEC = importlib.util.spec_from_file_location(

@@ -14,16 +14,16 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom import find_phases
-from napari_mamamia.io.dicom_exam import find_exam
-from napari_mamamia.io.dicom_files import read_studies
-from napari_mamamia.io.dicom_headers import read_slices
-from napari_mamamia.io.dicom_pixels import fill_planes
-from napari_mamamia.io.dicom_seg_codes import SegmentMeaning
-from napari_mamamia.io.dicom_slices import BadImage
-from napari_mamamia.io.volumes import read_phase_header
-from napari_mamamia.services.import_dicom import ImportSettings, import_dicom, named_series
-from napari_mamamia.services.open_case import load_case
+from napari_mamamia.io.data_set.volumes import read_phase_header
+from napari_mamamia.io.dicom.files import read_studies
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.dicom.pixels import fill_planes
+from napari_mamamia.io.dicom.slices import BadImage
+from napari_mamamia.io.exam.exam import find_exam
+from napari_mamamia.io.exam.phases import find_phases
+from napari_mamamia.io.seg.codes import SegmentMeaning
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom, named_series
 
 pydicom = pytest.importorskip("pydicom")
 
@@ -263,7 +263,7 @@ def test_a_cut_picture_is_refused_with_the_tile(tmp_path):
 
 def test_a_segmentation_cannot_refer_to_a_mosaic(tmp_path):
     pytest.importorskip("highdicom")
-    from napari_mamamia.io.dicom_seg_writer import write_segmentation
+    from napari_mamamia.io.seg.writer import write_segmentation
 
     write_exam(tmp_path / "in", 1, FrameOfReferenceUID="2.25.6")
     source = find_phases(tmp_path / "in").phases[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from napari_mamamia.io.dicom_noise import SLAB, find_borrowed, own_noise
+from napari_mamamia.io.exam.noise import SLAB, find_borrowed, own_noise
 
 
 def scans(n=5, seed=0, shape=(SLAB, 128, 112), deviation=6.0):

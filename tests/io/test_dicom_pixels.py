@@ -10,9 +10,9 @@ pydicom = pytest.importorskip("pydicom")
 
 from pydicom.pixels.utils import pixel_array  # noqa: E402 - after the skip
 
-from napari_mamamia.io.dicom_headers import read_slices  # noqa: E402
-from napari_mamamia.io.dicom_pixels import read_plane  # noqa: E402
-from napari_mamamia.io.dicom_slices import BadImage  # noqa: E402
+from napari_mamamia.io.dicom.headers import read_slices  # noqa: E402
+from napari_mamamia.io.dicom.pixels import read_plane  # noqa: E402
+from napari_mamamia.io.dicom.slices import BadImage  # noqa: E402
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

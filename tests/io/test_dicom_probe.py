@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.io.dicom_probe import dicom_source
+from napari_mamamia.io.dicom.probe import dicom_source
 
 MARKED = bytes(128) + b"DICM" + bytes(40)
 

@@ -10,9 +10,9 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom_exam import find_exam
-from napari_mamamia.io.dicom_files import read_studies
-from napari_mamamia.io.dicom_timing import moments_of, read_scan_timing
+from napari_mamamia.io.dicom.files import read_studies
+from napari_mamamia.io.exam.exam import find_exam
+from napari_mamamia.io.exam.timing import moments_of, read_scan_timing
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import FormatError, PacsError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom_web import fetch_study, find_studies_on, store_files
+from napari_mamamia.io.pacs.web import fetch_study, find_studies_on, store_files
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("dicomweb_client")

@@ -21,8 +21,8 @@ from napari_mamamia.core.progress import run_job
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("dicomweb_client")
 
-from napari_mamamia.io.dicom_web import fetch_study, find_studies_on, store_files  # noqa: E402
-from napari_mamamia.io.dicom_web_limits import Pace, TransferLimits  # noqa: E402
+from napari_mamamia.io.pacs.limits import Pace, TransferLimits  # noqa: E402
+from napari_mamamia.io.pacs.web import fetch_study, find_studies_on, store_files  # noqa: E402
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

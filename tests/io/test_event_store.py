@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from napari_mamamia.io.chained_lines import NO_ORIGIN, ChainedLines, canonical
-from napari_mamamia.io.event_store import EventWriter, read_events
+from napari_mamamia.io.files.chained_lines import NO_ORIGIN, ChainedLines, canonical
+from napari_mamamia.io.workspace.event_store import EventWriter, read_events
 
 
 def write(folder, reader, *bodies, session="1", seen=(), at="2026-11-22T12:00:00+00:00"):

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from napari_mamamia.core.errors import FormatError, SaveError
-from napari_mamamia.io.json_text import parsed_json
-from napari_mamamia.io.layout import find_data_set, find_masks
-from napari_mamamia.io.save import write_text_atomically
-from napari_mamamia.io.tables import write_json
+from napari_mamamia.io.data_set.layout import find_data_set, find_masks
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.tables.tables import write_json
 
 BAD = os.fsdecode(b"M\xfcller")  # Latin-1, as a disk of another system has it
 

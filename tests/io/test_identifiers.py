@@ -14,9 +14,9 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom_persons import find_identifiers
-from napari_mamamia.io.identifier_search import search_file
-from napari_mamamia.io.identifiers import Identifier, folded, signs_of, without_signs
+from napari_mamamia.io.dicom.persons import find_identifiers
+from napari_mamamia.io.privacy.identifier_search import search_file
+from napari_mamamia.io.privacy.identifiers import Identifier, folded, signs_of, without_signs
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

@@ -9,7 +9,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.volumes import (
+from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_labels,
     read_labels_dense,

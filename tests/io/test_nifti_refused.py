@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.volumes import read_header, read_labels, read_volume
+from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
 
 ARRAY = np.arange(5 * 40 * 30, dtype=np.int16).reshape(5, 40, 30)
 

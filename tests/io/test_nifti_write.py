@@ -14,8 +14,7 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io import blocks, voxel_writer
-from napari_mamamia.io.volumes import (
+from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_labels,
     read_labels_dense,
@@ -24,6 +23,7 @@ from napari_mamamia.io.volumes import (
     write_volume,
     write_volume_job,
 )
+from napari_mamamia.io.volumes import blocks, voxel_writer
 
 GEOMETRY = (
     *("sizeof_hdr", "magic", "dim_info", "dim", "pixdim", "xyzt_units", "qform_code", "sform_code"),
@@ -274,7 +274,7 @@ import numpy as np
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.volumes import write_mask
+from napari_mamamia.io.data_set.volumes import write_mask
 grid = Grid((20, 100, 100), np.diag([-1.0, 1.0, 2.0, 1.0]))
 mask = Mask(grid, np.random.default_rng(0).random(grid.shape) < 0.5)
 resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))

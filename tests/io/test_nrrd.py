@@ -12,8 +12,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.sources import PhaseSource
-from napari_mamamia.io.volumes import (
+from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_labels,
     read_labels_dense,
@@ -23,6 +22,7 @@ from napari_mamamia.io.volumes import (
     write_mask,
     write_volume,
 )
+from napari_mamamia.io.files.sources import PhaseSource
 
 ARRAY = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
 VOXELS = ARRAY.tobytes()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.clinical import read_clinical
+from napari_mamamia.io.clinical.clinical import read_clinical
 
 NAMES = "".join(
     f' xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"'

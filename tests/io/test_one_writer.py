@@ -10,17 +10,17 @@ import pytest
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io import one_writer
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.imported_case import add_clinical_row
-from napari_mamamia.io.one_writer import wait_for_turn
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set.imported_case import add_clinical_row
+from napari_mamamia.io.files import one_writer
+from napari_mamamia.io.files.one_writer import wait_for_turn
 
 OTHER_IMPORT = """
 import sys
 from pathlib import Path
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io import imported_case
+from napari_mamamia.io.data_set import imported_case
 
 write = imported_case.write_clinical
 

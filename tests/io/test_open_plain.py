@@ -8,38 +8,38 @@ import pytest
 
 import napari_mamamia
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.io.chained_lines import line_at, scan_chained_lines
-from napari_mamamia.io.checked_lines import scan_checked_lines
-from napari_mamamia.io.checksums import sha256_job, sha256_of
-from napari_mamamia.io.dicom_headers import is_dicom_file, read_slices
-from napari_mamamia.io.json_text import read_json
-from napari_mamamia.io.tables import read_case_scores
-from napari_mamamia.segmentation.recipe import read_recipe
+from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
+from napari_mamamia.io.files.chained_lines import line_at, scan_chained_lines
+from napari_mamamia.io.files.checked_lines import scan_checked_lines
+from napari_mamamia.io.files.checksums import sha256_job, sha256_of
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.segmentation.model.recipe import read_recipe
 
 SOURCE = Path(napari_mamamia.__file__).parent
 
 OWN = {
     "core.owner": "a file of /proc",
-    "io.dicom_headers": "found to be a plain file just before",
-    "io.dicom_web": "made by us just before",
-    "io.dicom_pixels": "opened as a plain file when its header was read",
-    "io.export_layouts": "made by us just before",
-    "io.inflate": "a file that is open already",
-    "io.save": "made by us just before",
-    "io.voxel_writer": "made by us just before",
-    "segmentation.bundle_in_room": "inside the closed room, laid in by us",
-    "segmentation.external_cgroup": "a control group made just before",
-    "segmentation.external_outputs": "found to be a plain file just before",
-    "segmentation.external_runner": "inside the closed room; /proc",
-    "segmentation.external_table": "found to be a plain file just before",
-    "segmentation.external_watch": "a file of /proc",
-    "segmentation.memory": "a file of /proc",
-    "services.cohort_page": "made by us just before",
-    "services.computer_facts": "a file of /proc",
-    "services.convert_stage": "copied into a folder of our own just before",
-    "services.export_tables": "a table that was read before",
-    "widgets.grey_pixmap": "a picture in memory",
-    "widgets.recipe_flow": "a dialog",
+    "io.dicom.headers": "found to be a plain file just before",
+    "io.pacs.web": "made by us just before",
+    "io.dicom.pixels": "opened as a plain file when its header was read",
+    "io.data_set.export_layouts": "made by us just before",
+    "io.volumes.inflate": "a file that is open already",
+    "io.files.save": "made by us just before",
+    "io.volumes.voxel_writer": "made by us just before",
+    "segmentation.bundle.in_room": "inside the closed room, laid in by us",
+    "segmentation.submission.cgroup": "a control group made just before",
+    "segmentation.submission.outputs": "found to be a plain file just before",
+    "segmentation.submission.runner": "inside the closed room; /proc",
+    "segmentation.submission.table": "found to be a plain file just before",
+    "segmentation.submission.watch": "a file of /proc",
+    "segmentation.model.memory": "a file of /proc",
+    "services.score.cohort_page": "made by us just before",
+    "services.submission.computer_facts": "a file of /proc",
+    "services.predict.convert_stage": "copied into a folder of our own just before",
+    "services.export.tables": "a table that was read before",
+    "widgets.controls.grey_pixmap": "a picture in memory",
+    "widgets.predict.recipe_flow": "a dialog",
 }
 
 

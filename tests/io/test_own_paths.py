@@ -15,8 +15,8 @@ import pytest
 import napari_mamamia
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.owner import this_process
-from napari_mamamia.io import own_paths
-from napari_mamamia.io.own_paths import (
+from napari_mamamia.io.files import own_paths
+from napari_mamamia.io.files.own_paths import (
     can_write_in,
     new_path_in,
     own_folder,
@@ -183,7 +183,7 @@ def test_a_folder_is_replaced_whole_or_comes_back(tmp_path, monkeypatch):
 def test_a_program_that_is_killed_leaves_what_the_next_one_removes(tmp_path, monkeypatch):
     code = """
 import os, sys
-from napari_mamamia.io.own_paths import own_folder
+from napari_mamamia.io.files.own_paths import own_folder
 with own_folder() as folder:
     (folder / "patient.dcm").write_bytes(b"DICM")
     print(folder, flush=True)
@@ -207,7 +207,7 @@ def test_whether_a_folder_can_be_written_to_leaves_nothing_in_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-IN_THE_ROOM = {"bundle_in_room.py"}
+IN_THE_ROOM = {"in_room.py"}
 """Programs that run inside the closed room, whose /tmp lies in memory and goes with it."""
 
 

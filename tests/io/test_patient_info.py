@@ -4,7 +4,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.patient_info import PatientInfo, read_patient_info, read_times_file
+from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info, read_times_file
 
 COORDINATES = {"x_min": 1, "x_max": 158, "y_min": 6, "y_max": 276, "z_min": 2, "z_max": 176}
 

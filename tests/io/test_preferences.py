@@ -7,7 +7,8 @@ import platformdirs
 import pytest
 
 from napari_mamamia.core.errors import CaseError, SaveError
-from napari_mamamia.io.preferences import (
+from napari_mamamia.io.files.user_folders import preferences_path
+from napari_mamamia.io.workspace.preferences import (
     Preferences,
     load_preferences,
     remember_recent,
@@ -15,7 +16,6 @@ from napari_mamamia.io.preferences import (
     save_preferences,
     workspace_for,
 )
-from napari_mamamia.io.user_folders import preferences_path
 
 
 def test_without_a_file_there_are_defaults():
@@ -162,7 +162,7 @@ def test_preferences_that_could_not_be_read_this_time_are_neither_set_aside_nor_
         raise OSError(116, "Stale file handle")
 
     with monkeypatch.context() as shared:
-        shared.setattr("napari_mamamia.io.preferences.read_json", stale)
+        shared.setattr("napari_mamamia.io.workspace.preferences.read_json", stale)
         found = load_preferences()
         assert "Stale file handle" in found.problem
         with pytest.raises(SaveError, match="nothing was written"):

@@ -7,7 +7,7 @@ import pytest
 
 from napari_mamamia.core.edits import Brush, Features, Tool
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.protocol import Protocol, Structure, read_protocol
+from napari_mamamia.io.workspace.protocol import Protocol, Structure, read_protocol
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "protocol_example.json"
 

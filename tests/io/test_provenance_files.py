@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance
-from napari_mamamia.io.provenance import read_provenance, sidecar_path, write_provenance
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path, write_provenance
 
 ADDED_LATER = ("device", "peak_memory_bytes")
 KEYS = [field.name for field in fields(Provenance)]

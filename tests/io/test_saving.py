@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
-from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.save import saving, write_text_atomically
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.save import saving, write_text_atomically
 
 NOBODY = 65534
 
@@ -176,7 +176,7 @@ def test_a_disk_that_fills_while_writing_is_a_save_error(tmp_path):
 import resource, sys
 from pathlib import Path
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.io.save import write_text_atomically
+from napari_mamamia.io.files.save import write_text_atomically
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     write_text_atomically(Path(sys.argv[1]), "x" * 100_000, overwrite=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.tables import read_case_scores, write_case_scores, write_json
+from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores, write_json
 
 NUMBERS = [f.name for f in fields(CaseScore) if f.type in (float, "float")]
 

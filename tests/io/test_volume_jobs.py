@@ -11,10 +11,7 @@ import pytest
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.io import save, voxel_writer
-from napari_mamamia.io.save import flushed
-from napari_mamamia.io.sources import PhaseSource
-from napari_mamamia.io.volumes import (
+from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_phase_header,
     read_phase_into,
@@ -24,6 +21,10 @@ from napari_mamamia.io.volumes import (
     write_volume,
     write_volume_job,
 )
+from napari_mamamia.io.files import save
+from napari_mamamia.io.files.save import flushed
+from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.volumes import voxel_writer
 
 SERIES = np.arange(3 * 4 * 5 * 6, dtype=np.int16).reshape(3, 4, 5, 6)
 
@@ -31,7 +32,7 @@ SERIES = np.arange(3 * 4 * 5 * 6, dtype=np.int16).reshape(3, 4, 5, 6)
 @pytest.fixture
 def eager(monkeypatch):
     """Let jobs report every step, as slow ones do."""
-    monkeypatch.setattr("napari_mamamia.io.volumes._YIELD_SECONDS", 0.0)
+    monkeypatch.setattr("napari_mamamia.io.data_set.volumes._YIELD_SECONDS", 0.0)
     monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
 
 

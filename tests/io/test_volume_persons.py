@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.identifiers import folded, signs_of
-from napari_mamamia.io.volume_persons import find_volume_identifiers
+from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
+from napari_mamamia.io.privacy.identifiers import folded, signs_of
 
 VOXELS = np.zeros((2, 3, 4), np.int16)
 

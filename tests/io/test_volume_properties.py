@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.volumes import (
+from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_labels,
     read_labels_dense,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.workspace import StoredMask, Workspace, file_name
+from napari_mamamia.io.workspace.workspace import StoredMask, Workspace, file_name
 
 
 def touch(path: Path) -> Path:

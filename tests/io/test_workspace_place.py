@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io import workspace_place
-from napari_mamamia.io.preferences import Preferences, remember_workspace
-from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.io.workspace_mark import (
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.workspace import place as workspace_place
+from napari_mamamia.io.workspace.mark import (
     MARK_NAME,
     Relation,
     WorkspaceMark,
     prints_of,
     relation_to,
 )
-from napari_mamamia.io.workspace_place import find_workspace, require_own
+from napari_mamamia.io.workspace.place import find_workspace, require_own
+from napari_mamamia.io.workspace.preferences import Preferences, remember_workspace
+from napari_mamamia.io.workspace.workspace import Workspace
 
 IDS = tuple(f"A_{number}" for number in range(12))
 

@@ -21,9 +21,9 @@ from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import functional_tumour_volume, prepare_ftv
+from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.enhancement import Scan, fit_kinetics
 from napari_mamamia.phantom.spec import CurveType
-from napari_mamamia.phantom.tissue import Tissue
 
 TIMES = (0.0, 100.0, 200.0, 300.0)
 PHASE0 = TimingRule(Timing.PHASE0_START)

@@ -12,18 +12,19 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, GridMismatchError, MissingExtraError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.kinetics import registration_resampling, registration_tries
-from napari_mamamia.kinetics.registration import register_phases
-from napari_mamamia.kinetics.registration_itk import Warp
-from napari_mamamia.kinetics.registration_quality import (
+from napari_mamamia.kinetics.registration import resampling as registration_resampling
+from napari_mamamia.kinetics.registration import tries as registration_tries
+from napari_mamamia.kinetics.registration.itk import Warp
+from napari_mamamia.kinetics.registration.quality import (
     Fit,
     jacobian_determinant,
     normalised_mutual_information,
     residual_percent,
     verdict_of,
 )
-from napari_mamamia.kinetics.registration_resampling import resample
-from napari_mamamia.kinetics.registration_settings import (
+from napari_mamamia.kinetics.registration.registration import register_phases
+from napari_mamamia.kinetics.registration.resampling import resample
+from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
     RegistrationSettings,
     TransformKind,

@@ -11,10 +11,10 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, SaveConflictError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.io.patient_info import read_patient_info
-from napari_mamamia.io.sources import LayoutKind
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.patient_info import read_patient_info
+from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.phantom import make_phantom, write_data_set
 from napari_mamamia.phantom.case_mix import plan_case
 from napari_mamamia.phantom.degraded import degraded_mask

@@ -6,7 +6,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.io.volumes import write_mask, write_volume
+from napari_mamamia.io.data_set.volumes import write_mask, write_volume
 from napari_mamamia.phantom import Breasts, PhantomSpec, Side, Tissue, TumourSpec, make_phantom
 
 CENTRE = (-82.0, 48.0, 3.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from napari_mamamia.scoring.auc import (
+from napari_mamamia.scoring.statistics.auc import (
     auc,
     auc_interval,
     average_precision,

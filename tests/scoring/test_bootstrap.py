@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from napari_mamamia.scoring import bootstrap as room
-from napari_mamamia.scoring import resampling
-from napari_mamamia.scoring.bootstrap import (
+from napari_mamamia.scoring.statistics import bootstrap as room
+from napari_mamamia.scoring.statistics import resampling
+from napari_mamamia.scoring.statistics.bootstrap import (
     Bootstrap,
     IntervalMethod,
     bootstrap,
     bootstrap_sums,
 )
-from napari_mamamia.scoring.resampling import leave_one_out_weights, resample_weights
+from napari_mamamia.scoring.statistics.resampling import leave_one_out_weights, resample_weights
 
 SKEWED = np.array(
     [

@@ -9,8 +9,8 @@ from scipy.ndimage import binary_erosion, generate_binary_structure
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.scoring.case_score import score_label_maps
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.scoring.case.score import score_label_maps
 
 pytestmark = pytest.mark.real
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.scoring.auc import auc
-from napari_mamamia.scoring.calibration import calibration
-from napari_mamamia.scoring.chance import (
+from napari_mamamia.scoring.cohort.chance import (
     Significance,
     auc_against_chance,
     balanced_accuracy_against_chance,
 )
+from napari_mamamia.scoring.statistics.auc import auc
+from napari_mamamia.scoring.statistics.calibration import calibration
 
 
 def test_calibration_by_hand():

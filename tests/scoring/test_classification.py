@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.scoring.classification import (
+from napari_mamamia.scoring.cohort.classification import (
     balanced_accuracy,
     equalised_odds,
     group_rates,
     outcomes,
     recalls,
 )
-from napari_mamamia.scoring.group_rules import EmptyGroups, rules_of
-from napari_mamamia.scoring.groups import Grouping, group_cases
-from napari_mamamia.scoring.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, rules_of
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 
 NAN = float("nan")
 CLINICAL, OFFICIAL, PAPER = (rules_of(n) for n in ("clinical", "official-code", "paper"))

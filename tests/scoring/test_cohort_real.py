@@ -5,19 +5,22 @@ import pandas as pd
 import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.auc import auc
-from napari_mamamia.scoring.bootstrap import Bootstrap
-from napari_mamamia.scoring.fairness import group_table
-from napari_mamamia.scoring.group_rules import rules_of
-from napari_mamamia.scoring.groups import group_cases
-from napari_mamamia.scoring.performance import (
+from napari_mamamia.scoring.cohort.fairness import group_table
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import group_cases
+from napari_mamamia.scoring.cohort.ranking import ModelScore, ranking_score, sweep_weights
+from napari_mamamia.scoring.cohort.segmentation_cohort import (
+    bootstrap_segmentation,
+    score_segmentation,
+)
+from napari_mamamia.scoring.cohort.strata import group_by_column
+from napari_mamamia.scoring.statistics.auc import auc
+from napari_mamamia.scoring.statistics.bootstrap import Bootstrap
+from napari_mamamia.scoring.statistics.performance import (
     SegmentationScores,
     performance_of,
     segmentation_performance,
 )
-from napari_mamamia.scoring.ranking import ModelScore, ranking_score, sweep_weights
-from napari_mamamia.scoring.segmentation_cohort import bootstrap_segmentation, score_segmentation
-from napari_mamamia.scoring.strata import group_by_column
 
 pytestmark = pytest.mark.real
 

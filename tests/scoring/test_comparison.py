@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from napari_mamamia.scoring.classification import equalised_odds
-from napari_mamamia.scoring.comparison import (
+from napari_mamamia.scoring.cohort.classification import equalised_odds
+from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
     compare_models,
     compare_with_baseline,
     holm,
 )
-from napari_mamamia.scoring.fairness import variable_fairness
-from napari_mamamia.scoring.group_rules import rules_of
-from napari_mamamia.scoring.groups import Grouping
-from napari_mamamia.scoring.performance import SegmentationScores
-from napari_mamamia.scoring.permutation import permute_odds_groups, permute_segmentation_groups
-from napari_mamamia.scoring.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.fairness import variable_fairness
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.permutation import (
+    permute_odds_groups,
+    permute_segmentation_groups,
+)
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 NAN = float("nan")
 RULES = rules_of("clinical")

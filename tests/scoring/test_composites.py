@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.scoring.composites import (
+from napari_mamamia.scoring.cohort.composites import (
     CompositeChoice,
     CompositeName,
     ScoredModel,

@@ -6,10 +6,10 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.scoring.contrast import Enhancement, contrast_to_noise
-from napari_mamamia.scoring.failure_kinds import THRESHOLDS, FailureKind, FailureThresholds
-from napari_mamamia.scoring.failures import failures_of_labels, failures_of_masks, midline_x_mm
-from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE
+from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
+from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, FailureKind, FailureThresholds
+from napari_mamamia.scoring.case.failures import failures_of_labels, failures_of_masks, midline_x_mm
+from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE
 
 # 30 x 40 x 150 voxels of 2 mm: 300 mm from left to right, the middle at x index 74.5. The affine
 # is LAS: voxel x runs to the patient's left.

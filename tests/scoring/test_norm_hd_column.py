@@ -9,8 +9,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.records import ScoreStatus
-from napari_mamamia.scoring.case_score import norm_hd, score_label_maps
-from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER, PROFILES
+from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER, PROFILES
+from napari_mamamia.scoring.case.score import norm_hd, score_label_maps
 
 SHAPE = (8, 10, 12)
 AFFINE = np.diag([-1.0, 1.0, 2.0, 1.0])

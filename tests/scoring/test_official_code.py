@@ -17,8 +17,8 @@ from scipy.spatial import cKDTree
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.scoring.case_score import norm_hd, score_label_maps
-from napari_mamamia.scoring.profiles import OFFICIAL_CODE
+from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
+from napari_mamamia.scoring.case.score import norm_hd, score_label_maps
 
 FACES = generate_binary_structure(3, 1)
 

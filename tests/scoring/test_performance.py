@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.scoring.performance import (
+from napari_mamamia.scoring.statistics.performance import (
     SegmentationScores,
     ratio,
     segmentation_performance,

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from napari_mamamia.metrics.registry import metric
-from napari_mamamia.scoring.profiles import (
+from napari_mamamia.scoring.case.profiles import (
     CLINICAL,
     OFFICIAL_CODE,
     PAPER,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.scoring.ranking import (
+from napari_mamamia.scoring.cohort.ranking import (
     Adaptive,
     Evidence,
     Gated,

@@ -15,29 +15,33 @@ from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
-from napari_mamamia.scoring import report, report_content
-from napari_mamamia.scoring.bootstrap import IntervalMethod
-from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
-from napari_mamamia.scoring.fairness import group_table
-from napari_mamamia.scoring.figures import BoxGroup, box_plot, svg_of
-from napari_mamamia.scoring.gallery import picture_of, worst_cases
-from napari_mamamia.scoring.group_rules import rules_of
-from napari_mamamia.scoring.groups import group_cases
-from napari_mamamia.scoring.performance import SegmentationScores
-from napari_mamamia.scoring.permutation import permute_segmentation_groups
-from napari_mamamia.scoring.report import write_report
-from napari_mamamia.scoring.report_cases import case_table, script_json
-from napari_mamamia.scoring.report_content import CaseColumn, ReportContent
-from napari_mamamia.scoring.report_figures import write_figures
-from napari_mamamia.scoring.results import (
+from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.cohort.fairness import group_table
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import group_cases
+from napari_mamamia.scoring.cohort.permutation import permute_segmentation_groups
+from napari_mamamia.scoring.cohort.results import (
     ClinicalTable,
     ModelScores,
     Resampling,
     SegmentationResult,
     Stratum,
 )
-from napari_mamamia.scoring.segmentation_cohort import bootstrap_segmentation, score_segmentation
-from napari_mamamia.scoring.strata import group_by_column
+from napari_mamamia.scoring.cohort.segmentation_cohort import (
+    bootstrap_segmentation,
+    score_segmentation,
+)
+from napari_mamamia.scoring.cohort.strata import group_by_column
+from napari_mamamia.scoring.report import content as report_content
+from napari_mamamia.scoring.report import report
+from napari_mamamia.scoring.report.cases import case_table, script_json
+from napari_mamamia.scoring.report.content import CaseColumn, ReportContent
+from napari_mamamia.scoring.report.figures import BoxGroup, box_plot, svg_of
+from napari_mamamia.scoring.report.gallery import picture_of, worst_cases
+from napari_mamamia.scoring.report.report import write_report
+from napari_mamamia.scoring.report.report_figures import write_figures
+from napari_mamamia.scoring.statistics.bootstrap import IntervalMethod
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 N = 130
 RULES = rules_of("clinical")

@@ -5,8 +5,8 @@ import pytest
 
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.registry import Better
-from napari_mamamia.scoring import slices
-from napari_mamamia.scoring.groups import Grouping
+from napari_mamamia.scoring.cohort import slices
+from napari_mamamia.scoring.cohort.groups import Grouping
 
 
 def worst_slices(*args, **kwargs):

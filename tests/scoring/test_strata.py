@@ -5,7 +5,7 @@ import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.scoring.strata import (
+from napari_mamamia.scoring.cohort.strata import (
     column_groups_job,
     group_by_column,
     group_by_cuts,

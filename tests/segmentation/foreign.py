@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.external import Task, read_submission
-from napari_mamamia.segmentation.external_isolation import (
+from napari_mamamia.segmentation.submission.external import Task, read_submission
+from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
     IsolationKind,
     find_isolation,
 )
-from napari_mamamia.segmentation.external_limits import RunLimits, RunOfSubmission
-from napari_mamamia.segmentation.external_room import Patient, find_interpreter
-from napari_mamamia.segmentation.external_run import run_submission_once
+from napari_mamamia.segmentation.submission.limits import RunLimits, RunOfSubmission
+from napari_mamamia.segmentation.submission.room import Patient, find_interpreter
+from napari_mamamia.segmentation.submission.run import run_submission_once
 
 OPEN = Isolation(IsolationKind.NONE)
 

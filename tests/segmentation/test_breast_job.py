@@ -8,12 +8,12 @@ import numpy as np
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, run_job
-from napari_mamamia.segmentation.breast import breast_job, breast_mask, find_breast_job
-from napari_mamamia.segmentation.model_card import ModelCard
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.pooling import pooled
-from napari_mamamia.segmentation.recipe import Recipe, RegionKind
-from napari_mamamia.segmentation.trained import TrainedSegmenter
+from napari_mamamia.segmentation.kinetic.breast import breast_job, breast_mask, find_breast_job
+from napari_mamamia.segmentation.kinetic.pooling import pooled
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.recipe import Recipe, RegionKind
+from napari_mamamia.segmentation.run.trained import TrainedSegmenter
 
 SHAPE = (40, 130, 220)  # 5, 1.5 and 1.5 mm: averaged in pairs but along the first axis
 GRID = Grid(SHAPE, np.diag([-1.5, -1.5, 5.0, 1.0]))

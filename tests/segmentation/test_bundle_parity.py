@@ -23,9 +23,9 @@ from bundle_maker import (  # noqa: E402
 )
 
 from napari_mamamia.core.progress import run_job  # noqa: E402
-from napari_mamamia.segmentation.engine_settings import EngineSettings  # noqa: E402
-from napari_mamamia.segmentation.engines import load_engine  # noqa: E402
-from napari_mamamia.segmentation.weights import recognise_model  # noqa: E402
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
+from napari_mamamia.segmentation.run.engines import load_engine  # noqa: E402
+from napari_mamamia.segmentation.run.weights import recognise_model  # noqa: E402
 
 pytestmark = [
     pytest.mark.parity,

@@ -20,18 +20,18 @@ from bundle_maker import config, metadata, network, write_bundle  # noqa: E402
 
 from napari_mamamia.core.errors import MissingExtraError, ModelError  # noqa: E402
 from napari_mamamia.core.progress import run_job  # noqa: E402
-from napari_mamamia.segmentation import device  # noqa: E402
-from napari_mamamia.segmentation.bundle_allowed import (  # noqa: E402
+from napari_mamamia.segmentation.bundle.allowed import (  # noqa: E402
     AFTER,
     BEFORE,
     NETWORKS,
     SPATIAL,
 )
-from napari_mamamia.segmentation.bundle_references import References, understood  # noqa: E402
-from napari_mamamia.segmentation.engine_settings import EngineSettings  # noqa: E402
-from napari_mamamia.segmentation.engines import load_engine  # noqa: E402
-from napari_mamamia.segmentation.model_kinds import ModelKind  # noqa: E402
-from napari_mamamia.segmentation.weights import recognise_model  # noqa: E402
+from napari_mamamia.segmentation.bundle.references import References, understood  # noqa: E402
+from napari_mamamia.segmentation.model import device  # noqa: E402
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
+from napari_mamamia.segmentation.model.kinds import ModelKind  # noqa: E402
+from napari_mamamia.segmentation.run.engines import load_engine  # noqa: E402
+from napari_mamamia.segmentation.run.weights import recognise_model  # noqa: E402
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_without_monai_the_extra_is_named(whole, monkeypatch):
 def test_recognising_a_bundle_needs_neither_torch_nor_monai(whole):
     code = (
         "import sys; from pathlib import Path\n"
-        "from napari_mamamia.segmentation.weights import recognise_model\n"
+        "from napari_mamamia.segmentation.run.weights import recognise_model\n"
         "print(recognise_model(Path(sys.argv[1])).usable, 'torch' in sys.modules, "
         "'monai' in sys.modules)"
     )

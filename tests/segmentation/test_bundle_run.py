@@ -20,13 +20,13 @@ from napari_mamamia.core.box import Box  # noqa: E402
 from napari_mamamia.core.errors import CaseError, ModelError  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
 from napari_mamamia.core.progress import run_job  # noqa: E402
-from napari_mamamia.segmentation.engine_host import EngineHost  # noqa: E402
-from napari_mamamia.segmentation.engine_settings import EngineSettings  # noqa: E402
-from napari_mamamia.segmentation.engines import load_engine  # noqa: E402
-from napari_mamamia.segmentation.planned import PlannedSegmenter  # noqa: E402
-from napari_mamamia.segmentation.planner import LADDER, Budget, OverLimitError  # noqa: E402
-from napari_mamamia.segmentation.weights import recognise_model  # noqa: E402
-from napari_mamamia.segmentation.worker_client import Worker  # noqa: E402
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
+from napari_mamamia.segmentation.model.planner import LADDER, Budget, OverLimitError  # noqa: E402
+from napari_mamamia.segmentation.run.engine_host import EngineHost  # noqa: E402
+from napari_mamamia.segmentation.run.engines import load_engine  # noqa: E402
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter  # noqa: E402
+from napari_mamamia.segmentation.run.weights import recognise_model  # noqa: E402
+from napari_mamamia.segmentation.worker.client import Worker  # noqa: E402
 
 GRID = oblique_grid()
 ONE = EngineSettings(threads=1, device="cpu", keep_probability=True)
@@ -202,7 +202,7 @@ def test_the_command_line_adds_shows_and_runs_a_bundle(
     from typer.testing import CliRunner
 
     from napari_mamamia.cli import app
-    from napari_mamamia.segmentation import worker_client
+    from napari_mamamia.segmentation.worker import client as worker_client
 
     monkeypatch.setattr(worker_client, "Worker", EngineHost)  # one process less to start
 
@@ -228,7 +228,7 @@ def test_the_command_line_adds_shows_and_runs_a_bundle(
 
 @pytest.mark.parametrize("steps", ["as they are", "padded", "cells kept whole"])
 def test_windows_from_the_configs_are_the_loaded_bundles(steps, tmp_path):
-    from napari_mamamia.segmentation.bundle_cost import tiles_of_bundle
+    from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
 
     inference = config()
     before = inference["preprocessing"]["transforms"]
@@ -246,7 +246,7 @@ def test_windows_from_the_configs_are_the_loaded_bundles(steps, tmp_path):
 
 @pytest.mark.parametrize("what", ["a step that only MONAI knows", "the whole volume at once"])
 def test_windows_that_the_configs_do_not_tell_are_not_guessed(what, tmp_path):
-    from napari_mamamia.segmentation.bundle_cost import tiles_of_bundle
+    from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
 
     inference = config()
     if what.startswith("a step"):

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.segmentation.candidates import (
+from napari_mamamia.segmentation.kinetic.candidates import (
     Features,
     Place,
     Scored,
     measured,
     separate,
 )
-from napari_mamamia.segmentation.enhancement import enhancement_of
-from napari_mamamia.segmentation.judgement import reasons, score, unsure
-from napari_mamamia.segmentation.kinetic_settings import KineticSettings
-from napari_mamamia.segmentation.regions import Region, enhancing, pieces_of, regions_of
+from napari_mamamia.segmentation.kinetic.enhancement import enhancement_of
+from napari_mamamia.segmentation.kinetic.judgement import reasons, score, unsure
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.kinetic.regions import Region, enhancing, pieces_of, regions_of
 
 SETTINGS = KineticSettings()
 ISO = (1.0, 1.0, 1.0)

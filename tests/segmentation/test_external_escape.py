@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation import external_run
-from napari_mamamia.segmentation.external import Task, read_submission
-from napari_mamamia.segmentation.external_cgroup import held_processes
-from napari_mamamia.segmentation.external_isolation import (
+from napari_mamamia.segmentation.submission import run as external_run
+from napari_mamamia.segmentation.submission.cgroup import held_processes
+from napari_mamamia.segmentation.submission.external import Task, read_submission
+from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
     IsolationKind,
     Room,
     bubblewrap_command,
     has_graphics_card,
 )
-from napari_mamamia.segmentation.external_limits import Ending
-from napari_mamamia.segmentation.external_outputs import take_mask
-from napari_mamamia.segmentation.external_room import Interpreter, lay_out
-from napari_mamamia.segmentation.external_seccomp import call_filter, filter_file
+from napari_mamamia.segmentation.submission.limits import Ending
+from napari_mamamia.segmentation.submission.outputs import take_mask
+from napari_mamamia.segmentation.submission.room import Interpreter, lay_out
+from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign
@@ -337,7 +337,7 @@ def test_the_system_holds_the_processes_of_root_too_where_it_has_control_groups(
     room, tmp_path, monkeypatch
 ):
     """Nobody looks here: an endless bomb of root once outran the look."""
-    monkeypatch.setattr("napari_mamamia.segmentation.external_guard.can_watch", lambda: False)
+    monkeypatch.setattr("napari_mamamia.segmentation.submission.guard.can_watch", lambda: False)
     before = groups()
     done = run_foreign(tmp_path, f"import os, time\n{BOMB}", room, processes=40)
     told = done.output / "count"
@@ -356,7 +356,7 @@ def test_a_group_that_a_killed_process_left_goes_with_the_next_and_one_in_use_st
     for name in ("cgroup.procs", "mamamia-999999999-aa/x", f"mamamia-{os.getpid()}-bb/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / "cgroup.procs").touch()
-    monkeypatch.setattr("napari_mamamia.segmentation.external_cgroup._ROOTS", (tmp_path,))
+    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._ROOTS", (tmp_path,))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with held_processes(5) as prefix:
         assert prefix == ()  # no controller of processes here

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.external_isolation import IsolationKind, find_isolation
-from napari_mamamia.segmentation.external_limits import Ending
-from napari_mamamia.segmentation.external_room import find_interpreter
+from napari_mamamia.segmentation.submission.isolation import IsolationKind, find_isolation
+from napari_mamamia.segmentation.submission.limits import Ending
+from napari_mamamia.segmentation.submission.room import find_interpreter
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign
@@ -349,7 +349,7 @@ def test_nothing_is_downloaded_for_a_container(tmp_path, monkeypatch):
 
 
 def test_a_container_has_no_network_and_one_writable_folder(tmp_path, monkeypatch):
-    from napari_mamamia.segmentation.external_isolation import Room, container_command
+    from napari_mamamia.segmentation.submission.isolation import Room, container_command
 
     fake_program(tmp_path / "bin", "docker", 'echo "Docker version 28.2.2, build e6534b4"')
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

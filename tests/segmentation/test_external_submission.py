@@ -11,9 +11,9 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.challenge_info import challenge_facts
-from napari_mamamia.segmentation.external import Task, read_submission
-from napari_mamamia.segmentation.external_limits import Ending, RunLimits
+from napari_mamamia.io.data_set.challenge_info import challenge_facts
+from napari_mamamia.segmentation.submission.external import Task, read_submission
+from napari_mamamia.segmentation.submission.limits import Ending, RunLimits
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign

@@ -16,10 +16,10 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
-from napari_mamamia.segmentation.breast import BreastSettings
-from napari_mamamia.segmentation.kinetic import KineticSegmenter, KineticSettings
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
-from napari_mamamia.segmentation.settings import described
+from napari_mamamia.segmentation.kinetic.breast import BreastSettings
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter, KineticSettings
+from napari_mamamia.segmentation.kinetic.settings import described
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 
 SHAPE = (40, 60, 50)  # superior, posterior, left
 STEP_MM = 2.0

@@ -10,8 +10,8 @@ import pytest
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import PhantomSpec, Tissue, TumourSpec, make_phantom
-from napari_mamamia.segmentation.kinetic import KineticSegmenter
-from napari_mamamia.segmentation.segmenter import Click
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.model.segmenter import Click
 
 SEEDS = range(4)
 FIELDS = {

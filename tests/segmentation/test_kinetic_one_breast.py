@@ -11,8 +11,8 @@ from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Tissue, make_phantom
 from napari_mamamia.phantom.one_breast import plan_one_breast
-from napari_mamamia.segmentation.breast import breast_mask
-from napari_mamamia.segmentation.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.kinetic.breast import breast_mask
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 
 # mass beside the heart (right, left), small and weak, cropped, fading with other axes
 QUICK = (0, 1, 4, 5, 6)

@@ -11,8 +11,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.kinetic import KineticSegmenter
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 
 pytestmark = pytest.mark.real
 

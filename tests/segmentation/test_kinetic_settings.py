@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from napari_mamamia.segmentation.breast import BreastSettings
-from napari_mamamia.segmentation.kinetic import KineticSettings
-from napari_mamamia.segmentation.settings import described, values_of
+from napari_mamamia.segmentation.kinetic.breast import BreastSettings
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSettings
+from napari_mamamia.segmentation.kinetic.settings import described, values_of
 
 
 def test_every_setting_has_meaning_source_and_a_default_within_its_range():

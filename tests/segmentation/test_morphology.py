@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from napari_mamamia.segmentation.morphology import (
+from napari_mamamia.segmentation.model.morphology import (
     ball_offsets,
     closed,
     dilated,

@@ -13,15 +13,15 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_host import EngineHost
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.engines import load_engine
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.network_spec import network_from
-from napari_mamamia.segmentation.recipe import Recipe
-from napari_mamamia.segmentation.recipe_input import input_grid
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.segmentation.worker_client import Worker
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.network_spec import network_from
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.model.recipe_input import input_grid
+from napari_mamamia.segmentation.run.engine_host import EngineHost
+from napari_mamamia.segmentation.run.engines import load_engine
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.worker.client import Worker
 
 torch = pytest.importorskip("torch")
 for package in ("dynamic_network_architectures", "safetensors", "onnxruntime", "openvino", "onnx"):

@@ -15,19 +15,24 @@ import pytest
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation import device
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.engines import load_engine
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.network_choices import rungs_of
-from napari_mamamia.segmentation.network_onnx import read_onnx
-from napari_mamamia.segmentation.network_spec import network_from
-from napari_mamamia.segmentation.planner import LADDER, Rung
-from napari_mamamia.segmentation.recipe import read_recipe, recipe_from, recipe_text
-from napari_mamamia.segmentation.registry import add_model, find_model, list_models, verify_model
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.segmentation.worker_wire import card_from, card_on_wire
-from napari_mamamia.services.model_choice import RunChoices, open_model
+from napari_mamamia.segmentation.model import device
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.network_spec import network_from
+from napari_mamamia.segmentation.model.planner import LADDER, Rung
+from napari_mamamia.segmentation.model.recipe import read_recipe, recipe_from, recipe_text
+from napari_mamamia.segmentation.network.choices import rungs_of
+from napari_mamamia.segmentation.network.onnx import read_onnx
+from napari_mamamia.segmentation.run.engines import load_engine
+from napari_mamamia.segmentation.run.registry import (
+    add_model,
+    find_model,
+    list_models,
+    verify_model,
+)
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.worker.wire import card_from, card_on_wire
+from napari_mamamia.services.predict.model_choice import RunChoices, open_model
 
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
@@ -212,8 +217,8 @@ SAVE = 'torch.save(x, "FILE")'
 )
 @pytest.mark.parametrize("place", ["alone", "bundle"])
 def test_torchscript_that_names_an_operator_for_files_is_not_opened(call, name, place, tmp_path):
-    from napari_mamamia.segmentation.bundle_network import load_network
-    from napari_mamamia.segmentation.network_script import read_script
+    from napari_mamamia.segmentation.bundle.network import load_network
+    from napari_mamamia.segmentation.network.script import read_script
 
     mark = tmp_path / "was-here"
     file = calling(tmp_path, call.replace("FILE", str(mark)), name)
@@ -229,7 +234,7 @@ def test_torchscript_that_names_an_operator_for_files_is_not_opened(call, name, 
 
 
 def test_torchscript_with_foreign_classes_or_of_an_old_form_is_not_opened(tmp_path):
-    from napari_mamamia.segmentation import network_script
+    from napari_mamamia.segmentation.network import script as network_script
 
     made_up = calling(tmp_path, 'torch.classes.dist_rpc.WorkerInfo("a", 1)')
     with pytest.raises(ModelError, match="calls classes of dist_rpc: it was not opened"):

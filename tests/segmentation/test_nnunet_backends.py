@@ -5,8 +5,8 @@ import pytest
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
@@ -28,7 +28,8 @@ def arrays():
 
 def outputs_of(card, **settings):
     """Return a run's outputs on the model's grid, and the result."""
-    from napari_mamamia.segmentation import nnunet_engine, nnunet_load
+    from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
+    from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
     engine = run_job(nnunet_load.load_nnunet(card, EngineSettings(threads=1, **settings)))
     kept = []
@@ -46,7 +47,7 @@ def outputs_of(card, **settings):
 
 def test_openvino_differs_from_torch_at_ties_only_and_is_kept_in_the_cache(card, tmp_path):
     pytest.importorskip("openvino")
-    from napari_mamamia.segmentation.nnunet_compare import agreement
+    from napari_mamamia.segmentation.nnunet.compare import agreement
 
     exact, first = outputs_of(card)
     other, second = outputs_of(card, backend="openvino")
@@ -64,7 +65,7 @@ def test_openvino_differs_from_torch_at_ties_only_and_is_kept_in_the_cache(card,
 
 
 def test_bf16_is_close_and_recorded(card):
-    from napari_mamamia.segmentation.nnunet_compare import agreement
+    from napari_mamamia.segmentation.nnunet.compare import agreement
 
     exact, _ = outputs_of(card)
     other, result = outputs_of(card, precision="bf16")
@@ -74,7 +75,7 @@ def test_bf16_is_close_and_recorded(card):
 
 
 def test_agreement_counts_ties_by_hand():
-    from napari_mamamia.segmentation.nnunet_compare import agreement
+    from napari_mamamia.segmentation.nnunet.compare import agreement
 
     step = 2.0**-10  # of half precision between 1 and 2
     exact = torch.tensor([[[[1.0, 1.0, 1.0, 4.0]]], [[[1 + 2 * step, 1 + 3 * step, 0.0, 0.0]]]])

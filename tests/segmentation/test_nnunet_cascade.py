@@ -10,8 +10,8 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
@@ -40,7 +40,7 @@ def card(made, tmp_path):
 
 
 def engine_of(card):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     return run_job(load_nnunet(card, EngineSettings(threads=1)))
 
@@ -52,7 +52,8 @@ def arrays():
 @pytest.fixture
 def clock(monkeypatch):
     """Return a clock that only networks move: seconds of a tile of the first and second stage."""
-    from napari_mamamia.segmentation import nnunet_engine, nnunet_tiles
+    from napari_mamamia.segmentation.model import nnunet_tiles
+    from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
 
     found = SimpleNamespace(now=0.0, first=1.0, second=1.0)
     shown = SimpleNamespace(monotonic=lambda: found.now, perf_counter=time.perf_counter)
@@ -110,7 +111,7 @@ def test_the_first_fold_of_the_first_stage_may_take_more_than_its_share(card, cl
 
 
 def test_a_first_stage_that_takes_all_the_time_is_over_the_limit(card, clock):
-    from napari_mamamia.segmentation.planner import OverLimitError
+    from napari_mamamia.segmentation.model.planner import OverLimitError
 
     clock.first = 20.0
     with pytest.raises(OverLimitError, match="should finish one fold within the time limit"):
@@ -118,7 +119,7 @@ def test_a_first_stage_that_takes_all_the_time_is_over_the_limit(card, clock):
 
 
 def test_the_plan_of_a_cascade_counts_its_first_stage(card):
-    from napari_mamamia.segmentation.planner import Pace
+    from napari_mamamia.segmentation.model.planner import Pace
 
     engine = engine_of(card)
     plan = engine.plan(GRID)
@@ -144,8 +145,8 @@ def test_a_region_leaves_the_first_stage_whole(card):
 def test_the_plan_is_the_same_from_the_plans_alone_and_over_the_workers_pipe(card):
     from dataclasses import asdict
 
-    from napari_mamamia.segmentation.nnunet_cost import tiles_from_plans
-    from napari_mamamia.segmentation.worker_wire import tiles_from
+    from napari_mamamia.segmentation.nnunet.cost import tiles_from_plans
+    from napari_mamamia.segmentation.worker.wire import tiles_from
 
     plan = engine_of(card).plan(GRID)
     assert tiles_from(json.loads(json.dumps(asdict(plan)))) == plan

@@ -12,8 +12,8 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("nnunetv2")
@@ -99,7 +99,7 @@ def stock_labels(root, arrays, spacing, settings, previous=None):
 
 
 def engine_of(root, settings):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     return run_job(load_nnunet(recognise_model(root), settings))
 
@@ -157,7 +157,7 @@ def test_the_mask_is_that_of_nnunet(name, made, tmp_path):
 def test_input_and_outputs_of_the_network_are_those_of_nnunet_to_the_bit(
     name, made, tmp_path, monkeypatch
 ):
-    from napari_mamamia.segmentation import nnunet_engine
+    from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
 
     spec = made.Spec(**{"seed": len(name), **MODELS[name]})
     root = made.write_model(tmp_path, spec)
@@ -284,10 +284,10 @@ def test_foreground_between_the_voxels_of_a_coarser_case_is_that_of_nnunet(made,
         convert_predicted_logits_to_segmentation_with_correct_shape as stock,
     )
 
-    from napari_mamamia.segmentation.nnunet_export import export_labels
-    from napari_mamamia.segmentation.nnunet_geometry import model_frame
-    from napari_mamamia.segmentation.nnunet_plans import read_plans
-    from napari_mamamia.segmentation.nnunet_prepare import Prepared
+    from napari_mamamia.segmentation.model.nnunet_geometry import model_frame
+    from napari_mamamia.segmentation.model.nnunet_plans import read_plans
+    from napari_mamamia.segmentation.nnunet.export import export_labels
+    from napari_mamamia.segmentation.nnunet.prepare import Prepared
 
     root = made.write_model(tmp_path, made.Spec(spacing=(1.0, 1.0, 1.0)))
     predictor = stock_predictor(root, EngineSettings())

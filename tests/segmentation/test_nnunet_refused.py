@@ -11,21 +11,21 @@ import pytest
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.nnunet_plans import read_plans
-from napari_mamamia.segmentation.recipe import Recipe
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.nnunet_plans import read_plans
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
 
-from napari_mamamia.segmentation.nnunet_checkpoint import load_checkpoint  # noqa: E402
+from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint  # noqa: E402
 
 GRID = Grid((16, 16, 16), np.eye(4))
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
 
@@ -370,6 +370,6 @@ def test_a_zip_that_lies_about_the_size_of_a_file_is_refused(made, tmp_path, sai
 
 
 def load_zip(path):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     return load_nnunet(recognise_model(path), EngineSettings())

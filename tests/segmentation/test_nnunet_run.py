@@ -13,12 +13,12 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.segmentation.engine_settings import EngineResult, EngineSettings, Ran
-from napari_mamamia.segmentation.postprocess import PostKind, PostStep
-from napari_mamamia.segmentation.recipe import Recipe
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Click
-from napari_mamamia.segmentation.trained import TrainedSegmenter
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, Ran
+from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
+from napari_mamamia.segmentation.run.trained import TrainedSegmenter
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
@@ -42,7 +42,7 @@ def case_of(phases=2, grid=GRID, seed=2):
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
 
@@ -50,8 +50,9 @@ def loaded(root, **settings):
 def test_importing_the_rooms_brings_no_torch():
     code = (
         "import sys, importlib, pkgutil\n"
-        "import napari_mamamia, napari_mamamia.segmentation.trained, napari_mamamia.cli\n"
-        "import napari_mamamia.segmentation.weights, napari_mamamia.segmentation.recipe_input\n"
+        "import napari_mamamia, napari_mamamia.segmentation.run.trained, napari_mamamia.cli\n"
+        "import napari_mamamia.segmentation.run.weights\n"
+        "import napari_mamamia.segmentation.model.recipe_input\n"
         "print([m for m in ('torch', 'openvino', 'nnunetv2', 'napari') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -237,7 +238,7 @@ def test_a_zip_is_run_from_the_cache(made, tmp_path, monkeypatch):
 
 
 def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_again(monkeypatch):
-    from napari_mamamia.segmentation import nnunet_tiles
+    from napari_mamamia.segmentation.model import nnunet_tiles
 
     tries = []
 

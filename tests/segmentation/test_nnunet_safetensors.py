@@ -9,8 +9,8 @@ import pytest
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -21,14 +21,14 @@ GRID = Grid((18, 22, 26), np.diag([-1.2, -0.9, 1.5, 1.0]))
 
 
 def original(root, fold="0", name="checkpoint_final"):
-    from napari_mamamia.segmentation.nnunet_checkpoint import load_checkpoint
+    from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint
 
     return load_checkpoint(root / f"fold_{fold}" / f"{name}.pth")
 
 
 def converted(root, fold="0", name="checkpoint_final"):
     """Put a safetensors file in the place of a fold's pickle; return the path."""
-    from napari_mamamia.segmentation.nnunet_safetensors import write_safetensors
+    from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 
     pickled = root / f"fold_{fold}" / f"{name}.pth"
     path = pickled.with_suffix(".safetensors")
@@ -38,7 +38,7 @@ def converted(root, fold="0", name="checkpoint_final"):
 
 
 def labels_of(root, **settings):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     chosen = EngineSettings(threads=1, **settings)
@@ -74,7 +74,7 @@ def test_shared_numbers_are_stored_once_and_come_back_under_every_name(made, tmp
     path = converted(root)
     assert len(storages) < len(kept)
     assert len(safetensors.load_file(path)) == len(storages)
-    from napari_mamamia.segmentation.nnunet_checkpoint import load_checkpoint
+    from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint
 
     after = load_checkpoint(path)
     assert set(after.weights) == set(kept)
@@ -86,7 +86,7 @@ def test_shared_numbers_are_stored_once_and_come_back_under_every_name(made, tmp
 
 
 def test_views_of_one_storage_that_differ_are_kept_apart(tmp_path):
-    from napari_mamamia.segmentation.nnunet_safetensors import (
+    from napari_mamamia.segmentation.nnunet.safetensors import (
         Checkpoint,
         read_safetensors,
         write_safetensors,
@@ -112,7 +112,7 @@ def test_a_file_is_never_overwritten(made, tmp_path):
 
 def test_what_is_read_again_is_compared_to_the_bit(made, tmp_path, monkeypatch):
     from napari_mamamia.core.errors import SaveError
-    from napari_mamamia.segmentation import nnunet_safetensors
+    from napari_mamamia.segmentation.nnunet import safetensors as nnunet_safetensors
 
     def damaging(tensors, path, text):
         name = next(iter(tensors))

@@ -4,8 +4,8 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
-from napari_mamamia.segmentation.planner import (
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.planner import (
     LADDER,
     Budget,
     Pace,

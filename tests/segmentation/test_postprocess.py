@@ -6,7 +6,7 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.postprocess import (
+from napari_mamamia.segmentation.model.postprocess import (
     BreastArea,
     PostKind,
     PostStep,

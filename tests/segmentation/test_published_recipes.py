@@ -20,10 +20,10 @@ import pytest
 from scipy import ndimage
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.recipe import preset
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.predict_cases import predict_data_set
+from napari_mamamia.segmentation.model.recipe import preset
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.predict.cases import predict_data_set
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("nnunetv2")
@@ -231,7 +231,7 @@ def test_the_recipe_vicorob_gives_its_mask(data_set, made, tmp_path):
 def test_a_case_without_coordinates_says_that_its_breast_was_looked_for(
     small_data_set, made, tmp_path
 ):
-    from napari_mamamia.segmentation.planned import PlannedSegmenter
+    from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 
     root = made.write_model(tmp_path, made.Spec(channels=("a", "b", "c"), mirror=None))
     segmenter = PlannedSegmenter(recognise_model(root), recipe=preset("mic"))

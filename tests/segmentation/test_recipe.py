@@ -10,9 +10,9 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.postprocess import BreastArea, PostKind, PostStep
-from napari_mamamia.segmentation.recipe import (
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind, PostStep
+from napari_mamamia.segmentation.model.recipe import (
     Normalise,
     Recipe,
     RegionKind,
@@ -24,7 +24,7 @@ from napari_mamamia.segmentation.recipe import (
     recipe_text,
     write_recipe,
 )
-from napari_mamamia.segmentation.recipe_input import (
+from napari_mamamia.segmentation.model.recipe_input import (
     channel_names,
     labels_on_case,
     model_input,

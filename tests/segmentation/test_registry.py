@@ -8,9 +8,9 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.model_card import RECIPE_NAME
-from napari_mamamia.segmentation.recipe import Recipe, presets, write_recipe
-from napari_mamamia.segmentation.registry import (
+from napari_mamamia.segmentation.model.card import RECIPE_NAME
+from napari_mamamia.segmentation.model.recipe import Recipe, presets, write_recipe
+from napari_mamamia.segmentation.run.registry import (
     add_model,
     find_model,
     forget_model,

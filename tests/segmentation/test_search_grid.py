@@ -5,9 +5,9 @@ import pytest
 from scipy import ndimage
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.pooling import pool_factors, pooled, pooled_job, spread
-from napari_mamamia.segmentation.smoothing import noise_left, smoothed
-from napari_mamamia.segmentation.stages import part
+from napari_mamamia.segmentation.kinetic.pooling import pool_factors, pooled, pooled_job, spread
+from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
+from napari_mamamia.segmentation.model.stages import part
 
 
 def slow_pooled(volume, factors):

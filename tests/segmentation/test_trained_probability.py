@@ -8,13 +8,13 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.segmentation.engine_settings import EngineResult, Ran
-from napari_mamamia.segmentation.model_card import ModelCard
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.postprocess import PostKind, PostStep
-from napari_mamamia.segmentation.recipe import Recipe
-from napari_mamamia.segmentation.segmenter import BoxPrompt
-from napari_mamamia.segmentation.trained import TrainedSegmenter
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineResult, Ran
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt
+from napari_mamamia.segmentation.run.trained import TrainedSegmenter
 
 GRID = Grid((3, 3, 8), np.diag([1.0, 1.0, 1.0, 1.0]))
 RAN = Ran(("0",), ("0",), 1, 0, 1, 0.5, "cpu", "torch", "fp32", 1)

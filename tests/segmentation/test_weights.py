@@ -9,9 +9,9 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.nnunet_files import open_files, unpack
-from napari_mamamia.segmentation.weights import recognise_model
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import open_files, unpack
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 pytest.importorskip("torch")
 

@@ -18,13 +18,13 @@ import pytest
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation import engine_host
-from napari_mamamia.segmentation.engine_host import EngineHost
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.planner import OutOfMemoryError
-from napari_mamamia.segmentation.shared_arrays import fetch, share, shared_folder
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.segmentation.worker_client import Worker
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError
+from napari_mamamia.segmentation.run import engine_host
+from napari_mamamia.segmentation.run.engine_host import EngineHost
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.worker.client import Worker
+from napari_mamamia.segmentation.worker.shared_arrays import fetch, share, shared_folder
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
@@ -171,9 +171,9 @@ import sys
 from pathlib import Path
 import numpy as np
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.segmentation.worker_client import Worker
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.worker.client import Worker
 grid = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
 images = list(np.random.default_rng(2).integers(1, 90, (2, *grid.shape)).astype(np.int16))
 worker = Worker()
@@ -237,8 +237,8 @@ def test_a_shared_array_comes_back_bit_for_bit_and_its_folder_goes(tmp_path):
 
 
 def test_a_grid_comes_over_the_wire_with_the_header_that_spacing_is_read_from():
-    from napari_mamamia.segmentation.nnunet_geometry import header_spacing
-    from napari_mamamia.segmentation.worker_wire import grid_from, grid_on_wire
+    from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
+    from napari_mamamia.segmentation.worker.wire import grid_from, grid_on_wire
 
     header = nib.Nifti1Header()
     header.set_data_shape((4, 4, 4))

@@ -9,7 +9,7 @@ from math import inf, nan
 from pathlib import Path
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.own_paths import new_path_in
+from napari_mamamia.io.files.own_paths import new_path_in
 
 
 class Colour(StrEnum):

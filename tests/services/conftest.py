@@ -27,7 +27,7 @@ def notes(tmp_path):
 def work(notes):
     from batch_functions import Row, Settings, measure
 
-    from napari_mamamia.services.batch_work import CaseWork
+    from napari_mamamia.services.batch.work import CaseWork
 
     return CaseWork("measure", measure, Settings(notes), Row)
 
@@ -35,7 +35,7 @@ def work(notes):
 @pytest.fixture
 def cases_of(tmp_path):
     """Return a function from ids to cases; each has a file of as many bytes as its id's length."""
-    from napari_mamamia.services.batch_work import CaseInputs
+    from napari_mamamia.services.batch.work import CaseInputs
 
     def make(*case_ids):
         for case_id in case_ids:

@@ -16,10 +16,10 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.edit_case import open_editing
-from napari_mamamia.services.mask_prints import crc_of
-from napari_mamamia.smartpaint.features import measure_features
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.refine.edit_case import open_editing
+from napari_mamamia.services.refine.mask_prints import crc_of
+from napari_mamamia.smartpaint.brush.features import measure_features
 
 SHAPE = (6, 16, 16)
 GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.0, 1.0]))

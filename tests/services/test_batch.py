@@ -4,7 +4,7 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Cancelled, Progress, run_job
-from napari_mamamia.services.batch import for_each_case
+from napari_mamamia.services.batch.batch import for_each_case
 
 
 def half_and_whole(case_id):

@@ -14,11 +14,11 @@ import pytest
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.checked_lines import read_checked_lines
-from napari_mamamia.services import batch_connection
-from napari_mamamia.services.batch import run_batch
-from napari_mamamia.services.batch_work import Place
-from napari_mamamia.services.output_folder import Existing
+from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.services.batch import connection as batch_connection
+from napari_mamamia.services.batch.batch import run_batch
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import Place
 
 pytest.importorskip("distributed", reason='needs  pip install "napari-mamamia[cluster]"')
 
@@ -214,7 +214,7 @@ def test_a_scheduler_that_is_not_there_is_named(work, cases_of):
 
 
 def test_without_dask_the_error_names_the_extra(work, cases_of, monkeypatch):
-    monkeypatch.delitem(sys.modules, "napari_mamamia.services.batch_cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "napari_mamamia.services.batch.cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match="cluster"):
         run_job(run_batch(cases_of("a"), work, Place(workers=2)))
@@ -225,7 +225,7 @@ def test_only_this_run_can_talk_to_its_local_workers(stranger):
     from distributed import Client
     from distributed.security import Security
 
-    from napari_mamamia.services.batch_connection import connection
+    from napari_mamamia.services.batch.connection import connection
 
     with connection(Place(workers=1)) as opening:
         ours = opening.result(LONG_S)

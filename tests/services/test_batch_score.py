@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli import app
-from napari_mamamia.io.checked_lines import read_checked_lines
-from napari_mamamia.io.tables import read_case_scores
+from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.tables.tables import read_case_scores
 
 
 @pytest.fixture

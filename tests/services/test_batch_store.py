@@ -12,9 +12,9 @@ import pytest
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.progress import Cancelled, run_job
-from napari_mamamia.io.checked_lines import CheckedLines, read_checked_lines
-from napari_mamamia.services.batch import run_batch
-from napari_mamamia.services.output_folder import Existing
+from napari_mamamia.io.files.checked_lines import CheckedLines, read_checked_lines
+from napari_mamamia.services.batch.batch import run_batch
+from napari_mamamia.services.batch.output_folder import Existing
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_kill_of_the_program_loses_nothing_that_was_added(tmp_path):
     path = tmp_path / "lines.jsonl"
     program = (
         "import os, signal, sys; from pathlib import Path;"
-        "from napari_mamamia.io.checked_lines import CheckedLines;"
+        "from napari_mamamia.io.files.checked_lines import CheckedLines;"
         "lines = CheckedLines(Path(sys.argv[1]), keep=True);"
         "[lines.add({'n': n}) for n in range(50)];"
         "os.kill(os.getpid(), signal.SIGKILL)"

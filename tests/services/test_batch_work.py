@@ -8,16 +8,16 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.file_names import case_key
-from napari_mamamia.io.sources import CaseFiles, PhaseSource
-from napari_mamamia.io.volumes import read_labels
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
 from napari_mamamia.metrics.lesions import LesionCounts
-from napari_mamamia.scoring.profiles import OFFICIAL_CODE
-from napari_mamamia.services import score_cases as score_cases_module
-from napari_mamamia.services.batch import run_batch
-from napari_mamamia.services.batch_work import FilePrint, Place
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.score_cases import score_cases
+from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
+from napari_mamamia.services.batch.batch import run_batch
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import FilePrint, Place
+from napari_mamamia.services.score import cases as score_cases_module
+from napari_mamamia.services.score.cases import score_cases
 
 LIMITED = Place(time_limit_s=30.0)
 

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io import event_store
-from napari_mamamia.io.case_tags import OLD_TAGS_NAME, TAGS_FOLDER
-from napari_mamamia.io.checked_lines import CheckedLines
-from napari_mamamia.io.event_store import read_events
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.case_tags import (
+from napari_mamamia.io.files.checked_lines import CheckedLines
+from napari_mamamia.io.workspace import event_store
+from napari_mamamia.io.workspace.case_tags import OLD_TAGS_NAME, TAGS_FOLDER
+from napari_mamamia.io.workspace.event_store import read_events
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.score.case_tags import (
     KNOWN_TAGS,
     joined_tags,
     read_tags,
@@ -133,9 +133,9 @@ if sys.argv[3] == "without locks":
     def refuse(handle, operation):
         raise OSError(errno.ENOLCK, "No locks available")
     fcntl.flock = refuse
-from napari_mamamia.io.event_store import read_events
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.case_tags import tag_case
+from napari_mamamia.io.workspace.event_store import read_events
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.score.case_tags import tag_case
 workspace = Workspace(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

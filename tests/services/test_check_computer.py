@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.one_lesion import one_lesion
-from napari_mamamia.services import check_computer as service
-from napari_mamamia.services import computer_facts
+from napari_mamamia.services.submission import check_computer as service
+from napari_mamamia.services.submission import computer_facts
 
 
 def test_the_check_runs_on_an_own_case_and_its_log_names_nobody(tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def small_case():
 
 def test_the_engine_gives_what_plain_torch_gives():
     pytest.importorskip("dynamic_network_architectures")
-    from napari_mamamia.segmentation.self_test import run_test_block
+    from napari_mamamia.segmentation.run.self_test import run_test_block
 
     done = run_job(run_test_block(small_case()))
     assert done.passed
@@ -86,8 +86,8 @@ def test_the_engine_gives_what_plain_torch_gives():
 @pytest.mark.parametrize("what", ["channels", "weights", "labels"])
 def test_an_engine_that_errs_is_found_out(monkeypatch, what):
     pytest.importorskip("dynamic_network_architectures")
-    from napari_mamamia.segmentation import self_test
-    from napari_mamamia.segmentation.nnunet_engine import NnUNetEngine
+    from napari_mamamia.segmentation.nnunet.engine import NnUNetEngine
+    from napari_mamamia.segmentation.run import self_test
 
     right = NnUNetEngine.predict
 
@@ -99,7 +99,7 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
 
     monkeypatch.setattr(NnUNetEngine, "predict", wrong)
     if what == "weights":
-        from napari_mamamia.segmentation import nnunet_load
+        from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
         put = nnunet_load.put_weights
 

@@ -25,12 +25,12 @@ from napari_mamamia.core.errors import (
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.owner import this_process
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.external_isolation import Isolation, IsolationKind
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.services import convert_model as conversion
-from napari_mamamia.services.batch_child import Child
-from napari_mamamia.services.convert_model import (
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.submission.isolation import Isolation, IsolationKind
+from napari_mamamia.services.batch.child import Child
+from napari_mamamia.services.predict import convert_model as conversion
+from napari_mamamia.services.predict.convert_model import (
     RoomLimits,
     convert_model,
     convertible,
@@ -53,7 +53,7 @@ LEAF = "nnUNetTrainer__nnUNetPlans__3d_fullres"
 
 
 def labels_of(path):
-    from napari_mamamia.segmentation.nnunet_load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     engine = run_job(load_nnunet(recognise_model(path), EngineSettings(threads=1)))
@@ -117,7 +117,7 @@ def test_torch_never_comes_into_the_process_that_asks(root, tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
         "from napari_mamamia.core.progress import run_job\n"
-        "from napari_mamamia.services.convert_model import convert_model\n"
+        "from napari_mamamia.services.predict.convert_model import convert_model\n"
         f"run_job(convert_model(Path({str(root)!r}), Path({str(tmp_path / 'new')!r})))\n"
         "print([name for name in ('torch', 'safetensors') if name in sys.modules])"
     )
@@ -267,8 +267,8 @@ def test_a_refused_checkpoint_says_what_it_wants_and_how_to_convert_it(evil, tmp
 
 
 def test_a_refusal_of_the_models_process_arrives_as_what_it_is(evil):
-    from napari_mamamia.segmentation.engine_host import EngineHost
-    from napari_mamamia.segmentation.worker_wire import error_from, error_on_wire
+    from napari_mamamia.segmentation.run.engine_host import EngineHost
+    from napari_mamamia.segmentation.worker.wire import error_from, error_on_wire
 
     poisoned(evil, Call(os.system, "true"))
     with pytest.raises(RefusedCheckpointError) as refused:
@@ -378,7 +378,7 @@ def test_root_opens_nothing_in_a_room_unless_asked_by_name(evil, tmp_path, monke
 
 
 def test_without_a_closed_room_it_is_refused_with_the_reason(evil, tmp_path, monkeypatch):
-    from napari_mamamia.segmentation.nnunet_isolated import taken_out
+    from napari_mamamia.segmentation.nnunet.isolated import taken_out
 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "bubblewrap is not installed" in isolation_reason(as_root=True)

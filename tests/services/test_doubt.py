@@ -5,7 +5,7 @@ import pytest
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.services.doubt import entropy_bits, find_doubt
+from napari_mamamia.services.predict.doubt import entropy_bits, find_doubt
 
 GRID = Grid((4, 6, 8), np.diag([-2.0, -1.0, 3.0, 1.0]))  # a voxel is 6 mm3
 

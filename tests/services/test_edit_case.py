@@ -14,14 +14,14 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.append_file import is_open_here
-from napari_mamamia.io.journal import read_journal
-from napari_mamamia.io.journal_records import Opened, Saved
-from napari_mamamia.io.provenance import read_provenance
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services import edit_opening
-from napari_mamamia.services.edit_case import is_begun, open_editing, save_editing
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.append_file import is_open_here
+from napari_mamamia.io.workspace.journal import read_journal
+from napari_mamamia.io.workspace.journal_records import Opened, Saved
+from napari_mamamia.io.workspace.provenance import read_provenance
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.refine import edit_opening
+from napari_mamamia.services.refine.edit_case import is_begun, open_editing, save_editing
 
 BALL = Brush(tool=Tool.SPHERE, radius_mm=3.0)
 PLACES = [(3.0, 5.0, 5.0), (3.0, 10.0, 10.0), (1.0, 5.0, 12.0)]
@@ -133,7 +133,7 @@ def test_the_provenance_says_reader_strokes_path_tools_and_start(opened, workspa
 def test_the_file_of_the_start_mask_is_named_with_its_checksum(opened, workspace, case, tmp_path):
     import hashlib
 
-    from napari_mamamia.io.volumes import write_volume
+    from napari_mamamia.io.data_set.volumes import write_volume
 
     path = tmp_path / "start.nii.gz"
     write_volume(blob(case).dense(), case.grid, path)
@@ -286,7 +286,7 @@ def test_a_journal_of_something_else_is_set_aside_and_never_deleted(
         path.rename(kept)
     elif change == "version":
         content = path.read_bytes()
-        from napari_mamamia.io.checked_lines import CheckedLines
+        from napari_mamamia.io.files.checked_lines import CheckedLines
 
         with CheckedLines(path, keep=False) as lines:
             lines.add({"kind": "opened", "at": "", "version": 2, "software": "later"})
@@ -304,7 +304,7 @@ def test_a_journal_of_something_else_is_set_aside_and_never_deleted(
 
 
 def test_a_mask_that_something_else_saved_meanwhile_is_what_is_opened(opened, workspace, case):
-    from napari_mamamia.io.volumes import write_volume
+    from napari_mamamia.io.data_set.volumes import write_volume
 
     editing = opened()
     paint(editing, PLACES[0])
@@ -385,7 +385,8 @@ def test_another_program_that_has_the_mask_open_is_named_as_such_at_once(case, w
     path = journal_file(workspace)
     path.parent.mkdir(parents=True)
     hold = (
-        "import sys; from pathlib import Path; from napari_mamamia.io.journal import Journal;"
+        "import sys; from pathlib import Path;"
+        "from napari_mamamia.io.workspace.journal import Journal;"
         "journal = Journal(Path(sys.argv[1])); print('held', flush=True); sys.stdin.readline()"
     )
     with subprocess.Popen(
@@ -402,7 +403,7 @@ def test_another_program_that_has_the_mask_open_is_named_as_such_at_once(case, w
 
 
 def test_a_save_over_a_mask_that_changed_meanwhile_is_refused_and_steps_go_on(opened, case):
-    from napari_mamamia.io.volumes import write_volume
+    from napari_mamamia.io.data_set.volumes import write_volume
 
     editing = opened()
     paint(editing, PLACES[0])

@@ -17,21 +17,21 @@ from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.reorientation import reorientation_to
-from napari_mamamia.io import voxel_writer
-from napari_mamamia.io.label_map import read_label_rules
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.io.provenance import read_provenance
-from napari_mamamia.io.volumes import read_header, read_labels
-from napari_mamamia.services import export_writer
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.export import export_bundle
-from napari_mamamia.services.export_plan import (
+from napari_mamamia.io.data_set.label_map import read_label_rules
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.volumes import read_header, read_labels
+from napari_mamamia.io.volumes import voxel_writer
+from napari_mamamia.io.workspace.provenance import read_provenance
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.export import writer as export_writer
+from napari_mamamia.services.export.export import export_bundle
+from napari_mamamia.services.export.plan import (
     ExportFormat,
     ExportSettings,
     FuseRule,
     MaskFolder,
 )
-from napari_mamamia.services.output_folder import Existing
 
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])  # LAS
 SHAPE = (8, 32, 48)
@@ -557,7 +557,7 @@ def test_dicom_seg_of_a_nifti_case_is_refused_with_the_way_out(opened, expert, t
 
 
 def test_without_highdicom_the_missing_extra_is_named(opened, expert, tmp_path, monkeypatch):
-    monkeypatch.setattr("napari_mamamia.services.export_seg.find_spec", lambda name: None)
+    monkeypatch.setattr("napari_mamamia.services.export.seg.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[dicom\]"):
         export(opened, tmp_path / "out", expert, formats=(ExportFormat.DICOM_SEG,))
 

@@ -9,7 +9,7 @@ import pytest
 
 from napari_mamamia.annotations.harmonise import OrientationProfile, harmonised
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.volumes import read_labels, write_volume
+from napari_mamamia.io.data_set.volumes import read_labels, write_volume
 
 sitk = pytest.importorskip("SimpleITK")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.io.dicom_selectors import named_series, read_selectors
-from napari_mamamia.io.provenance import sidecar_path, write_provenance
-from napari_mamamia.services.export_masks import DrawnMask
-from napari_mamamia.services.export_plan import (
+from napari_mamamia.io.exam.selectors import named_series, read_selectors
+from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
+from napari_mamamia.services.export.masks import DrawnMask
+from napari_mamamia.services.export.plan import (
     ExportFormat,
     ExportSettings,
     MaskFolder,
@@ -24,14 +24,14 @@ pytest.importorskip("highdicom")
 from napari_mamamia.core.errors import CaseError  # noqa: E402 - after the skips
 from napari_mamamia.core.grid import Grid  # noqa: E402
 from napari_mamamia.core.progress import run_job  # noqa: E402
-from napari_mamamia.io.dicom_facts import remapped_uid, user_secret  # noqa: E402
-from napari_mamamia.io.dicom_seg import read_segmentation  # noqa: E402
-from napari_mamamia.io.layout import find_data_set  # noqa: E402
-from napari_mamamia.io.volumes import read_phase_header, write_volume  # noqa: E402
-from napari_mamamia.services.data_set import open_data_set  # noqa: E402
-from napari_mamamia.services.export import export_bundle  # noqa: E402
-from napari_mamamia.services.export_seg import segment_meaning  # noqa: E402
-from napari_mamamia.services.import_dicom import ImportSettings, import_dicom  # noqa: E402
+from napari_mamamia.io.data_set.layout import find_data_set  # noqa: E402
+from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume  # noqa: E402
+from napari_mamamia.io.dicom.facts import remapped_uid, user_secret  # noqa: E402
+from napari_mamamia.io.seg.seg import read_segmentation  # noqa: E402
+from napari_mamamia.services.case.data_set import open_data_set  # noqa: E402
+from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom  # noqa: E402
+from napari_mamamia.services.export.export import export_bundle  # noqa: E402
+from napari_mamamia.services.export.seg import segment_meaning  # noqa: E402
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

@@ -11,19 +11,24 @@ from napari_mamamia.core.case import Case, Mask, Phase
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.io.volumes import read_volume
-from napari_mamamia.segmentation.model_card import ModelCard
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.planned import PlannedSegmenter
-from napari_mamamia.segmentation.planner import LADDER, Budget, OutOfMemoryError, OverLimitError
-from napari_mamamia.segmentation.segmenter import Click, Prediction
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.doubt import DoubtKind, doubt_kinds, doubt_of
-from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule
-from napari_mamamia.services.fused_probability import Moments
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.predict import predict_case
-from napari_mamamia.services.predict_cases import predict_data_set
+from napari_mamamia.io.data_set.volumes import read_volume
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.planner import (
+    LADDER,
+    Budget,
+    OutOfMemoryError,
+    OverLimitError,
+)
+from napari_mamamia.segmentation.model.segmenter import Click, Prediction
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.predict.cases import predict_data_set
+from napari_mamamia.services.predict.doubt import DoubtKind, doubt_kinds, doubt_of
+from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule
+from napari_mamamia.services.predict.fused_probability import Moments
+from napari_mamamia.services.predict.predict import predict_case
 
 GRID = Grid((1, 1, 4), np.diag([-2.0, -1.0, 3.0, 1.0]))  # a voxel is 6 mm3
 
@@ -338,7 +343,8 @@ def clock(monkeypatch):
     """Return nothing; time goes on only where a model says so."""
     LIMITS.clear()
     NOW[0] = 100.0
-    monkeypatch.setattr("napari_mamamia.services.fused_models.time.monotonic", lambda: NOW[0])
+    clock = "napari_mamamia.services.predict.fused_models.time.monotonic"
+    monkeypatch.setattr(clock, lambda: NOW[0])
 
 
 def noting(name, give_up=()):

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom_selectors import read_selectors
-from napari_mamamia.services.import_dicom import ImportSettings, import_dicom, look_into
-from napari_mamamia.services.import_look import look_at_source
+from napari_mamamia.io.exam.selectors import read_selectors
+from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom, look_into
+from napari_mamamia.services.dicom.look import look_at_source
 
 pytest.importorskip("pydicom")
 

@@ -20,20 +20,21 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Cancelled, run_job
-from napari_mamamia.io import imported_case, voxel_writer
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.dicom_facts import user_secret
-from napari_mamamia.io.dicom_selectors import named_series
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.services.import_dicom import (
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set import imported_case
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.dicom.facts import user_secret
+from napari_mamamia.io.exam.selectors import named_series
+from napari_mamamia.io.volumes import voxel_writer
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.dicom.dicom import (
     Clock,
     Dates,
     ImportSettings,
     import_dicom,
     look_into,
 )
-from napari_mamamia.services.open_case import load_case
-from napari_mamamia.services.output_folder import Existing
 
 pydicom = pytest.importorskip("pydicom")
 
@@ -286,7 +287,7 @@ def test_overwrite_replaces_the_whole_case(tmp_path):
 @pytest.fixture
 def unmeasured(monkeypatch):
     """Files whose length nobody compares with their header: the values break off while read."""
-    monkeypatch.setattr("napari_mamamia.io.dicom_headers.require_room", lambda *_, **__: None)
+    monkeypatch.setattr("napari_mamamia.io.dicom.headers.require_room", lambda *_, **__: None)
 
 
 def test_a_file_that_is_cut_is_told_with_its_headers(tmp_path):
@@ -471,7 +472,7 @@ def test_a_secret_that_was_being_written_when_the_program_was_killed_is_no_secre
         raise Killed
 
     with monkeypatch.context() as once:
-        once.setattr("napari_mamamia.io.dicom_facts.secrets.token_bytes", killed)
+        once.setattr("napari_mamamia.io.dicom.facts.secrets.token_bytes", killed)
         with pytest.raises(Killed):
             user_secret()
     secret = user_secret()

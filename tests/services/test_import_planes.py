@@ -8,11 +8,11 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Cancelled, run_job
-from napari_mamamia.io.dicom_blanks import blank_tails
-from napari_mamamia.io.dicom_exam import find_exam
-from napari_mamamia.io.dicom_headers import read_slices
-from napari_mamamia.io.imported_case import upright
-from napari_mamamia.services.import_planes import PhasePlanes
+from napari_mamamia.io.data_set.imported_case import upright
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.exam.blanks import blank_tails
+from napari_mamamia.io.exam.exam import find_exam
+from napari_mamamia.services.dicom.planes import PhasePlanes
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
@@ -42,7 +42,7 @@ def phase_of(folder, dtype, **elements):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Let parts have as few planes as they may."""
-    monkeypatch.setattr("napari_mamamia.services.import_planes._PART_BYTES", 1)
+    monkeypatch.setattr("napari_mamamia.services.dicom.planes._PART_BYTES", 1)
 
 
 @pytest.mark.parametrize("syntax", [phantoms.EXPLICIT, phantoms.IMPLICIT, phantoms.BIG_ENDIAN])
@@ -92,8 +92,8 @@ def test_a_check_that_raises_ends_the_reading(tmp_path):
 
 
 def test_the_case_on_the_disk_is_the_one_in_the_files(tmp_path):
-    from napari_mamamia.io.volumes import read_volume
-    from napari_mamamia.services.import_dicom import import_dicom
+    from napari_mamamia.io.data_set.volumes import read_volume
+    from napari_mamamia.services.dicom.dicom import import_dicom
 
     for phase in range(3):
         shape = (N_PLANES, 16, 20)

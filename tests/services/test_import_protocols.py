@@ -12,11 +12,11 @@ import pytest
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.clinical import read_clinical
-from napari_mamamia.io.dicom_selectors import read_selectors
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.services.import_dicom import ImportSettings, import_dicom
-from napari_mamamia.services.open_case import load_case
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.exam.selectors import read_selectors
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom
 
 pytest.importorskip("pydicom")
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.dicom_selectors import read_selectors
-from napari_mamamia.services.import_dicom import Clock, Sides, import_dicom
-from napari_mamamia.services.import_finding import ImportSettings, find_studies
-from napari_mamamia.services.import_ways import ways_of
+from napari_mamamia.io.exam.selectors import read_selectors
+from napari_mamamia.services.dicom.dicom import Clock, Sides, import_dicom
+from napari_mamamia.services.dicom.finding import ImportSettings, find_studies
+from napari_mamamia.services.dicom.ways import ways_of
 
 pytest.importorskip("pydicom")
 

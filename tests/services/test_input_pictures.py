@@ -8,7 +8,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.timing import choose_phases
-from napari_mamamia.services.input_pictures import (
+from napari_mamamia.services.predict.input_pictures import (
     LARGEST_PIXELS,
     InputChannel,
     input_pictures,

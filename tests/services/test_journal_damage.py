@@ -9,11 +9,11 @@ import pytest
 
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.checked_lines import CheckedLines
-from napari_mamamia.io.journal import read_journal
-from napari_mamamia.io.journal_records import encoded
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.services.edit_case import open_editing, save_editing
+from napari_mamamia.io.files.checked_lines import CheckedLines
+from napari_mamamia.io.workspace.journal import read_journal
+from napari_mamamia.io.workspace.journal_records import encoded
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.refine.edit_case import open_editing, save_editing
 
 PLACES = [(3.0, 5.0, 5.0), (3.0, 10.0, 10.0), (1.0, 5.0, 12.0), (4.0, 12.0, 4.0)]
 N_SAVED = 2

@@ -59,9 +59,9 @@ def kill_while_painting(painter, folder, seed, after):
 )
 def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting, tmp_path, sweep):
     from napari_mamamia.core.edits import Step
-    from napari_mamamia.io.journal import Damage, scan_journal
-    from napari_mamamia.services.journal_play import JournalPlay
-    from napari_mamamia.services.mask_prints import crc_of
+    from napari_mamamia.io.workspace.journal import Damage, scan_journal
+    from napari_mamamia.services.refine.journal_play import JournalPlay
+    from napari_mamamia.services.refine.mask_prints import crc_of
 
     case = painting.make_case()
     images = painting.make_images(case)

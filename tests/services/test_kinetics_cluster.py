@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.scoring.drawing import Drawn
-from napari_mamamia.services import kinetics
+from napari_mamamia.scoring.report.drawing import Drawn
+from napari_mamamia.services.kinetics import kinetics
 
 pytest.importorskip("distributed", reason='needs  pip install "napari-mamamia[cluster]"')
 

@@ -17,17 +17,17 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError, SaveConflic
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom import PhantomSpec, Tissue, make_phantom
-from napari_mamamia.services.case_kinetics import (
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.kinetics.case_kinetics import (
     FtvBox,
     KineticSettings,
     box_around_mask,
     case_kinetics,
     with_times,
 )
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.kinetics import kinetics_of_data_set
-from napari_mamamia.services.other_breast import other_breast
-from napari_mamamia.services.output_folder import Existing
+from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
+from napari_mamamia.services.kinetics.other_breast import other_breast
 
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])
 BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))

@@ -12,19 +12,19 @@ import pytest
 from napari_mamamia.core.errors import CaseError, FormatError, ModelError, SaveConflictError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import ScoreStatus
-from napari_mamamia.io.provenance import read_provenance, sidecar_path
-from napari_mamamia.services.data_set import case_row, open_data_set
-from napari_mamamia.services.export import export_masks
-from napari_mamamia.services.open_case import load_case
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.predict import (
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import case_row, open_data_set
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.case.refine import find_refined, save_refined
+from napari_mamamia.services.export.export import export_masks
+from napari_mamamia.services.predict.cases import predict_data_set
+from napari_mamamia.services.predict.predict import (
     predict_case,
     save_prediction,
     segmenter_named,
 )
-from napari_mamamia.services.predict_cases import predict_data_set
-from napari_mamamia.services.refine import find_refined, save_refined
-from napari_mamamia.services.score import score_folders
+from napari_mamamia.services.score.score import score_folders
 
 GEOMETRY = ("dim", "pixdim", "qform_code", "sform_code", "quatern_b", "quatern_c", "quatern_d")
 GEOMETRY += ("qoffset_x", "qoffset_y", "qoffset_z", "srow_x", "srow_y", "srow_z", "xyzt_units")
@@ -190,7 +190,7 @@ def test_a_prediction_that_is_stopped_before_its_provenance_leaves_no_mask(
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("napari_mamamia.services.explained_mask.write_provenance", stopped)
+    monkeypatch.setattr("napari_mamamia.services.case.explained_mask.write_provenance", stopped)
     prediction = run_job(predict_case(case, segmenter_named("kinetic")))
     with pytest.raises(KeyboardInterrupt):
         run_job(save_prediction(prediction, case, tmp_path / "A_1.nii.gz"))

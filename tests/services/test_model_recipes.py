@@ -6,11 +6,11 @@ import pytest
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.segmentation.model_card import RECIPE_NAME, ModelCard, WeightFile
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.recipe import Recipe, preset, read_recipe, write_recipe
-from napari_mamamia.segmentation.registry import ModelEntry, list_models, model_recipe
-from napari_mamamia.services.model_recipes import keep_recipe, open_recipe, write_beside
+from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, WeightFile
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.recipe import Recipe, preset, read_recipe, write_recipe
+from napari_mamamia.segmentation.run.registry import ModelEntry, list_models, model_recipe
+from napari_mamamia.services.predict.model_recipes import keep_recipe, open_recipe, write_beside
 
 MINE = Recipe("Mine", channels=("p0", "p1-p0"))
 

@@ -13,20 +13,20 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.segmentation.engine_settings import EngineSettings
-from napari_mamamia.segmentation.engines import load_engine
-from napari_mamamia.segmentation.nnunet_cost import tiles_from_plans
-from napari_mamamia.segmentation.paces import remember_pace
-from napari_mamamia.segmentation.planner import OutOfMemoryError, OverLimitError, Pace
-from napari_mamamia.segmentation.recipe import Recipe
-from napari_mamamia.segmentation.registry import (
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError, OverLimitError, Pace
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.nnunet.cost import tiles_from_plans
+from napari_mamamia.segmentation.run.engines import load_engine
+from napari_mamamia.segmentation.run.paces import remember_pace
+from napari_mamamia.segmentation.run.registry import (
     add_model,
     default_registry,
     model_recipe,
     set_recipe,
 )
-from napari_mamamia.segmentation.weights import recognise_model
-from napari_mamamia.services.offers import Offer, offers, offers_text, with_offers
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.services.predict.offers import Offer, offers, offers_text, with_offers
 
 pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
@@ -134,7 +134,7 @@ def test_a_model_that_needs_more_memory_than_is_free_is_not_offered(added, monke
     needed = 32 * 40 * 48 * (2 * 4 + 3 * 2 + 12) + weights
     for free, names in ((needed, ["kinetic", "small"]), (needed - 1, ["kinetic"])):
         monkeypatch.setattr(
-            "napari_mamamia.services.offers.free_memory_bytes", lambda free=free: free
+            "napari_mamamia.services.predict.offers.free_memory_bytes", lambda free=free: free
         )
         assert [o.name for o in offers(case_of(), None, default_registry())] == names
 
@@ -177,8 +177,8 @@ def test_nothing_of_it_needs_torch(added):
         "from pathlib import Path\n"
         "from napari_mamamia.core.grid import Grid\n"
         "from napari_mamamia.core.case import Case, Phase\n"
-        "from napari_mamamia.segmentation.registry import default_registry\n"
-        "from napari_mamamia.services.offers import offers\n"
+        "from napari_mamamia.segmentation.run.registry import default_registry\n"
+        "from napari_mamamia.services.predict.offers import offers\n"
         "signal = np.zeros((2, 32, 40, 48), np.int16)\n"
         "case = Case('A', Grid((32, 40, 48), np.eye(4)), signal, (Phase(0), Phase(1)))\n"
         "print([o.name for o in offers(case, None, default_registry())], 'torch' in sys.modules)\n"
@@ -225,8 +225,8 @@ def test_a_network_that_cannot_do_what_is_asked_is_not_offered(tmp_path):
 @pytest.mark.parametrize("patch", [(16, 16, 16), (20, 12)])
 @pytest.mark.parametrize("orientation", ["", "SAR"])
 def test_tiles_from_the_recipe_are_the_loaded_networks(patch, orientation, tmp_path):
-    from napari_mamamia.segmentation.network_cost import tiles_of_network
-    from napari_mamamia.segmentation.network_engine import NetworkEngine
+    from napari_mamamia.segmentation.network.cost import tiles_of_network
+    from napari_mamamia.segmentation.network.engine import NetworkEngine
 
     folder = described(tmp_path / "net", patch=list(patch), orientation=orientation)
     card, settings = recognise_model(folder), EngineSettings(step=0.7)

@@ -12,11 +12,11 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io import streams
-from napari_mamamia.io.layout import find_data_set
-from napari_mamamia.io.volumes import read_header, read_series_into
-from napari_mamamia.services.data_set import case_rows, open_data_set
-from napari_mamamia.services.open_case import load_case, load_mask, load_remaining, open_case
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.volumes import read_header, read_series_into
+from napari_mamamia.io.volumes import streams
+from napari_mamamia.services.case.data_set import case_rows, open_data_set
+from napari_mamamia.services.case.open_case import load_case, load_mask, load_remaining, open_case
 
 
 def phase_path(root, case_id, k):

@@ -9,7 +9,7 @@ import typer
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.owner import this_process
-from napari_mamamia.services.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 PARAMETERS = (("model", "kinetic"), ("label", None))
 

@@ -11,16 +11,21 @@ import pytest
 
 from napari_mamamia.core.errors import MissingExtraError, ModelError, SaveConflictError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.provenance import read_provenance
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.segmentation.engine_host import EngineHost
-from napari_mamamia.segmentation.planner import LADDER
-from napari_mamamia.services.batch_work import Place
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.model_choice import RunChoices, choice_of, open_model, segmenter_of
-from napari_mamamia.services.open_case import load_case
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.predict_cases import predict_data_set
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.workspace.provenance import read_provenance
+from napari_mamamia.segmentation.model.planner import LADDER
+from napari_mamamia.segmentation.run.engine_host import EngineHost
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.predict.cases import predict_data_set
+from napari_mamamia.services.predict.model_choice import (
+    RunChoices,
+    choice_of,
+    open_model,
+    segmenter_of,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")

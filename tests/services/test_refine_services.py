@@ -13,19 +13,23 @@ from napari_mamamia.core.edits import Action, Edit
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.services.grow_mask import GrownBefore, merge_grown, seed_planes, seeds_of
-from napari_mamamia.services.live_edits import adopt_layer, notice_painting, suggest_radius_mm
-from napari_mamamia.services.mask_work import use_mask_tool
-from napari_mamamia.services.outlines import (
+from napari_mamamia.services.refine.grow_mask import GrownBefore, merge_grown, seed_planes, seeds_of
+from napari_mamamia.services.refine.live_edits import (
+    adopt_layer,
+    notice_painting,
+    suggest_radius_mm,
+)
+from napari_mamamia.services.refine.mask_work import use_mask_tool
+from napari_mamamia.services.refine.numbers import changed_voxels, empty_map, measure_mask
+from napari_mamamia.services.refine.outlines import (
     fill_contour,
     line_voxels,
     outline_step,
     outlined_slices,
 )
-from napari_mamamia.services.refine_numbers import changed_voxels, empty_map, measure_mask
-from napari_mamamia.smartpaint.grow import Grown
-from napari_mamamia.smartpaint.session import EditingSession
-from napari_mamamia.smartpaint.session_state import label_map
+from napari_mamamia.smartpaint.grow.grow import Grown
+from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.state import label_map
 
 GRID = Grid((6, 20, 24), np.diag([1.5, 2.0, 3.0, 1.0]))
 

@@ -11,13 +11,13 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import Brush, Tool, Turn
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.journal import Journal, read_journal
-from napari_mamamia.io.journal_records import Opened
-from napari_mamamia.io.provenance import read_provenance
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.services.edit_case import save_editing
-from napari_mamamia.services.journal_play import JournalPlay, play_journal
-from napari_mamamia.services.replay import case_of_journal, replay_journal
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.workspace.journal import Journal, read_journal
+from napari_mamamia.io.workspace.journal_records import Opened
+from napari_mamamia.io.workspace.provenance import read_provenance
+from napari_mamamia.services.refine.edit_case import save_editing
+from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
+from napari_mamamia.services.refine.replay import case_of_journal, replay_journal
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,14 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import FailureCause
-from napari_mamamia.io.provenance import read_provenance
-from napari_mamamia.segmentation.external import Task
-from napari_mamamia.segmentation.external_isolation import IsolationKind
-from napari_mamamia.segmentation.external_limits import RunLimits
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.run_submission import run_submission
-from napari_mamamia.services.submission_settings import SubmissionSettings, choose_isolation
+from napari_mamamia.io.workspace.provenance import read_provenance
+from napari_mamamia.segmentation.submission.external import Task
+from napari_mamamia.segmentation.submission.isolation import IsolationKind
+from napari_mamamia.segmentation.submission.limits import RunLimits
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.submission.run_submission import run_submission
+from napari_mamamia.services.submission.settings import SubmissionSettings, choose_isolation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segmentation"))
 import foreign

@@ -10,15 +10,15 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.clinical_columns import ColumnChoice
-from napari_mamamia.io.tables import read_case_scores
-from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER, PROFILES
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.score import score_folders
-from napari_mamamia.services.score_models import PredictionFolder, prediction_folder, score_models
-from napari_mamamia.services.score_settings import ScoreSettings
-from napari_mamamia.services.score_table import score_table
-from napari_mamamia.services.score_text import cohort_lines
+from napari_mamamia.io.clinical.columns import ColumnChoice
+from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER, PROFILES
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.score.models import PredictionFolder, prediction_folder, score_models
+from napari_mamamia.services.score.score import score_folders
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.services.score.table import score_table
+from napari_mamamia.services.score.text import cohort_lines
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

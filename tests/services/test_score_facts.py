@@ -11,18 +11,18 @@ import pytest
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
-from napari_mamamia.io.provenance import write_provenance
-from napari_mamamia.io.tables import case_scores_job, read_case_scores, write_case_scores
-from napari_mamamia.io.workspace import Workspace
-from napari_mamamia.scoring.composites import CompositeChoice, CompositeName
-from napari_mamamia.scoring.drawing import Drawing, draw_now
-from napari_mamamia.scoring.figures import volume_histogram
-from napari_mamamia.scoring.prediction_cost import prediction_costs
-from napari_mamamia.services.beside import drawing_beside
-from napari_mamamia.services.case_tags import tag_case
-from napari_mamamia.services.score import _failed, score_folders
-from napari_mamamia.services.score_models import PredictionFolder, score_models
-from napari_mamamia.services.score_settings import ScoreSettings
+from napari_mamamia.io.tables.tables import case_scores_job, read_case_scores, write_case_scores
+from napari_mamamia.io.workspace.provenance import write_provenance
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.scoring.case.prediction_cost import prediction_costs
+from napari_mamamia.scoring.cohort.composites import CompositeChoice, CompositeName
+from napari_mamamia.scoring.report.drawing import Drawing, draw_now
+from napari_mamamia.scoring.report.figures import volume_histogram
+from napari_mamamia.services.batch.beside import drawing_beside
+from napari_mamamia.services.score.case_tags import tag_case
+from napari_mamamia.services.score.models import PredictionFolder, score_models
+from napari_mamamia.services.score.score import _failed, score_folders
+from napari_mamamia.services.score.settings import ScoreSettings
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

@@ -8,10 +8,10 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER
-from napari_mamamia.services.score_pcr import score_pcr
-from napari_mamamia.services.score_settings import ScoreSettings
-from napari_mamamia.services.score_table import score_table
+from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
+from napari_mamamia.services.score.pcr import score_pcr
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.services.score.table import score_table
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

@@ -6,11 +6,11 @@ from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.io.volumes import write_mask
-from napari_mamamia.segmentation.segmenter import Candidate, Prediction
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.open_case import load_case
-from napari_mamamia.services.show_case import (
+from napari_mamamia.io.data_set.volumes import write_mask
+from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.case.show_case import (
     centre_of_largest_part,
     choose_candidate,
     display_range,

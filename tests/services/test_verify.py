@@ -10,13 +10,13 @@ import pytest
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.identifiers import Identifier
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.export import export_bundle
-from napari_mamamia.services.export_plan import ExportFormat, ExportSettings, MaskFolder
-from napari_mamamia.services.privacy import require_source, search_bundle, telling_in
-from napari_mamamia.services.verify import verify_bundle
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.privacy.identifiers import Identifier
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.export.export import export_bundle
+from napari_mamamia.services.export.plan import ExportFormat, ExportSettings, MaskFolder
+from napari_mamamia.services.export.privacy import require_source, search_bundle, telling_in
+from napari_mamamia.services.export.verify import verify_bundle
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Tool
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.smartpaint.brush import (
+from napari_mamamia.smartpaint.brush.brush import (
     START_INSIDE,
     START_OUTSIDE,
     Dab,
@@ -24,7 +24,7 @@ from napari_mamamia.smartpaint.brush import (
     sample_at,
     suggested_radius_mm,
 )
-from napari_mamamia.smartpaint.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
 
 SPACING = (2.0, 0.7, 0.7)
 SHAPE = (11, 31, 33)

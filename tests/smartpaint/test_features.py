@@ -10,8 +10,8 @@ from napari_mamamia.core.edits import Features
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.smartpaint.features import measure_features
-from napari_mamamia.smartpaint.noise import noise_of
+from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.brush.noise import noise_of
 
 SPACING = (2.0, 0.7, 0.7)
 TIMES_S = (0.0, 60.0, 150.0, 300.0, 450.0)

@@ -13,12 +13,12 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.smartpaint.features import measure_features
-from napari_mamamia.smartpaint.grow import GrowSettings, Outline, grow, outlines_of
-from napari_mamamia.smartpaint.grow_click import grow_from_click
-from napari_mamamia.smartpaint.grow_energy import blocks, coarsening, refined
-from napari_mamamia.smartpaint.grow_evidence import log_odds, tissue_of
-from napari_mamamia.smartpaint.grow_prompts import grow_from_box, grow_from_mask
+from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.grow.click import grow_from_click
+from napari_mamamia.smartpaint.grow.energy import blocks, coarsening, refined
+from napari_mamamia.smartpaint.grow.evidence import log_odds, tissue_of
+from napari_mamamia.smartpaint.grow.grow import GrowSettings, Outline, grow, outlines_of
+from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
 
 NOISE = 10.0
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.smartpaint.grow_cut import Energy, least_cut
+from napari_mamamia.smartpaint.grow.cut import Energy, least_cut
 
 
 def random_energy(shape, seed, smoothness=1.0):

@@ -7,7 +7,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Edit, Step
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.smartpaint.history import History
+from napari_mamamia.smartpaint.session.history import History
 
 
 def step(number):

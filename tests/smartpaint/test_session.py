@@ -9,8 +9,8 @@ from napari_mamamia.core.edits import Action, Brush, Jump, Sampling, Tool, Turn
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.smartpaint.features import measure_features
-from napari_mamamia.smartpaint.session import PAINTED_OUTSIDE, EditingSession
+from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.session.session import PAINTED_OUTSIDE, EditingSession
 
 SHAPE = (8, 24, 24)
 GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.0, 1.0]))

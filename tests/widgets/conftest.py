@@ -17,20 +17,20 @@ from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.io.preferences import Preferences
-from napari_mamamia.io.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-from napari_mamamia.io.workspace import FileState, Workspace
-from napari_mamamia.segmentation.segmenter import Candidate, Prediction
-from napari_mamamia.services.data_set import CaseRow, OpenDataSet
-from napari_mamamia.services.edit_case import OpenEditing, RecoveredWork
-from napari_mamamia.services.keep_prediction import KeptPrediction
-from napari_mamamia.services.refine import SavedMask
-from napari_mamamia.services.show_case import CaseMasks, OpenMask
-from napari_mamamia.smartpaint.grow import Grown
-from napari_mamamia.smartpaint.session import EditingSession
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.predict_services import PredictServices
-from napari_mamamia.widgets.service_record import Services
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.workspace.preferences import Preferences
+from napari_mamamia.io.workspace.workspace import FileState, Workspace
+from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
+from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.case.refine import SavedMask
+from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
+from napari_mamamia.services.predict.keep_prediction import KeptPrediction
+from napari_mamamia.services.refine.edit_case import OpenEditing, RecoveredWork
+from napari_mamamia.smartpaint.grow.grow import Grown
+from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.widgets.base.predict_services import PredictServices
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 SHAPE = (6, 20, 24)
 AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])

@@ -3,10 +3,10 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.scoring.profiles import CLINICAL, OFFICIAL_CODE, PAPER
-from napari_mamamia.services.show_case import Counting
-from napari_mamamia.widgets.colours import AGREEMENT_COLOURS
-from napari_mamamia.widgets.layers import Role, array_of
+from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
+from napari_mamamia.services.case.show_case import Counting
+from napari_mamamia.widgets.base.layers import Role, array_of
+from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS
 
 
 @pytest.fixture

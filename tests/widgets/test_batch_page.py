@@ -10,18 +10,23 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, CaseTag, ScoreStatus
-from napari_mamamia.scoring.comparison import NamedScores, compare_models
-from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
-from napari_mamamia.scoring.performance import SegmentationScores
-from napari_mamamia.scoring.ranking import ModelScore, sweep_weights
-from napari_mamamia.scoring.results import ModelComparison, ModelScores, RankedModel, Resampling
-from napari_mamamia.services.batch_work import Place
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.services.score import ScoreSummary
-from napari_mamamia.services.score_looks import CaseLook
-from napari_mamamia.services.show_case import CaseMasks, OpenMask
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.cohort.comparison import NamedScores, compare_models
+from napari_mamamia.scoring.cohort.ranking import ModelScore, sweep_weights
+from napari_mamamia.scoring.cohort.results import (
+    ModelComparison,
+    ModelScores,
+    RankedModel,
+    Resampling,
+)
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
+from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.services.score.score import ScoreSummary
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 NUMBERS = {"net": (0.9, 0.4), "other": (0.5, 0.3)}
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.canvas import CanvasText, WindowLevelDrag, edge_letters
-from napari_mamamia.widgets.layers import Role, tag_for
-from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.base.layers import Role, tag_for
+from napari_mamamia.widgets.viewer.canvas import CanvasText, WindowLevelDrag, edge_letters
+from napari_mamamia.widgets.viewer.scene import Scene
 
 SAGITTAL = np.array(
     [[0.0, 0.0, 3.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]

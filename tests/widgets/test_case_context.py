@@ -11,13 +11,13 @@ from napari.components import ViewerModel
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.io.preferences import Preferences, save_preferences
-from napari_mamamia.services.case_context import CaseContext
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.predict import predict_case
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.service_record import Services
+from napari_mamamia.io.workspace.preferences import Preferences, save_preferences
+from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.predict.predict import predict_case
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
 class Gate:

@@ -5,7 +5,7 @@ from napari.layers import Labels, Layer
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.layers import (
+from napari_mamamia.widgets.base.layers import (
     METADATA_KEY,
     LayerTag,
     Role,

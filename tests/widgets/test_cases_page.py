@@ -4,7 +4,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_mamamia.widgets.cases_page import CasesPage
+from napari_mamamia.widgets.cases.page import CasesPage
 
 
 @pytest.fixture

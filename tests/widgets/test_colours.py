@@ -1,6 +1,6 @@
 import pytest
 
-from napari_mamamia.widgets.colours import ERROR_COLOURS, MASK_COLOURS, WARNING_COLOURS
+from napari_mamamia.widgets.controls.colours import ERROR_COLOURS, MASK_COLOURS, WARNING_COLOURS
 
 
 def luminance(hexadecimal):

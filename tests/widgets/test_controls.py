@@ -10,9 +10,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.widgets.controls import discard, named
-from napari_mamamia.widgets.dock import PAGES
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.controls import discard, named
+from napari_mamamia.widgets.dock.dock import PAGES
 
 CONTROLS = (
     QAbstractButton,

@@ -7,9 +7,9 @@ import pytest
 from napari.utils.notifications import notification_manager
 
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.mask_watch import SaveState
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 
 def click(dock, name):

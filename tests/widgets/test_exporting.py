@@ -12,13 +12,13 @@ from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.provenance import InputFile
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.services.export import ExportedMask, ExportSummary
-from napari_mamamia.services.export_labels import LabelFile
-from napari_mamamia.services.export_plan import ExportFormat, FuseRule
-from napari_mamamia.services.export_target import ExportTarget, TargetState, look_at_target
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.export_options import ExportOptions
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.export.export import ExportedMask, ExportSummary
+from napari_mamamia.services.export.labels import LabelFile
+from napari_mamamia.services.export.plan import ExportFormat, FuseRule
+from napari_mamamia.services.export.target import ExportTarget, TargetState, look_at_target
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.export.options import ExportOptions
 
 STATES = {
     "taken": TargetState.BUNDLE,

@@ -14,18 +14,18 @@ from qtpy.QtWidgets import QApplication, QLabel, QWidget
 from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.dicom_facts import Dates
-from napari_mamamia.io.dicom_selectors import read_selectors
-from napari_mamamia.io.dicom_slices import Clock
-from napari_mamamia.io.sources import LayoutKind
-from napari_mamamia.services.import_check import IdState, ImportCheck
-from napari_mamamia.services.import_dicom import ImportedCase, ImportSummary
-from napari_mamamia.services.import_look import LookedInto, judge_again, look_at_source
-from napari_mamamia.services.import_preview import StudyPreview, part_picture, preview_study
-from napari_mamamia.services.output_folder import Existing
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.import_page import ImportState
-from napari_mamamia.widgets.import_services import ImportServices
+from napari_mamamia.io.dicom.facts import Dates
+from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.io.exam.selectors import read_selectors
+from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.dicom.check import IdState, ImportCheck
+from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary
+from napari_mamamia.services.dicom.look import LookedInto, judge_again, look_at_source
+from napari_mamamia.services.dicom.preview import StudyPreview, part_picture, preview_study
+from napari_mamamia.widgets.base.import_services import ImportServices
+from napari_mamamia.widgets.dicom.page import ImportState
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 pytest.importorskip("pydicom")
 

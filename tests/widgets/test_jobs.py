@@ -6,8 +6,8 @@ from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.widgets.jobs import JobRunner, job_of
-from napari_mamamia.widgets.notify import Failed, Finished, Stopped
+from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Stopped
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from napari.layers import Image, Labels
 from napari.settings import get_settings
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.widgets.keys import KEYS, bind_keys, with_key
+from napari_mamamia.widgets.base.keys import KEYS, bind_keys, with_key
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.kinetics.registration import Registered
-from napari_mamamia.kinetics.registration_motion import PhaseMotion
-from napari_mamamia.kinetics.registration_quality import Displacement, Fit
-from napari_mamamia.kinetics.registration_settings import RegistrationSettings, Verdict
-from napari_mamamia.services.register_case import RegisteredCase, VolumeChange
-from napari_mamamia.services.show_kinetics import MapKind
-from napari_mamamia.widgets.layers import Role, array_of
-from napari_mamamia.widgets.planes import Layout
+from napari_mamamia.kinetics.registration.motion import PhaseMotion
+from napari_mamamia.kinetics.registration.quality import Displacement, Fit
+from napari_mamamia.kinetics.registration.registration import Registered
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
+from napari_mamamia.services.kinetics.show_kinetics import MapKind
+from napari_mamamia.services.register.case import RegisteredCase, VolumeChange
+from napari_mamamia.widgets.base.layers import Role, array_of
+from napari_mamamia.widgets.viewer.planes import Layout
 
 TIMES = (0.0, 100.0, 160.0, 460.0)
 BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))

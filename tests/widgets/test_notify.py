@@ -5,7 +5,7 @@ from napari.utils.notifications import notification_manager
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Cancelled
-from napari_mamamia.widgets.notify import (
+from napari_mamamia.widgets.base.notify import (
     Failed,
     Finished,
     Level,

@@ -10,9 +10,16 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.services.show_case import CaseMasks
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role, array_of, case_layer, mask_layer, tag_for, tag_of
+from napari_mamamia.services.case.show_case import CaseMasks
+from napari_mamamia.widgets.base.layers import (
+    Role,
+    array_of,
+    case_layer,
+    mask_layer,
+    tag_for,
+    tag_of,
+)
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
 def open_case(qtbot, dock, case_id):

@@ -5,8 +5,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine.state import PaintTool
 
 
 @pytest.fixture

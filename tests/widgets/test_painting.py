@@ -14,8 +14,8 @@ from napari.utils.interactions import (
 )
 
 from napari_mamamia.core.edits import Action, Extent
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine.state import PaintTool
 
 LEFT, RIGHT = 1, 2
 

@@ -10,10 +10,10 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
-from napari_mamamia.widgets.layers import Role, array_of, find_layer
-from napari_mamamia.widgets.pane import Sides
-from napari_mamamia.widgets.planes import Layout
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
+from napari_mamamia.widgets.refine.state import PaintTool
+from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.planes import Layout
 
 LAS = np.diag([-1.5, 2.0, 3.0, 1.0])
 # x runs to posterior, y to superior, z to right: a sagittal stack

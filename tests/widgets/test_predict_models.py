@@ -18,22 +18,27 @@ from napari_mamamia.core.errors import (
     SaveConflictError,
 )
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.segmentation.engine_settings import EngineSettings, TilePlan
-from napari_mamamia.segmentation.model_card import ModelCard, WeightFile
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.planned import Estimate, PlannedSegmenter
-from napari_mamamia.segmentation.planner import LADDER, OutOfMemoryError, OverLimitError, RunPlan
-from napari_mamamia.segmentation.registry import ModelEntry
-from napari_mamamia.services.convert_model import Converted
-from napari_mamamia.services.doubt import DoubtKind
-from napari_mamamia.services.fused_models import FusedSegmenter, FusionRule
-from napari_mamamia.services.model_choice import planned
-from napari_mamamia.services.offers import Offer
-from napari_mamamia.services.predict import SavedPrediction
-from napari_mamamia.services.predict_cases import PredictSummary
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.predict_services import PredictServices
+from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.planner import (
+    LADDER,
+    OutOfMemoryError,
+    OverLimitError,
+    RunPlan,
+)
+from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
+from napari_mamamia.segmentation.run.registry import ModelEntry
+from napari_mamamia.services.predict.cases import PredictSummary
+from napari_mamamia.services.predict.convert_model import Converted
+from napari_mamamia.services.predict.doubt import DoubtKind
+from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule
+from napari_mamamia.services.predict.model_choice import planned
+from napari_mamamia.services.predict.offers import Offer
+from napari_mamamia.services.predict.predict import SavedPrediction
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.predict_services import PredictServices
+from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
 def entry_of(name="baseline", channels=("pre", "post"), problem=""):

@@ -8,9 +8,9 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.segmenter import BoxPrompt, Candidate, Click
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.prompts import box_around_drag
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Candidate, Click
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.viewer.prompts import box_around_drag
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from qtpy.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QWidget
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.segmentation.model_card import ModelCard
-from napari_mamamia.segmentation.model_kinds import ModelKind
-from napari_mamamia.segmentation.network_spec import NetworkSpec
-from napari_mamamia.segmentation.postprocess import PostKind, PostStep
-from napari_mamamia.segmentation.recipe import (
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec
+from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
+from napari_mamamia.segmentation.model.recipe import (
     Normalise,
     Recipe,
     RegionKind,
@@ -20,10 +20,10 @@ from napari_mamamia.segmentation.recipe import (
     preset,
     presets,
 )
-from napari_mamamia.segmentation.registry import ModelEntry
-from napari_mamamia.services.model_recipes import RecipeSetting
-from napari_mamamia.widgets.recipe_dialog import RecipeDialog
-from napari_mamamia.widgets.recipe_form import RecipeForm
+from napari_mamamia.segmentation.run.registry import ModelEntry
+from napari_mamamia.services.predict.model_recipes import RecipeSetting
+from napari_mamamia.widgets.predict.recipe_dialog import RecipeDialog
+from napari_mamamia.widgets.predict.recipe_form import RecipeForm
 
 CARD = ModelCard(
     Path("model"),
@@ -247,9 +247,9 @@ def test_every_field_has_a_name_and_a_tooltip_and_nothing_is_cut(qtbot, dialog):
 @pytest.fixture
 def page(qtbot, viewer, world):
     """The page with one added model chosen; `saved` holds what was kept."""
-    from napari_mamamia.services.model_choice import planned
-    from napari_mamamia.widgets.dock import MamamiaDock
-    from napari_mamamia.widgets.predict_services import PredictServices
+    from napari_mamamia.services.predict.model_choice import planned
+    from napari_mamamia.widgets.base.predict_services import PredictServices
+    from napari_mamamia.widgets.dock.dock import MamamiaDock
 
     entry = ModelEntry("baseline", CARD)
     saved = {"error": None, "kept": []}

@@ -9,10 +9,10 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.mask_watch import SaveState
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.refine.mask_watch import SaveState
+from napari_mamamia.widgets.refine.state import PaintTool
 
 SPHERE = Brush(Tool.SPHERE, radius_mm=4.0)
 

@@ -9,13 +9,13 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Jump, Tool
-from napari_mamamia.segmentation.segmenter import BoxPrompt
-from napari_mamamia.services.refine_numbers import MaskNumbers
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.own_keys import remapped
-from napari_mamamia.widgets.refine_numbers import RefineNumbers, ShownNumbers
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt
+from napari_mamamia.services.refine.numbers import MaskNumbers
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.keys.own_keys import remapped
+from napari_mamamia.widgets.refine.numbers import RefineNumbers, ShownNumbers
+from napari_mamamia.widgets.refine.state import PaintTool
 
 
 def click(dock, name):
@@ -108,7 +108,7 @@ def test_the_numbers_follow_a_step(qtbot, refining):
 
 
 def half_of(dock, mask):
-    from napari_mamamia.smartpaint.session_state import label_map
+    from napari_mamamia.smartpaint.session.state import label_map
 
     return label_map(mask.astype(np.uint8), dock.session.case.grid)
 

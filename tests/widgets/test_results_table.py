@@ -8,16 +8,16 @@ from qtpy.QtWidgets import QLabel, QLineEdit
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
-from napari_mamamia.scoring.failure_kinds import Failure, FailureKind
-from napari_mamamia.scoring.results import ModelScores, Resampling
-from napari_mamamia.services.case_facets import (
+from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.cohort.results import ModelScores, Resampling
+from napari_mamamia.services.score.case_facets import (
     case_table,
 )
-from napari_mamamia.services.case_findings import with_failures, with_tags
-from napari_mamamia.services.score_looks import CaseLook
-from napari_mamamia.widgets.jobs import JobRunner
-from napari_mamamia.widgets.results_model import dice_kind
-from napari_mamamia.widgets.results_panel import ResultsPanel
+from napari_mamamia.services.score.case_findings import with_failures, with_tags
+from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.batch.results_model import dice_kind
+from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 
 ROWS = (
     CaseScore("A_1", ScoreStatus.OK, dsc=0.9, hausdorff95_mm=2.04, volume_reference_mm3=4320.0),

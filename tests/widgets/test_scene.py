@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.widgets.layers import Role, array_of, find_layers, tag_for, tag_of
-from napari_mamamia.widgets.scene import Scene
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layers, tag_for, tag_of
+from napari_mamamia.widgets.viewer.scene import Scene
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 from qtpy.QtWidgets import QLabel
 
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.services.show_case import ShownScores
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.score_page import ScorePage
+from napari_mamamia.services.case.show_case import ShownScores
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.score.page import ScorePage
 
 
 @pytest.fixture

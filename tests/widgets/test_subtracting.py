@@ -1,7 +1,7 @@
 import numpy as np
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.widgets.layers import Role, array_of, tag_of
+from napari_mamamia.widgets.base.layers import Role, array_of, tag_of
 
 
 def press(viewer, key):

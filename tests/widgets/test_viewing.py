@@ -9,10 +9,10 @@ from napari.components import ViewerModel
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.services.show_contrast import contrast_limits
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role, array_of, find_layer
-from napari_mamamia.widgets.planes import Layout
+from napari_mamamia.services.case.show_contrast import contrast_limits
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.viewer.planes import Layout
 
 
 def press(viewer, key):

@@ -10,7 +10,7 @@ from qtpy.QtGui import QImage
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QWidget
 
-from napari_mamamia.widgets.place import dock_of
+from napari_mamamia.widgets.dock.place import dock_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from one_window import napari_window, put_back

@@ -17,14 +17,14 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QDockWidget, QWidget
 
 from napari_mamamia.core.edits import Brush
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.napari_adapter import canvas_widget
-from napari_mamamia.widgets.notify import Level
-from napari_mamamia.widgets.pane import Sides
-from napari_mamamia.widgets.place import show_dock
-from napari_mamamia.widgets.planes import Layout
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.widgets.adapter.adapter import canvas_widget
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.notify import Level
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.dock.place import show_dock
+from napari_mamamia.widgets.refine.state import PaintTool
+from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.planes import Layout
 
 SIZE = (1400, 900)
 

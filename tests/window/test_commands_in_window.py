@@ -1,7 +1,7 @@
 import pytest
 from napari._app_model import get_app_model
 
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.base.layers import Role
 
 pytestmark = pytest.mark.window
 

@@ -3,7 +3,7 @@
 import pytest
 from one_window import visible_docks
 
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.base.layers import Role
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 

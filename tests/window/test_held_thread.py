@@ -14,7 +14,9 @@ from qtpy.QtWidgets import QApplication
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.layers import (
+from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.base.layers import (
     LayerTag,
     Role,
     agreement_layer,
@@ -27,12 +29,10 @@ from napari_mamamia.widgets.layers import (
     tag_for,
     tag_of,
 )
-from napari_mamamia.widgets.napari_adapter import main_view
-from napari_mamamia.widgets.napari_drawing import sliced_once
-from napari_mamamia.widgets.pane import PaneKind
-from napari_mamamia.widgets.planes import Layout
-from napari_mamamia.widgets.scene import Scene
-from napari_mamamia.widgets.spare_layers import create_layer
+from napari_mamamia.widgets.viewer.pane import PaneKind
+from napari_mamamia.widgets.viewer.planes import Layout
+from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.spare_layers import create_layer
 
 pytestmark = pytest.mark.window
 AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])
@@ -356,7 +356,7 @@ def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, window, 
 UNITS = """
 import sys
 import pint
-from napari_mamamia.widgets.scene import load_napari_parts, use_units
+from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units
 
 table = load_napari_parts()
 if sys.argv[1] == "used":

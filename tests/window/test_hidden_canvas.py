@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from vispy.gloo import gl
 
-from napari_mamamia.widgets.colours import MASK_COLOURS
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.napari_adapter import main_view
+from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 
 DEPTH_FUNC, LESS_OR_EQUAL = 0x0B74, 0x0203
 

@@ -8,8 +8,8 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_mamamia.widgets.bottom import BOTTOM_NAME
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.widgets.base.bottom import BOTTOM_NAME
+from napari_mamamia.widgets.base.layers import Role
 
 pytestmark = pytest.mark.window
 

@@ -8,9 +8,9 @@ import pytest
 from one_window import wait_open
 from qtpy.QtGui import QCloseEvent
 
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine.state import PaintTool
 
 pytestmark = pytest.mark.window
 
@@ -46,7 +46,7 @@ def test_closing_with_strokes_that_are_nowhere_recorded_is_held_up_with_the_reas
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", refuse)
         patched.setattr(os, "open", refuse)
-        patched.setattr("napari_mamamia.io.save.os.fsync", refuse, raising=False)
+        patched.setattr("napari_mamamia.io.files.save.os.fsync", refuse, raising=False)
         stroke(docked, (2.0, 4.0, 4.0))
         assert docked.close_down() is False
         assert docked.editing.live is not None

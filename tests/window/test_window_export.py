@@ -8,9 +8,9 @@ from qtpy.QtCore import Qt
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.services.export_plan import ExportFormat
-from napari_mamamia.services.verify import verify_bundle
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.services.export.plan import ExportFormat
+from napari_mamamia.services.export.verify import verify_bundle
 
 pytestmark = pytest.mark.window
 

@@ -13,11 +13,11 @@ from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.services.export_plan import ExportFormat
-from napari_mamamia.services.verify import verify_bundle
-from napari_mamamia.widgets.import_page import ImportState
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.mask_watch import SaveState
+from napari_mamamia.services.export.plan import ExportFormat
+from napari_mamamia.services.export.verify import verify_bundle
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dicom.page import ImportState
+from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("highdicom")

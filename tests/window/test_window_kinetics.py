@@ -13,9 +13,9 @@ from tests.ultrafast_phantoms import write_ultrafast_data_set
 
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom import write_data_set
-from napari_mamamia.services.show_kinetics import MapKind
-from napari_mamamia.widgets.kinetic_colours import TYPE_COLOURS
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.services.kinetics.show_kinetics import MapKind
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.kinetics.colours import TYPE_COLOURS
 
 pytestmark = pytest.mark.window
 

@@ -12,8 +12,8 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.services.predict import save_prediction
-from napari_mamamia.widgets.layers import Role
+from napari_mamamia.services.predict.predict import save_prediction
+from napari_mamamia.widgets.base.layers import Role
 
 pytest.importorskip("dynamic_network_architectures")
 pytestmark = pytest.mark.window
@@ -79,7 +79,8 @@ def held_saving(monkeypatch):
             yield Progress(0, 1, "Waiting")
         return (yield from save_prediction(*given, **named))
 
-    monkeypatch.setattr("napari_mamamia.services.keep_prediction.save_prediction", save_later)
+    saving = "napari_mamamia.services.predict.keep_prediction.save_prediction"
+    monkeypatch.setattr(saving, save_later)
     return go_on
 
 

@@ -10,11 +10,11 @@ from qtpy.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.io.clinical import write_clinical
-from napari_mamamia.io.volumes import write_mask, write_volume
-from napari_mamamia.kinetics.registration_settings import TransformKind
+from napari_mamamia.io.clinical.clinical import write_clinical
+from napari_mamamia.io.data_set.volumes import write_mask, write_volume
+from napari_mamamia.kinetics.registration.settings import TransformKind
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.widgets.layers import Role, array_of
+from napari_mamamia.widgets.base.layers import Role, array_of
 
 pytestmark = pytest.mark.window
 

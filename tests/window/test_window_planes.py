@@ -11,11 +11,11 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFrame
 
 from napari_mamamia.core.edits import Brush, Tool
-from napari_mamamia.widgets.crosshair import canvas_place
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.pane import Sides
-from napari_mamamia.widgets.planes import Layout
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine.state import PaintTool
+from napari_mamamia.widgets.viewer.crosshair import canvas_place
+from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.planes import Layout
 
 pytestmark = pytest.mark.window
 

@@ -9,12 +9,12 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.services.edit_case import OpenEditing, open_editing
-from napari_mamamia.services.open_case import open_case
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.mask_watch import SaveState
-from napari_mamamia.widgets.refine_state import PaintTool
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.services.case.open_case import open_case
+from napari_mamamia.services.refine.edit_case import OpenEditing, open_editing
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine.mask_watch import SaveState
+from napari_mamamia.widgets.refine.state import PaintTool
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 

@@ -10,10 +10,10 @@ from qtpy.QtTest import QTest
 
 from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.widgets.dock import MamamiaDock
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.mask_watch import SaveState
-from napari_mamamia.widgets.service_record import Services
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 pytestmark = pytest.mark.window
 

@@ -7,9 +7,9 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.io.volumes import read_labels
-from napari_mamamia.widgets.layers import Role
-from napari_mamamia.widgets.mask_watch import SaveState
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 

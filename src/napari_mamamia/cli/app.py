@@ -53,7 +53,7 @@ from napari_mamamia.core.child_process import become, python_command
 from napari_mamamia.core.errors import MamamiaError, MissingExtraError, refusal_text
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.provenance import software_version
-from napari_mamamia.io.own_paths import sweep_temporary
+from napari_mamamia.io.files.own_paths import sweep_temporary
 
 __all__ = ["app", "main"]
 
@@ -151,7 +151,7 @@ def cases(
     columns: ColumnsOption = None,
 ) -> None:
     """List the cases of a data set, what each has and what is wrong."""
-    from napari_mamamia.services.data_set import case_rows
+    from napari_mamamia.services.case.data_set import case_rows
 
     opened = open_at(data_set, columns)
     rows = case_rows(opened)
@@ -190,7 +190,7 @@ def view(
     case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Case to open.")] = None,
 ) -> None:
     """Open the window on a data set."""
-    from napari_mamamia.io.layout import find_data_set
+    from napari_mamamia.io.data_set.layout import find_data_set
 
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")

@@ -11,7 +11,7 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
 
 if TYPE_CHECKING:
     from napari_mamamia.core.cohort import Cohort
-    from napari_mamamia.io.clinical_overview import TableOverview
+    from napari_mamamia.io.clinical.overview import TableOverview
 
 __all__ = ["clinical"]
 
@@ -28,9 +28,9 @@ def clinical(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Show what is read of a clinical table, what is not, and which columns may be meant."""
-    from napari_mamamia.io.clinical_columns import COLUMNS_FILE, columns_for
-    from napari_mamamia.io.clinical_columns import write_columns as write
-    from napari_mamamia.io.clinical_overview import overview_job
+    from napari_mamamia.io.clinical.columns import COLUMNS_FILE, columns_for
+    from napari_mamamia.io.clinical.columns import write_columns as write
+    from napari_mamamia.io.clinical.overview import overview_job
 
     choice = columns_for(table, column_choice(columns))
     seen = run(overview_job(table, choice))

@@ -56,8 +56,8 @@ def convert(
     The masks stay the same. A checkpoint that wants to run something is refused; with --isolated it
     is opened in a closed room (bubblewrap), and only its numbers come out.
     """
-    from napari_mamamia.segmentation.registry import default_registry, find_model
-    from napari_mamamia.services.convert_model import RoomLimits, convert_model
+    from napari_mamamia.segmentation.run.registry import default_registry, find_model
+    from napari_mamamia.services.predict.convert_model import RoomLimits, convert_model
 
     refuse_idle(context, OPTIONS)
     entry = find_model(model, registry or default_registry())

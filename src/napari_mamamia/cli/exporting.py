@@ -22,8 +22,8 @@ from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.export import ExportSummary
-    from napari_mamamia.services.export_plan import MaskFolder
+    from napari_mamamia.services.export.export import ExportSummary
+    from napari_mamamia.services.export.plan import MaskFolder
 
 __all__ = ["export", "verify"]
 
@@ -34,7 +34,7 @@ _DATA_SET_NUMBER: Final = Quantity(
 
 
 class FormatName(StrEnum):
-    """Names of `services.export_plan.ExportFormat`."""
+    """Names of `services.export.plan.ExportFormat`."""
 
     NIFTI = "nifti"
     DICOM_SEG = "dicom-seg"
@@ -53,7 +53,7 @@ class HarmoniseName(StrEnum):
 
 
 class FuseName(StrEnum):
-    """Names of `services.export_plan.FuseRule`."""
+    """Names of `services.export.plan.FuseRule`."""
 
     NONE = "none"
     MAJORITY = "majority"
@@ -69,7 +69,7 @@ class TieName(StrEnum):
 
 
 class MadeBy(StrEnum):
-    """Names of `services.export_plan.SegmentMaker`."""
+    """Names of `services.export.plan.SegmentMaker`."""
 
     FROM_PROVENANCE = "from-provenance"
     MANUAL = "manual"
@@ -186,15 +186,15 @@ def export(
     """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
     from napari_mamamia.annotations.fuse import TieRule
     from napari_mamamia.annotations.harmonise import OrientationProfile
-    from napari_mamamia.io.label_map import read_label_rules
-    from napari_mamamia.services.export import export_bundle
-    from napari_mamamia.services.export_plan import (
+    from napari_mamamia.io.data_set.label_map import read_label_rules
+    from napari_mamamia.services.export.export import export_bundle
+    from napari_mamamia.services.export.plan import (
         ExportFormat,
         ExportSettings,
         FuseRule,
         SegmentMaker,
     )
-    from napari_mamamia.services.privacy import require_source
+    from napari_mamamia.services.export.privacy import require_source
 
     refuse_idle(context, OPTIONS)
     if study is not None:
@@ -236,8 +236,8 @@ def verify(
     ] = None,
 ) -> None:
     """Check a bundle: missing, changed and extra files, each mask's place, labels."""
-    from napari_mamamia.services.privacy import require_source
-    from napari_mamamia.services.verify import verify_bundle
+    from napari_mamamia.services.export.privacy import require_source
+    from napari_mamamia.services.export.verify import verify_bundle
 
     if study is not None:
         require_source(study)
@@ -255,7 +255,7 @@ def verify(
 
 def _mask_folder(text: str) -> "MaskFolder":
     """Return a folder, or NAME=folder; a folder of that very name comes first."""
-    from napari_mamamia.services.export_plan import MaskFolder
+    from napari_mamamia.services.export.plan import MaskFolder
 
     name, equals, folder = text.partition("=")
     if not equals or Path(text).is_dir():

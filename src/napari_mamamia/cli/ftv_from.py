@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from napari_mamamia.cli.printing import finish, print_table, run, shown
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.data_set import OpenDataSet
-    from napari_mamamia.services.ftv_from import FtvFromRow
-    from napari_mamamia.services.output_folder import Existing
+    from napari_mamamia.services.batch.output_folder import Existing
+    from napari_mamamia.services.case.data_set import OpenDataSet
+    from napari_mamamia.services.kinetics.ftv_from import FtvFromRow
 
 __all__ = ["count_from"]
 
@@ -18,7 +18,7 @@ def count_from(
     opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
 ) -> None:
     """Count FTV under each SEG, print ours beside theirs, and exit with 3 if a SEG failed."""
-    from napari_mamamia.services.ftv_from import ftv_from_segs
+    from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(ftv_from_segs(opened, source, out, case_ids=case, existing=existing))
     _print(summary.rows)

@@ -20,7 +20,7 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.import_dicom import (
+    from napari_mamamia.services.dicom.dicom import (
         FoundStudy,
         ImportedCase,
         ImportSettings,
@@ -33,7 +33,7 @@ _SERIES: Final = Quantity("a series' number", 0, 2**31 - 1, "", "see --dry-run",
 
 
 class ClockName(StrEnum):
-    """Names of `io.dicom_slices.Clock`."""
+    """Names of `io.dicom.slices.Clock`."""
 
     TEMPORAL_POSITION = "TemporalPositionIdentifier"
     ACQUISITION_TIME = "AcquisitionTime"
@@ -46,7 +46,7 @@ class ClockName(StrEnum):
 
 
 class SidesName(StrEnum):
-    """Names of `io.dicom_sides.Sides`."""
+    """Names of `io.exam.sides.Sides`."""
 
     ASK = "ask"
     JOIN = "join"
@@ -54,7 +54,7 @@ class SidesName(StrEnum):
 
 
 class DatesName(StrEnum):
-    """Names of `io.dicom_facts.Dates`."""
+    """Names of `io.dicom.facts.Dates`."""
 
     DROP = "drop"
     SHIFT = "shift"
@@ -130,7 +130,7 @@ def import_(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
-    from napari_mamamia.services.import_dicom import (
+    from napari_mamamia.services.dicom.dicom import (
         Clock,
         Dates,
         ImportSettings,

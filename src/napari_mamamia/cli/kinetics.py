@@ -28,7 +28,7 @@ from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text, time
 if TYPE_CHECKING:
     from napari_mamamia.kinetics.time_axis import TimingRule
     from napari_mamamia.kinetics.tumour_volume import FtvSettings
-    from napari_mamamia.services.kinetic_row import KineticRow
+    from napari_mamamia.services.kinetics.row import KineticRow
 
 _PE_AT: Final = Quantity("a time after arrival", 1, 600, "s", "type seconds, such as 20")
 _INJECTION: Final = Quantity("a time after phase 0 started", -3600, 86400, "s", "type seconds")
@@ -149,9 +149,9 @@ def kinetics(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
-    from napari_mamamia.services.case_kinetics import FtvBox, KineticSettings
-    from napari_mamamia.services.kinetics import kinetics_of_data_set
-    from napari_mamamia.services.repeated_pre import RepeatedPre
+    from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
+    from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
+    from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 
     refuse_idle(context, OPTIONS)
     if ftv_box not in set(FtvBox):
@@ -270,8 +270,8 @@ def ftv_of(variant: str) -> "FtvSettings":
 
 
 def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
-    from napari_mamamia.services.phase_text import phases_of_row
-    from napari_mamamia.services.ultrafast_columns import ultrafast_text
+    from napari_mamamia.services.kinetics.phase_text import phases_of_row
+    from napari_mamamia.services.kinetics.ultrafast_columns import ultrafast_text
 
     curve = ("volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst")
     cells = (

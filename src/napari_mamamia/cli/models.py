@@ -13,8 +13,8 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from napari_mamamia.segmentation.model_card import ModelCard
-    from napari_mamamia.segmentation.registry import ModelEntry
+    from napari_mamamia.segmentation.model.card import ModelCard
+    from napari_mamamia.segmentation.run.registry import ModelEntry
 
 __all__ = ["NameArgument", "models"]
 
@@ -39,7 +39,7 @@ def add(
     registry: RegistryOption = None,
 ) -> None:
     """Recognise a model without running anything of it, and keep where it is."""
-    from napari_mamamia.segmentation.registry import add_model, default_registry
+    from napari_mamamia.segmentation.run.registry import add_model, default_registry
 
     entry = run(add_model(path, registry or default_registry(), name, recipe))
     _print_entry(entry)
@@ -51,7 +51,7 @@ def add(
 @models.command("list")
 def list_(registry: RegistryOption = None) -> None:
     """List the models that can be named in --model."""
-    from napari_mamamia.segmentation.registry import default_registry, list_models
+    from napari_mamamia.segmentation.run.registry import default_registry, list_models
 
     entries = list_models(registry or default_registry())
     lines = [("kinetic", "needs no weights (kinetic threshold, not a trained model)")]
@@ -68,7 +68,7 @@ def list_(registry: RegistryOption = None) -> None:
 @models.command("show")
 def show(model: NameArgument, registry: RegistryOption = None) -> None:
     """Show what is known of a model: inputs, labels, licence, checksums."""
-    from napari_mamamia.segmentation.registry import default_registry, find_model
+    from napari_mamamia.segmentation.run.registry import default_registry, find_model
 
     _print_entry(find_model(model, registry or default_registry()))
 
@@ -76,7 +76,7 @@ def show(model: NameArgument, registry: RegistryOption = None) -> None:
 @models.command("verify")
 def verify(model: NameArgument, registry: RegistryOption = None) -> None:
     """Compare every file of weights with its checksum at the time of adding."""
-    from napari_mamamia.segmentation.registry import default_registry, find_model, verify_model
+    from napari_mamamia.segmentation.run.registry import default_registry, find_model, verify_model
 
     found = run(verify_model(find_model(model, registry or default_registry())))
     for name, problem in found.files:

@@ -8,7 +8,7 @@ from napari_mamamia.cli.options import column_choice
 from napari_mamamia.cli.printing import run
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.data_set import OpenDataSet
+    from napari_mamamia.services.case.data_set import OpenDataSet
 
 __all__ = ["open_at"]
 
@@ -18,7 +18,7 @@ def open_at(path: Path, columns: Path | None = None) -> "OpenDataSet":
 
     `columns` is a file that names the columns of its clinical table.
     """
-    from napari_mamamia.services.data_set import open_data_set
+    from napari_mamamia.services.case.data_set import open_data_set
 
     opened = run(open_data_set(path, columns=column_choice(columns)))
     for note in opened.clinical_notes:

@@ -10,9 +10,9 @@ import typer
 from napari_mamamia.cli.quantities import LABEL, SECONDS, Quantity
 
 if TYPE_CHECKING:
-    from napari_mamamia.io.clinical_columns import ColumnChoice
-    from napari_mamamia.services.batch_work import Place
-    from napari_mamamia.services.output_folder import Existing
+    from napari_mamamia.io.clinical.columns import ColumnChoice
+    from napari_mamamia.services.batch.output_folder import Existing
+    from napari_mamamia.services.batch.work import Place
 
 _PROCESSES: Final = Quantity(
     "a number of processes on this computer",
@@ -118,7 +118,7 @@ RegistryOption = Annotated[
 
 
 class CompositeOptionName(StrEnum):
-    """Names of `scoring.composites.CompositeName`."""
+    """Names of `scoring.cohort.composites.CompositeName`."""
 
     WEIGHTED = "weighted"
     GATED = "gated"
@@ -132,7 +132,7 @@ CompositeOption = Annotated[
 
 
 class ProfileName(StrEnum):
-    """Names of `scoring.profiles.PROFILES`."""
+    """Names of `scoring.case.profiles.PROFILES`."""
 
     OFFICIAL_CODE = "official-code"
     PAPER = "paper"
@@ -146,14 +146,14 @@ ProfileOption = Annotated[
 
 def column_choice(path: Path | None) -> "ColumnChoice":
     """Return the columns that a file fixes, none without a file."""
-    from napari_mamamia.io.clinical_columns import BY_NAME, read_columns
+    from napari_mamamia.io.clinical.columns import BY_NAME, read_columns
 
     return BY_NAME if path is None else read_columns(path)
 
 
 def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
     """Return where a batch runs; what excludes each other is an error of the command line."""
-    from napari_mamamia.services.batch_work import Place
+    from napari_mamamia.services.batch.work import Place
 
     try:
         return Place(workers, scheduler, time_limit)
@@ -163,7 +163,7 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
 
 def existing_policy(resume: bool, overwrite: bool) -> "Existing":
     """Return what to do with an output folder that holds something already."""
-    from napari_mamamia.services.output_folder import Existing
+    from napari_mamamia.services.batch.output_folder import Existing
 
     if resume and overwrite:
         raise typer.BadParameter(

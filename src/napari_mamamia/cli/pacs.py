@@ -11,7 +11,7 @@ from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from napari_mamamia.io.dicom_web_limits import TransferLimits
+    from napari_mamamia.io.pacs.limits import TransferLimits
 
 __all__ = ["app"]
 
@@ -46,7 +46,7 @@ PaceOption = Annotated[
 def _limits(silence: float, pace: float, **others: float) -> "TransferLimits":
     """Return the limits of a transfer; a pace of 0 is any."""
     try:
-        from napari_mamamia.io.dicom_web_limits import TransferLimits
+        from napari_mamamia.io.pacs.limits import TransferLimits
     except ImportError as error:
         raise MissingExtraError("dicomweb-client", "dicom") from error
 
@@ -71,7 +71,7 @@ def list_(
     ] = 256.0,
 ) -> None:
     """List the MR studies of a PACS: study UID, date, number of images, description."""
-    from napari_mamamia.io.dicom_web import find_studies_on
+    from napari_mamamia.io.pacs.web import find_studies_on
 
     limits = _limits(silence, least_pace, list_s=time, list_bytes=int(size * _MIB))
     found = find_studies_on(url, patient_id=patient, date=date, limits=limits)
@@ -103,7 +103,7 @@ def fetch(
     ] = 65536.0,
 ) -> None:
     """Fetch a study to a folder; run it again to go on after a transfer that broke off."""
-    from napari_mamamia.io.dicom_web import fetch_study
+    from napari_mamamia.io.pacs.web import fetch_study
 
     limits = _limits(
         silence,
@@ -129,8 +129,8 @@ def send(
     ] = 3600.0,
 ) -> None:
     """Store DICOM files, such as a DICOM SEG, in the PACS."""
-    from napari_mamamia.io.dicom_persons import names_nobody
-    from napari_mamamia.io.dicom_web import store_files
+    from napari_mamamia.io.dicom.persons import names_nobody
+    from napari_mamamia.io.pacs.web import store_files
 
     limits = _limits(silence, least_pace, image_s=time)
     if n_nameless := sum(map(names_nobody, files)):

@@ -24,10 +24,10 @@ from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import SECONDS, Quantity
 
 if TYPE_CHECKING:
-    from napari_mamamia.segmentation.segmenter import Segmenter
-    from napari_mamamia.services.batch_work import Place
-    from napari_mamamia.services.model_choice import RunChoices
-    from napari_mamamia.services.predict_cases import PredictSummary
+    from napari_mamamia.segmentation.model.segmenter import Segmenter
+    from napari_mamamia.services.batch.work import Place
+    from napari_mamamia.services.predict.cases import PredictSummary
+    from napari_mamamia.services.predict.model_choice import RunChoices
 
 __all__ = ["predict"]
 
@@ -38,7 +38,7 @@ _STEP: Final = Quantity("a share of the patch", 0.01, 1, "", "give one such as 0
 
 
 class DeviceName(StrEnum):
-    """Names of `segmentation.device.DEVICES`."""
+    """Names of `segmentation.model.device.DEVICES`."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -47,7 +47,7 @@ class DeviceName(StrEnum):
 
 
 class BackendName(StrEnum):
-    """Names of `segmentation.engine_settings.BACKENDS`, and the choice between them."""
+    """Names of `segmentation.model.engine_settings.BACKENDS`, and the choice between them."""
 
     AUTO = "auto"
     TORCH = "torch"
@@ -55,7 +55,7 @@ class BackendName(StrEnum):
 
 
 class FuseName(StrEnum):
-    """Names of `services.fused_models.FusionRule`."""
+    """Names of `services.predict.fused_models.FusionRule`."""
 
     MEAN = "mean"
     MAJORITY = "majority"
@@ -183,7 +183,7 @@ def predict(
     What --fit-time gives up, in this order: tiles outside the breast, bf16, step 0.75, mirrored
     copies, folds. Each is said and kept in OUT/ID.json; another model is never taken.
     """
-    from napari_mamamia.services.predict_cases import predict_data_set
+    from napari_mamamia.services.predict.cases import predict_data_set
 
     if fit_time and time_limit is None:
         raise typer.BadParameter(
@@ -225,8 +225,8 @@ def _choices(
     fast: bool,
     recipe: str,
 ) -> "RunChoices":
-    from napari_mamamia.segmentation.planner import LADDER
-    from napari_mamamia.services.model_choice import RunChoices
+    from napari_mamamia.segmentation.model.planner import LADDER
+    from napari_mamamia.services.predict.model_choice import RunChoices
 
     named = tuple(fold.strip() for fold in folds.split(",") if fold.strip())
     return RunChoices(
@@ -260,7 +260,7 @@ def _on_threads(
     """Return choices with the number of threads; a cluster's computers have their own."""
     from dataclasses import replace
 
-    from napari_mamamia.segmentation.device import usual_threads
+    from napari_mamamia.segmentation.model.device import usual_threads
 
     if threads is not None and set(wanted) == {_DEFAULT_MODEL}:
         raise typer.BadParameter(
@@ -289,9 +289,9 @@ def _require_rule(wanted: list[str], fuse: FuseName | None) -> None:
 def _segmenter(
     wanted: list[str], fuse: FuseName | None, choices: "RunChoices", registry: Path | None
 ) -> "Segmenter":
-    from napari_mamamia.segmentation.worker_client import Worker
-    from napari_mamamia.services.fused_models import FusionRule
-    from napari_mamamia.services.model_choice import open_model, open_models
+    from napari_mamamia.segmentation.worker.client import Worker
+    from napari_mamamia.services.predict.fused_models import FusionRule
+    from napari_mamamia.services.predict.model_choice import open_model, open_models
 
     if fuse is None:
         return open_model(wanted[0], choices, Worker(), registry)
@@ -299,8 +299,8 @@ def _segmenter(
 
 
 def _close(segmenter: "Segmenter") -> None:
-    from napari_mamamia.segmentation.planned import PlannedSegmenter
-    from napari_mamamia.services.fused_models import FusedSegmenter
+    from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+    from napari_mamamia.services.predict.fused_models import FusedSegmenter
 
     if isinstance(segmenter, PlannedSegmenter | FusedSegmenter):
         segmenter.close()
@@ -308,8 +308,8 @@ def _close(segmenter: "Segmenter") -> None:
 
 def _place(workers: int, scheduler: str, limit_s: float | None, segmenter: "Segmenter") -> "Place":
     """Return where to work; in this process a trained model ends its own process at the limit."""
-    from napari_mamamia.segmentation.planned import PlannedSegmenter
-    from napari_mamamia.services.fused_models import FusedSegmenter
+    from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+    from napari_mamamia.services.predict.fused_models import FusedSegmenter
 
     keeps_time = isinstance(segmenter, PlannedSegmenter | FusedSegmenter)
     own = keeps_time and not workers and not scheduler

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 
 from napari_mamamia.core.progress import Job, Progress, run_job
-from napari_mamamia.io.csv_text import write_csv
+from napari_mamamia.io.files.csv_text import write_csv
 
 if TYPE_CHECKING:
     from napari_mamamia.core.records import CaseFailure, CaseScore
-    from napari_mamamia.services.data_set import CaseRow, OpenDataSet
-    from napari_mamamia.services.row_table import RowSummary
+    from napari_mamamia.services.batch.row_table import RowSummary
+    from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 
 __all__ = [
     "NOT_EVERY_CASE",

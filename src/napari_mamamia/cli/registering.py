@@ -24,20 +24,20 @@ from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.registration_row import RegistrationRow
+    from napari_mamamia.services.register.registration_row import RegistrationRow
 
 __all__ = ["register"]
 
 
 class TransformName(StrEnum):
-    """Names of `kinetics.registration_settings.TransformKind`."""
+    """Names of `kinetics.registration.settings.TransformKind`."""
 
     RIGID = "rigid"
     BSPLINE = "bspline"
 
 
 class InterpolationName(StrEnum):
-    """Names of `kinetics.registration_settings.Interpolation`."""
+    """Names of `kinetics.registration.settings.Interpolation`."""
 
     LINEAR = "linear"
     BSPLINE = "bspline"
@@ -72,12 +72,12 @@ def register(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid."""
-    from napari_mamamia.kinetics.registration_settings import (
+    from napari_mamamia.kinetics.registration.settings import (
         Interpolation,
         RegistrationSettings,
         TransformKind,
     )
-    from napari_mamamia.services.register_phases import register_data_set
+    from napari_mamamia.services.register.phases import register_data_set
 
     reading = Interpolation(interpolation.value)
     method = RegistrationSettings(TransformKind(transform.value), to, interpolation=reading)

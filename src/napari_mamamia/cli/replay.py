@@ -9,7 +9,7 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
-    from napari_mamamia.services.replay import Replay
+    from napari_mamamia.services.refine.replay import Replay
 
 __all__ = ["replay"]
 
@@ -27,7 +27,7 @@ def replay(
     Ends with 3 where the journal is damaged or contradicts a checksum in it: the newest mask that
     is proven is written then, and the note says what is missing.
     """
-    from napari_mamamia.services.replay import replay_journal
+    from napari_mamamia.services.refine.replay import replay_journal
 
     images = None if case is None else _case_of(journal, case)
     done = run(replay_journal(journal, out, images))
@@ -38,9 +38,9 @@ def replay(
 
 def _case_of(journal: Path, folder: Path) -> "Case":
     """Return the case that a journal is of, with all its phases."""
-    from napari_mamamia.io.layout import find_data_set
-    from napari_mamamia.services.open_case import load_case
-    from napari_mamamia.services.replay import case_of_journal
+    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.services.case.open_case import load_case
+    from napari_mamamia.services.refine.replay import case_of_journal
 
     data_set = find_data_set(folder)
     return run(load_case(data_set.case(case_of_journal(journal))))

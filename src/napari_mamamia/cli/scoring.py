@@ -35,9 +35,9 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 
 if TYPE_CHECKING:
-    from napari_mamamia.scoring.composites import CompositeChoice
-    from napari_mamamia.services.score import ScoreSummary
-    from napari_mamamia.services.score_settings import ScoreSettings
+    from napari_mamamia.scoring.cohort.composites import CompositeChoice
+    from napari_mamamia.services.score.score import ScoreSummary
+    from napari_mamamia.services.score.settings import ScoreSettings
 
 __all__ = ["score", "score_pcr", "score_table"]
 
@@ -71,9 +71,9 @@ def score(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Compare folders of masks: writes OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
-    from napari_mamamia.services.score import score_folders
-    from napari_mamamia.services.score_models import prediction_folder, score_models
-    from napari_mamamia.services.score_text import comparison_lines
+    from napari_mamamia.services.score.models import prediction_folder, score_models
+    from napari_mamamia.services.score.score import score_folders
+    from napari_mamamia.services.score.text import comparison_lines
 
     existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
     choice = _composites(composite, gate, baseline)
@@ -113,7 +113,7 @@ def score_table(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Compute a cohort's numbers from case scores that somebody else computed."""
-    from napari_mamamia.services import score_table as service
+    from napari_mamamia.services.score import table as service
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, clinical, columns, None, bootstrap, seed)
@@ -138,7 +138,7 @@ def score_pcr(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Score predicted response (pCR) against the clinical table: writes OUT/summary.json."""
-    from napari_mamamia.services import score_pcr as service
+    from napari_mamamia.services.score import pcr as service
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed)
@@ -155,8 +155,8 @@ def _score_settings(
     bootstrap: int,
     seed: int,
 ) -> "ScoreSettings":
-    from napari_mamamia.scoring.profiles import profile_named
-    from napari_mamamia.services.score_settings import ScoreSettings
+    from napari_mamamia.scoring.case.profiles import profile_named
+    from napari_mamamia.services.score.settings import ScoreSettings
 
     try:
         plain = ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
@@ -169,7 +169,7 @@ def _composites(
     names: list[CompositeOptionName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
     """Return the variants asked for; a gate alone asks for the gated one."""
-    from napari_mamamia.scoring.composites import CompositeChoice, CompositeName
+    from napari_mamamia.scoring.cohort.composites import CompositeChoice, CompositeName
 
     wanted = tuple(CompositeName(name.value) for name in names or ())
     if gate is not None and not wanted:
@@ -188,8 +188,8 @@ def _finish_scores(
     cases: bool = True,
 ) -> None:
     """Print the cases and the cohort's numbers of each model; exit code 3 unless all are ok."""
-    from napari_mamamia.services.score_report import REPORT
-    from napari_mamamia.services.score_text import cohort_lines
+    from napari_mamamia.services.score.report import REPORT
+    from napari_mamamia.services.score.text import cohort_lines
 
     for scored in models:
         if cases:

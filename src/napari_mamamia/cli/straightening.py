@@ -24,7 +24,7 @@ def straighten(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
-    from napari_mamamia.services.straighten import straighten_data_set
+    from napari_mamamia.services.export.straighten import straighten_data_set
 
     opened = open_at(data_set, columns)
     existing = existing_policy(False, overwrite)

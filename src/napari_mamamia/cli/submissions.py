@@ -21,9 +21,9 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 
 if TYPE_CHECKING:
-    from napari_mamamia.segmentation.external_limits import RunLimits
-    from napari_mamamia.services.run_submission import SubmissionSummary
-    from napari_mamamia.services.submission_settings import SubmissionSettings
+    from napari_mamamia.segmentation.submission.limits import RunLimits
+    from napari_mamamia.services.submission.run_submission import SubmissionSummary
+    from napari_mamamia.services.submission.settings import SubmissionSettings
 
 __all__ = ["check_computer", "run_submission"]
 
@@ -34,7 +34,7 @@ _CASES: Final = Quantity("a number of cases", 0, 100_000, "", "give 3, or 0 for 
 
 
 class TaskName(StrEnum):
-    """Names of `segmentation.external.Task`."""
+    """Names of `segmentation.submission.external.Task`."""
 
     SEGMENTATION = "segmentation"
     CLASSIFICATION = "classification"
@@ -42,7 +42,7 @@ class TaskName(StrEnum):
 
 
 class IsolationName(StrEnum):
-    """Names of `segmentation.external_isolation.IsolationKind`, and the choice of the best."""
+    """Names of `segmentation.submission.isolation.IsolationKind`, and the choice of the best."""
 
     AUTO = "auto"
     BUBBLEWRAP = "bubblewrap"
@@ -110,10 +110,10 @@ def run_submission(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
-    from napari_mamamia.segmentation.external import Task
-    from napari_mamamia.segmentation.external_isolation import CHALLENGE_IMAGE, IsolationKind
-    from napari_mamamia.services import run_submission as service
-    from napari_mamamia.services.submission_settings import SubmissionSettings
+    from napari_mamamia.segmentation.submission.external import Task
+    from napari_mamamia.segmentation.submission.isolation import CHALLENGE_IMAGE, IsolationKind
+    from napari_mamamia.services.submission import run_submission as service
+    from napari_mamamia.services.submission.settings import SubmissionSettings
 
     settings = SubmissionSettings(
         task=Task(task.value),
@@ -135,7 +135,7 @@ def run_submission(
 
 
 def _limits(seconds: float, gigabytes: float | None) -> "RunLimits":
-    from napari_mamamia.segmentation.external_limits import RunLimits
+    from napari_mamamia.segmentation.submission.limits import RunLimits
 
     try:
         return RunLimits(seconds, 0 if gigabytes is None else int(gigabytes * _GIGABYTE) or -1)
@@ -185,7 +185,7 @@ def check_computer(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Check this computer: hardware, extras, isolation, and models whose result is known."""
-    from napari_mamamia.services import check_computer as service
+    from napari_mamamia.services.submission import check_computer as service
 
     checked = run(service.check_computer(case))
     text = service.check_text(checked)

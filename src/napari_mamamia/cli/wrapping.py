@@ -31,7 +31,7 @@ def wrap(
 
     Nothing of it is run by this command. MONAI has to be in the Python that runs it (--python).
     """
-    from napari_mamamia.services.wrap_bundle import wrap_bundle
+    from napari_mamamia.services.predict.wrap_bundle import wrap_bundle
 
     made = wrap_bundle(bundle, out, phase, label)
     print(f"{made.files} file(s), {made.n_bytes / 10**6:.1f} MB, saved in {out}")

@@ -72,7 +72,7 @@ class Brush:
     ----------
     radius_mm
         Above 0. What is painted from a clean start reaches somewhat less far, see
-        `smartpaint.brush.painted_radius_mm`.
+        `smartpaint.brush.brush.painted_radius_mm`.
     tolerance
         In units of the image's noise; above 0. A sphere does not use it.
     plane_axis

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.block_means import block_means
-from napari_mamamia.io.dicom_looks import Contrast, contrast_between, enhancement
+from napari_mamamia.io.exam.looks import Contrast, contrast_between, enhancement
 
 __all__ = ["Arrival", "find_arrival"]
 
@@ -34,7 +34,7 @@ class Arrival:
 def find_arrival(signal: NDArray[Any]) -> Arrival:
     """Return how many phases of ``(phase, z, y, x)`` lie before contrast.
 
-    More than one only where it is clear (`io.dicom_looks.contrast_between`): none came in any of
+    More than one only where it is clear (`io.exam.looks.contrast_between`): none came in any of
     them against phase 0, and it came in the next one, against phase 0 and against the one before.
     Five planes of each phase are looked at.
     """

@@ -1,6 +1,7 @@
 """Procedural breast DCE-MRI cases with known truth."""
 
 from napari_mamamia.phantom.benchmark import benchmark_phantom
+from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.data_set import PhantomMix, write_data_set
 from napari_mamamia.phantom.phantom_case import (
     Phantom,
@@ -16,7 +17,6 @@ from napari_mamamia.phantom.spec import (
     TumourKind,
     TumourSpec,
 )
-from napari_mamamia.phantom.tissue import Tissue
 
 __all__ = [
     "Breasts",

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.phantom.anatomy import Body
-from napari_mamamia.phantom.points import Points
-from napari_mamamia.phantom.shapes import Array
+from napari_mamamia.phantom.body.anatomy import Body
+from napari_mamamia.phantom.body.points import Points
+from napari_mamamia.phantom.body.shapes import Array
+from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
-from napari_mamamia.phantom.texture import Field, make_field
 
 __all__ = ["blank_border", "coil", "coil_field", "field_of_view", "rician"]
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.phantom.shapes import distance_to_mask
+from napari_mamamia.phantom.body.shapes import distance_to_mask
+from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.spec import PhantomSpec
-from napari_mamamia.phantom.tissue import Tissue
 
 __all__ = ["noise_sigma", "surround"]
 

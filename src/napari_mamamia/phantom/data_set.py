@@ -14,11 +14,11 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.clinical import write_clinical
-from napari_mamamia.io.own_paths import own_folder, place_folder
-from napari_mamamia.io.save import write_text_atomically
-from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import write_mask, write_volume_job
+from napari_mamamia.io.clinical.clinical import write_clinical
+from napari_mamamia.io.data_set.volumes import write_mask, write_volume_job
+from napari_mamamia.io.files.own_paths import own_folder, place_folder
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.phantom.case_mix import Patient, PlannedCase, plan_case
 from napari_mamamia.phantom.degraded import degraded_mask
 from napari_mamamia.phantom.one_breast import plan_one_breast

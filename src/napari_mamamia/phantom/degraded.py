@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.phantom.body.points import Bounds, Points
+from napari_mamamia.phantom.body.shapes import distance_to_mask
+from napari_mamamia.phantom.body.texture import make_field
+from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.phantom_case import Phantom
-from napari_mamamia.phantom.points import Bounds, Points
-from napari_mamamia.phantom.shapes import distance_to_mask
 from napari_mamamia.phantom.streams import Part, stream
-from napari_mamamia.phantom.texture import make_field
-from napari_mamamia.phantom.tissue import Tissue
 
 __all__ = ["degraded_mask"]
 

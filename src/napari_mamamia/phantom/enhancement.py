@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.phantom.body.tissue import KINETICS, MRI_PROPERTIES, Kinetics, Tissue
 from napari_mamamia.phantom.spec import CurveType, PhantomSpec
-from napari_mamamia.phantom.tissue import KINETICS, MRI_PROPERTIES, Kinetics, Tissue
 
 __all__ = [
     "Scan",

@@ -13,10 +13,10 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.phantom.acquisition import field_of_view
+from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.render import Curves, draw_anatomy, draw_curves
 from napari_mamamia.phantom.scene import Scene, add_noise, render_scene
 from napari_mamamia.phantom.spec import PhantomSpec
-from napari_mamamia.phantom.tissue import Tissue
 
 __all__ = ["Phantom", "TissueCurve", "make_phantom", "make_phantom_job", "phantom_of"]
 

@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.phantom.anatomy import SKIN_MM, Body, Depths, draw_body
-from napari_mamamia.phantom.canvas import Canvas, Look
+from napari_mamamia.phantom.body.anatomy import SKIN_MM, Body, Depths, draw_body
+from napari_mamamia.phantom.body.canvas import Canvas, Look
+from napari_mamamia.phantom.body.fat import FatSuppression, suppress_fat
+from napari_mamamia.phantom.body.nodes import Node, lay_nodes
+from napari_mamamia.phantom.body.parenchyma import Parenchyma, grow_parenchyma
+from napari_mamamia.phantom.body.points import Points
+from napari_mamamia.phantom.body.shapes import ellipsoid, filled, smoothstep
+from napari_mamamia.phantom.body.tissue import Tissue
+from napari_mamamia.phantom.body.torso import paint_torso
+from napari_mamamia.phantom.body.tumours import Tumour, grow_tumours
+from napari_mamamia.phantom.body.vessels import Tube, feeding_tube, lay_vessels
 from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_kinetics
-from napari_mamamia.phantom.fat import FatSuppression, suppress_fat
-from napari_mamamia.phantom.nodes import Node, lay_nodes
-from napari_mamamia.phantom.parenchyma import Parenchyma, grow_parenchyma
-from napari_mamamia.phantom.points import Points
-from napari_mamamia.phantom.shapes import ellipsoid, filled, smoothstep
 from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream
-from napari_mamamia.phantom.tissue import Tissue
-from napari_mamamia.phantom.torso import paint_torso
-from napari_mamamia.phantom.tumours import Tumour, grow_tumours
-from napari_mamamia.phantom.vessels import Tube, feeding_tube, lay_vessels
 
 __all__ = ["Anatomy", "Block", "Curves", "draw_anatomy", "draw_curves", "render_block"]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.phantom.acquisition import blank_border, coil, coil_field, rician
+from napari_mamamia.phantom.body.points import Points
 from napari_mamamia.phantom.contrast import noise_sigma
-from napari_mamamia.phantom.points import Points
 from napari_mamamia.phantom.render import Anatomy, Curves, render_block
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream

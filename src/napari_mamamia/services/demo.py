@@ -6,15 +6,15 @@ from typing import Final
 
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseFailure, CaseScore
-from napari_mamamia.io.clinical_columns import ColumnChoice
+from napari_mamamia.io.clinical.columns import ColumnChoice
 from napari_mamamia.phantom import PhantomMix, write_data_set
-from napari_mamamia.services.data_set import open_data_set
-from napari_mamamia.services.export import export_masks
-from napari_mamamia.services.output_folder import Existing, claim_folder
-from napari_mamamia.services.predict import segmenter_named
-from napari_mamamia.services.predict_cases import predict_data_set
-from napari_mamamia.services.score import score_folders
-from napari_mamamia.services.score_settings import ScoreSettings
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.export.export import export_masks
+from napari_mamamia.services.predict.cases import predict_data_set
+from napari_mamamia.services.predict.predict import segmenter_named
+from napari_mamamia.services.score.score import score_folders
+from napari_mamamia.services.score.settings import ScoreSettings
 
 __all__ = ["DemoSummary", "make_demo"]
 

@@ -1,1 +1,1 @@
-"""Painting a mask that follows the image: brush, growth, history, editing session."""
+"""Painting a mask that follows the image: brush, growth, session; tools for whole masks."""

@@ -25,7 +25,7 @@ from napari_mamamia.kinetics.perfusion.spoiled_echo import (
 from napari_mamamia.kinetics.perfusion.t1_map import B1_NOTE
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import odd_span
-from napari_mamamia.services.injection import vessel_arrival_s
+from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 from napari_mamamia.services.perfusion.row import PerfusionRow
 from napari_mamamia.services.perfusion.settings import PerfusionSettings
 

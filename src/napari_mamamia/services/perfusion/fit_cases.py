@@ -13,24 +13,24 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictErro
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
-from napari_mamamia.io.checked_lines import read_checked_lines
-from napari_mamamia.io.checksums import sha256_of
-from napari_mamamia.io.tables import write_json
-from napari_mamamia.io.volumes import read_volume, write_volume_job
+from napari_mamamia.io.data_set.volumes import read_volume, write_volume_job
+from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.kinetics.perfusion.gate import require_spacing
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, require_dynamic_flip
-from napari_mamamia.services.batch_store import STORE_NAME
-from napari_mamamia.services.batch_work import CaseInputs, CaseWork, Place
-from napari_mamamia.services.case_kinetics import with_times
-from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.open_case import load_remaining, open_case, read_mask
-from napari_mamamia.services.output_folder import Existing
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.row_table import RowSummary, rows_of_batch, write_definitions
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_remaining, open_case, read_mask
+from napari_mamamia.services.kinetics.case_kinetics import with_times
 from napari_mamamia.services.perfusion.fit_case import fit_case
 from napari_mamamia.services.perfusion.inputs import PerfusionInputs, perfusion_inputs
 from napari_mamamia.services.perfusion.row import PerfusionRow
 from napari_mamamia.services.perfusion.settings import ALL_MAPS, PerfusionSettings
 from napari_mamamia.services.perfusion.t1_source import read_t1_map, t1_of_volumes
-from napari_mamamia.services.row_table import RowSummary, rows_of_batch, write_definitions
 
 __all__ = ["TABLE", "fit_files", "perfusion_of_data_set"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.file_names import VOLUME_SUFFIXES, case_key
-from napari_mamamia.services.data_set import OpenDataSet
-from napari_mamamia.services.masked_inputs import MaskedInputs, masked_inputs, masks_of_cases
+from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES, case_key
+from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs, masks_of_cases
+from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings
 
 __all__ = ["PerfusionInputs", "perfusion_inputs"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from napari_mamamia.services.row_table import OK, number, text
+from napari_mamamia.services.batch.row_table import OK, number, text
 
 __all__ = ["PerfusionRow"]
 

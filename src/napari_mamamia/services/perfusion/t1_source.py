@@ -11,7 +11,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.io.volumes import read_volume
+from napari_mamamia.io.data_set.volumes import read_volume
 from napari_mamamia.kinetics.perfusion.spoiled_echo import MOST_T1_S
 from napari_mamamia.kinetics.perfusion.t1_map import t1_of_flip_angles
 

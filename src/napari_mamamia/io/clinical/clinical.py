@@ -1,0 +1,244 @@
+"""Clinical spreadsheet -> `Cohort`, and back in the spelling of the MAMA-MIA table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.io.clinical.columns import (
+    BY_NAME,
+    COLUMNS,
+    ColumnChoice,
+    Header,
+    columns_for,
+    find_header,
+    spelled,
+)
+from napari_mamamia.io.clinical.rows import read_row
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, paced_sheets, write_sheet
+
+__all__ = ["clinical_job", "cohort_of_sheet", "other_sheets", "read_clinical", "write_clinical"]
+
+_SHEET: Final = "dataset_info"
+_SHORT_S, _LONG_S = 20.0, 2 * 3600.0
+"""Between the first phase and the last; the real table has 128 to 1,710 s. Less are minutes or the
+numbers of phases, more are milliseconds."""
+
+
+@reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
+def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
+    """Return what `clinical_job` finds."""
+    return run_job(clinical_job(path, choice))
+
+
+@reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
+def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Cohort]:
+    """Return a job for the cases of a clinical table.
+
+    Of an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` counts; a
+    .csv file may be separated by comma, semicolon or tab. The header may stand below up to 30 title
+    rows (`io.clinical.columns.find_header`). Cells follow the rules of
+    `napari_mamamia.io.clinical.rules`. A row that breaks one, has no id, repeats one in any letter
+    case, has a cell that only looks empty, or in a .csv file another number of cells than the
+    header, is left out and told in `Cohort.refused` with its number and cells; wholly empty rows
+    are passed over. Where a field has several columns, such as ``menopause`` and
+    ``menopausal_status``, or one name twice, they must agree.
+
+    Parameters
+    ----------
+    path
+        The table.
+    choice
+        Columns that the user fixed; else ``clinical_columns.json`` beside the table says which.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is of another kind, or has no column of ids, or lacks a column
+        that was fixed.
+    """
+    text = f"Reading {path.name}"
+    choice = columns_for(path, choice)
+    header, sheet = yield from _sheet_of_cases(path, text, choice)
+    return (yield from cohort_of_sheet(header, sheet, text, choice))
+
+
+def cohort_of_sheet(
+    header: Header, sheet: Sheet, text: str, choice: ColumnChoice = BY_NAME
+) -> Job[Cohort]:
+    """Return a job for the cases below the header of a sheet; `text` is said meanwhile.
+
+    `choice` is told in the notes if a file says it.
+    """
+    records: list[CaseRecord] = []
+    refused: list[RefusedRow] = []
+    first_row: dict[str, tuple[int, str]] = {}
+    number = header.row + 1
+    for cells in paced(sheet.rows[number:]):
+        if cells is None:
+            yield Progress(number, len(sheet.rows), text)
+            continue
+        number += 1
+        if all(cell is None or cell == "" for cell in cells) and number - 1 not in sheet.gaps:
+            continue
+        found = read_row(header, sheet, number - 1)
+        if isinstance(found, CaseRecord):
+            found = _unless_known(found, number, first_row)
+        if isinstance(found, RefusedRow):
+            refused.append(found)
+        else:
+            first_row[case_key(found.case_id)] = (number, found.case_id)
+            records.append(found)
+    return Cohort(tuple(records), tuple(refused), _notes(header, sheet, choice, records))
+
+
+def write_clinical(
+    cohort: Cohort, path: Path, choice: ColumnChoice = BY_NAME, *, overwrite: bool = False
+) -> None:
+    """Write the records as .xlsx or .csv, with the column names of the MAMA-MIA table.
+
+    Columns that the user fixed keep their names; of a field that has none, a column is written only
+    where a record knows it now. Columns of `CaseRecord.other` follow the known ones. Reading the
+    file again gives equal records, as far as texts have no blanks around them and none stands for a
+    missing value; .xlsx keeps 16 digits of a number.
+
+    Raises
+    ------
+    FormatError
+        If `path` has another suffix, or a text holds a character that spreadsheets refuse.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
+    known = [_cells(record) for record in cohort.records]
+    kept = [
+        at
+        for at, field in enumerate(COLUMNS)
+        if field not in choice.absent or any(cells[at] is not None for cells in known)
+    ]
+    fields = list(COLUMNS)
+    names = [choice.column(fields[at]) or _written_name(fields[at], others) for at in kept]
+    rows = [
+        [*(cells[at] for at in kept), *(record.other.get(name) for name in others)]
+        for cells, record in zip(known, cohort.records, strict=True)
+    ]
+    write_sheet([[*names, *others], *rows], path, name=_SHEET, overwrite=overwrite)
+
+
+def _unless_known(
+    record: CaseRecord, number: int, first_row: Mapping[str, tuple[int, str]]
+) -> CaseRecord | RefusedRow:
+    """Return a record, or why it is refused where its id was there already."""
+    known = first_row.get(case_key(record.case_id))
+    if known is None:
+        return record
+    row, case_id = known
+    if case_id == record.case_id:
+        return RefusedRow(number, f"case {case_id} is in row {row} already")
+    return RefusedRow(
+        number,
+        f"case {record.case_id} is in row {row} already as {case_id}: ids that differ in letter "
+        "case only are one case",
+    )
+
+
+def _notes(
+    header: Header, sheet: Sheet, choice: ColumnChoice, records: Sequence[CaseRecord]
+) -> tuple[str, ...]:
+    fixed = f"columns as {choice.source} says: {choice}" if choice.source else ""
+    titles = f"the header is row {header.row + 1}: what stands above it was passed over"
+    hidden = f"the sheet {sheet.name!r} is hidden in the workbook" if sheet.is_hidden else ""
+    rows = f"{sheet.n_hidden_rows} row(s) that are hidden in the workbook are read too"
+    several = (sheet.note, hidden, rows if sheet.n_hidden_rows else "", _odd_times(records))
+    return tuple(filter(None, (fixed, *several, titles if header.row else "")))
+
+
+def _odd_times(records: Sequence[CaseRecord]) -> str:
+    """Return which cases' times may be in another unit, "" for none."""
+    odd = [
+        record.case_id
+        for record in records
+        if (times := record.acquisition_times_s)
+        and len(times) > 1
+        and not _SHORT_S <= times[-1] <= _LONG_S
+    ]
+    if not odd:
+        return ""
+    return (
+        f"the acquisition times of {len(odd):,} case(s), such as {odd[0]}, span less than "
+        f"{_SHORT_S:g} s or more than {_LONG_S / 3600:g} hours: are they in seconds?"
+    )
+
+
+def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> Job[tuple[Header, Sheet]]:
+    """Return a job for the first sheet that has a column of ids."""
+    found = []
+    sheets = paced_sheets(path)
+    for sheet in sheets:
+        if sheet is None:
+            yield Progress(0, 1, text)
+            continue
+        header = find_header(sheet.rows, choice)
+        if header is not None:
+            others = yield from other_sheets(sheets, sheet, choice, text)
+            return header, replace(sheet, note=others) if others else sheet
+        names = sheet.rows[0] if sheet.rows else ()
+        found.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
+    wanted = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
+    raise FormatError(
+        f"expected a column {wanted} in {path}, found {'; '.join(dict.fromkeys(found))}: name the "
+        f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one"
+    )
+
+
+def other_sheets(
+    rest: Iterator[Sheet | None], read: Sheet, choice: ColumnChoice, text: str
+) -> Job[str]:
+    """Return a job for a note on those sheets after the one that is `read` that hold cases too."""
+    names: list[str] = []
+    for sheet in rest if not read.all_text else ():
+        if sheet is None:
+            yield Progress(0, 1, text)
+            continue
+        with suppress(FormatError):  # the fixed columns are of the sheet that is read
+            names += [sheet.name] if find_header(sheet.rows, choice) is not None else []
+    listed = " and ".join(map(repr, names))
+    return f"the sheet {read.name!r} is read; {listed} with case ids too is not" if names else ""
+
+
+def _written_name(field: str, others: Sequence[str]) -> str:
+    taken = {spelled(name) for name in others}
+    for name in COLUMNS[field]:
+        if name not in taken:
+            return name
+    raise FormatError(
+        f"expected no further column named {' or '.join(COLUMNS[field])}, but the records have "
+        "one: rename it"
+    )
+
+
+def _cells(record: CaseRecord) -> list[Cell]:
+    """Return the known fields in the order of `COLUMNS`, as the MAMA-MIA table spells them."""
+    times = record.acquisition_times_s
+    return [
+        record.case_id,
+        record.dataset,
+        None if record.age is None else _short(record.age),
+        record.menopausal_status and str(record.menopausal_status),
+        record.breast_density,
+        record.tumour_subtype,
+        None if record.pcr is None else int(record.pcr),
+        None if times is None else f"[{', '.join(str(_short(time)) for time in times)}]",
+    ]
+
+
+def _short(number: float) -> float:
+    return int(number) if float(number).is_integer() else number

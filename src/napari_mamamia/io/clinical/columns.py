@@ -1,0 +1,221 @@
+"""Which columns of a clinical table hold which field: by their names, or as a user fixed them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as record_field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.clinical.rules import UNSEEN
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.tables import write_json
+
+__all__ = [
+    "BY_NAME",
+    "COLUMNS",
+    "COLUMNS_FILE",
+    "MOST_TITLES",
+    "ColumnChoice",
+    "Header",
+    "columns_for",
+    "find_header",
+    "read_columns",
+    "spelled",
+    "write_columns",
+]
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "case_id": ("patient_id", "case_id"),
+        "dataset": ("dataset",),
+        "age": ("age",),
+        "menopausal_status": ("menopause", "menopausal_status"),
+        "breast_density": ("breast_density",),
+        "tumour_subtype": ("tumor_subtype", "tumour_subtype"),
+        "pcr": ("pcr",),
+        "acquisition_times_s": ("acquisition_times",),
+    }
+)
+"""Column names of each field, in lower case with ``_`` for blanks. The first is written. Where a
+table has both names of the id, ``case_id`` counts and ``patient_id`` is kept as a further column:
+a patient may have several cases."""
+
+COLUMNS_FILE: Final = "clinical_columns.json"
+"""Beside a clinical table it fixes the columns, wherever that table is read."""
+MOST_TITLES: Final = 30
+"""Rows above the header, our own limit: a sheet that starts lower is no table."""
+_MOST_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """Columns that a user fixed: a field and its column's name, None where the table has none.
+
+    Fields that are not named are found by `COLUMNS`. `source` is the file that says so, for the
+    user; "" where it was said otherwise.
+    """
+
+    names: tuple[tuple[str, str | None], ...] = ()
+    source: str = record_field(default="", compare=False)
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """Return the fields that the user knows to be absent."""
+        return frozenset(field for field, name in self.names if name is None)
+
+    def with_names(self, names: Mapping[str, str | None]) -> "ColumnChoice":
+        """Return a choice in which some fields are fixed anew."""
+        return ColumnChoice(tuple({**dict(self.names), **names}.items()), self.source)
+
+    def column(self, field: str) -> str | None:
+        """Return the name that was fixed for a field, None where none was or it has no column."""
+        return dict(self.names).get(field)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{field}: {name or 'none'}" for field, name in self.names)
+
+
+BY_NAME: Final = ColumnChoice()
+"""Nothing fixed: every field is found by the names of `COLUMNS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where the columns are: by field, and the further ones by their own name; all from 0.
+
+    `names` are the header's texts by column, `row` its place in the sheet.
+    """
+
+    row: int
+    names: Mapping[int, str]
+    fields: Mapping[str, tuple[int, ...]]
+    other: Mapping[str, int]
+
+
+@reads("a JSON file that names the columns of a clinical table", "see docs/clinical_tables.md")
+def read_columns(path: Path) -> ColumnChoice:
+    """Return the choice in a JSON file such as ``{"age": "Age (y)", "breast_density": null}``.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or is no object of fields and column names.
+    """
+    content = read_json(path, _MOST_BYTES)
+    if not isinstance(content, dict):
+        raise ValueError("it is no object of fields and names")  # noqa: TRY004 - told with the file
+    for field, name in content.items():
+        if field not in COLUMNS:
+            raise ValueError(f"{field!r} is none of the fields {', '.join(COLUMNS)}")
+        if name is not None and not (isinstance(name, str) and name.strip()):
+            raise ValueError(f"the column of {field} is {name!r}, not a name or null")
+    if "case_id" in content and content["case_id"] is None:
+        raise ValueError("case_id cannot be absent")
+    return ColumnChoice(tuple(content.items()), path.name)
+
+
+def columns_for(table: Path, choice: ColumnChoice = BY_NAME) -> ColumnChoice:
+    """Return the columns of a table: those that the user fixed, else those of the file beside it.
+
+    Raises
+    ------
+    FormatError
+        If ``clinical_columns.json`` lies beside the table and cannot be read.
+    """
+    beside = table.with_name(COLUMNS_FILE)
+    return read_columns(beside) if choice == BY_NAME and beside.is_file() else choice
+
+
+def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) -> None:
+    """Write a choice as `read_columns` reads it.
+
+    Raises
+    ------
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    write_json(dict(choice.names), path, overwrite=overwrite)
+
+
+def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME) -> Header | None:
+    """Return the first row that names a column of ids, None where there is none.
+
+    It may stand below title rows; there it must name another field too, or every column that was
+    fixed: a list of fields with their meaning names ids as well.
+
+    Raises
+    ------
+    FormatError
+        If there is a header, but not every column that was fixed.
+    """
+    for place, names in enumerate(rows[: MOST_TITLES + 1]):
+        header = _header(place, names, choice)
+        if header is None:
+            continue
+        fixed = [name for _, name in choice.names if name is not None]
+        missing = [name for name in fixed if not _places(header.names, [name])]
+        if place and (missing if fixed else len(header.fields) == 1):
+            continue
+        if missing:
+            raise FormatError(
+                f"expected the column {missing[0]!r}, which the columns file names, in row "
+                f"{place + 1}, found {', '.join(map(repr, header.names.values()))}: correct it"
+            )
+        return header
+    return None
+
+
+def spelled(name: object) -> str:
+    """Return a column's name as `COLUMNS` spells it.
+
+    Examples
+    --------
+    >>> spelled(" Menopausal-Status ")
+    'menopausal_status'
+    """
+    return "_".join(
+        UNSEEN.sub("", str(name)).casefold().replace("-", " ").replace("_", " ").split()
+    )
+
+
+def _header(row: int, cells: Sequence[object], choice: ColumnChoice) -> Header | None:
+    """Return where the columns are, None where there is no column of ids."""
+    names = {at: text for at, cell in enumerate(cells) if (text := _text(cell))}
+    fixed = dict(choice.names)
+    fields: dict[str, tuple[int, ...]] = {}
+    for field, aliases in COLUMNS.items():
+        wanted: Sequence[str | None] = [fixed[field]] if field in fixed else aliases
+        if field == "case_id" and field not in fixed:
+            wanted = [next((one for one in reversed(aliases) if _places(names, [one])), None)]
+        places = _places(names, [name for name in wanted if name is not None])
+        if places:
+            fields[field] = places
+    if "case_id" not in fields:
+        return None
+    taken = {at for places in fields.values() for at in places}
+    return Header(row, names, fields, _further(names, taken))
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _places(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:
+    """Return every column with one of the names."""
+    keys = {spelled(name) for name in wanted}
+    return tuple(at for at, name in names.items() if spelled(name) in keys)
+
+
+def _further(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:
+    """Return the other columns by name; of two with one name the second gets " (2)"."""
+    places: dict[str, int] = {}
+    for at, text in names.items():
+        if at not in taken:
+            number = 1 + sum(known == text or known.startswith(f"{text} (") for known in places)
+            places[text if number == 1 else f"{text} ({number})"] = at
+    return places

@@ -1,0 +1,117 @@
+"""One row of a clinical table -> `CaseRecord`, or why not, with every cell that is at fault."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from napari_mamamia.core.cohort import CaseRecord, RefusedRow, RejectedCell
+from napari_mamamia.io.clinical.columns import Header
+from napari_mamamia.io.clinical.rules import (
+    parse_age,
+    parse_breast_density,
+    parse_id,
+    parse_menopausal_status,
+    parse_pcr,
+    parse_text,
+    parse_times,
+)
+from napari_mamamia.io.tables.sheet_gaps import cell_name
+from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, as_written, wrong_length
+
+__all__ = ["PARSERS", "read_row"]
+
+PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
+    {
+        "case_id": parse_id,
+        "dataset": parse_text,
+        "age": parse_age,
+        "menopausal_status": parse_menopausal_status,
+        "breast_density": parse_breast_density,
+        "tumour_subtype": parse_text,
+        "pcr": parse_pcr,
+        "acquisition_times_s": parse_times,
+    }
+)
+"""What reads a cell of each field: None for a missing value, ValueError for one not understood."""
+
+
+def read_row(header: Header, sheet: Sheet, place: int) -> CaseRecord | RefusedRow:
+    """Return the row at `place` of a sheet (from 0) as a record, or why it cannot be one."""
+    cells = sheet.rows[place]
+    wrong = wrong_length(sheet, cells, len(sheet.rows[header.row]))
+    if wrong:
+        return RefusedRow(place + 1, wrong)
+    rejected = _gaps(header, sheet, place)
+    values: dict[str, Any] = {}
+    for field, columns in header.fields.items():
+        read, refused = _read_field(field, header, cells, place)
+        rejected += refused
+        known = set(read.values()) - {None}
+        if len(known) > 1:
+            rejected += _disagreeing(header, cells, place, columns, known)
+        values[field] = known.pop() if len(known) == 1 else None
+    if rejected:
+        reasons = dict.fromkeys(cell.reason for cell in rejected)
+        return RefusedRow(place + 1, "; ".join(reasons), tuple(rejected))
+    other = {name: _plain(_cell(cells, at), sheet.all_text) for name, at in header.other.items()}
+    return CaseRecord(**values, other=MappingProxyType(other))
+
+
+def _gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
+    """Return the cells below a named column that only look empty."""
+    found = sheet.gaps.get(place, {})
+    return [
+        RejectedCell(name, header.names[at], "", f"{name} ({header.names[at]}) is {found[at]}")
+        for at in sorted(found)
+        if at in header.names and (name := cell_name(place, at))
+    ]
+
+
+def _read_field(
+    field: str, header: Header, cells: Sequence[object], place: int
+) -> tuple[dict[int, Any], list[RejectedCell]]:
+    """Return a field's value in each of its columns, and the cells that have none."""
+    values: dict[int, Any] = {}
+    rejected: list[RejectedCell] = []
+    for at in header.fields[field]:
+        cell = _cell(cells, at)
+        try:
+            values[at] = PARSERS[field](cell)
+        except ValueError as reason:
+            text = "" if cell is None else str(cell)
+            rejected.append(RejectedCell(cell_name(place, at), header.names[at], text, str(reason)))
+    return values, rejected
+
+
+def _disagreeing(
+    header: Header,
+    cells: Sequence[object],
+    place: int,
+    columns: Sequence[int],
+    known: set[Any],
+) -> list[RejectedCell]:
+    names = [header.names[at] for at in columns]
+    if len(set(names)) < len(names):
+        names = [f"{header.names[at]} ({cell_name(place, at)})" for at in columns]
+    reason = f"the columns {' and '.join(names)} disagree: {' and '.join(sorted(map(str, known)))}"
+    return [
+        RejectedCell(cell_name(place, at), header.names[at], str(_cell(cells, at)), reason)
+        for at in columns
+    ]
+
+
+def _cell(cells: Sequence[object], index: int) -> object:
+    return cells[index] if index < len(cells) else None
+
+
+def _plain(value: object, all_text: bool) -> Cell:
+    """Return a cell of a further column as text or number, None where it is empty."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    text = str(value)
+    if not text.strip():
+        return None
+    return as_written(text) if all_text else text

@@ -1,0 +1,233 @@
+"""The manifest of an export: every file with its SHA-256, and what each mask must be."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.io.files.checksums import sha256_job
+from napari_mamamia.io.files.foreign import explained, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.tables import write_json
+
+__all__ = [
+    "MANIFEST_NAME",
+    "BundleFile",
+    "CaseEntry",
+    "Manifest",
+    "Place",
+    "bundle_names",
+    "describe_file",
+    "describe_file_job",
+    "read_manifest",
+    "write_manifest",
+]
+
+MANIFEST_NAME: Final = "manifest.json"
+FORMAT_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a volume lies, as the manifest says it: a `Grid` in plain numbers.
+
+    `shape` is (z, y, x), `affine` the file's 4x4 rows, voxel (x, y, z) to RAS mm.
+    """
+
+    shape: tuple[int, int, int]
+    affine: tuple[tuple[float, ...], ...]
+    orientation: str
+
+    @classmethod
+    def of(cls, grid: Grid) -> "Place":
+        """Return the place of a grid."""
+        rows = tuple(tuple(float(v) for v in row) for row in grid.affine)
+        return cls(grid.shape, rows, grid.orientation)
+
+    def grid(self) -> Grid:
+        """Return the grid of this place."""
+        return Grid(self.shape, np.array(self.affine))
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One file of a bundle.
+
+    `name` is its path in the bundle with ``/``; `kind` one of "mask", "segmentation", "image",
+    "provenance", "coordinates", "table", "quality", "archive", "other". A mask or image carries
+    the case and the place that it must have.
+    """
+
+    name: str
+    kind: str
+    sha256: str
+    n_bytes: int
+    case_id: str = ""
+    masks: str = ""
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEntry:
+    """One exported case: its volume in mm3 (of the first mask set), quality and files."""
+
+    case_id: str
+    volume_mm3: float
+    quality: str
+    files: tuple[BundleFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a bundle holds and how it was made.
+
+    `labels` are (value, name); `notes` plain sentences; `files` those of no single case.
+    """
+
+    software: str
+    created: str
+    data_set: str
+    profile: str
+    formats: tuple[str, ...]
+    masks: tuple[str, ...]
+    labels: tuple[tuple[int, str], ...]
+    cases: tuple[CaseEntry, ...]
+    files: tuple[BundleFile, ...]
+    notes: tuple[str, ...] = ()
+
+    def all_files(self) -> Iterator[BundleFile]:
+        """Yield every file, those of the cases first."""
+        for case in self.cases:
+            yield from case.files
+        yield from self.files
+
+
+def describe_file(
+    root: Path,
+    path: Path,
+    kind: str,
+    *,
+    case_id: str = "",
+    masks: str = "",
+    grid: Grid | None = None,
+) -> BundleFile:
+    """Return the record of a file that lies in the bundle `root`."""
+    job = describe_file_job(root, path, kind, case_id=case_id, masks=masks, grid=grid)
+    return run_job(job)
+
+
+def describe_file_job(
+    root: Path,
+    path: Path,
+    kind: str,
+    *,
+    case_id: str = "",
+    masks: str = "",
+    grid: Grid | None = None,
+) -> Job[BundleFile]:
+    """Return a job for the same: the checksum of a volume takes its time."""
+    place = None if grid is None else Place.of(grid)
+    name = path.relative_to(root).as_posix()
+    digest = yield from sha256_job(path)
+    return BundleFile(name, kind, digest, path.stat().st_size, case_id, masks, place)
+
+
+def bundle_names(root: Path) -> tuple[str, ...]:
+    """Return every file below `root` but the manifest, as paths with ``/``, in order.
+
+    Raises
+    ------
+    FormatError
+        If the folder cannot be read.
+    """
+    try:
+        found = [path for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
+    except OSError as error:
+        raise FormatError(
+            f"expected a readable folder at {root}, but {error.strerror}: check the path"
+        ) from error
+    names = (path.relative_to(root).as_posix() for path in found)
+    return tuple(sorted(name for name in names if name != MANIFEST_NAME))
+
+
+def write_manifest(manifest: Manifest, root: Path) -> None:
+    """Write ``manifest.json``; an existing one is replaced.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    content = asdict(manifest)
+    content["manifest_version"] = FORMAT_VERSION
+    content["labels"] = [{"value": v, "name": name} for v, name in manifest.labels]
+    write_json(content, root / MANIFEST_NAME, overwrite=True)
+
+
+@reads("the manifest of an export", "get the bundle again, or export again")
+def read_manifest(root: Path) -> Manifest:
+    """Return what `write_manifest` wrote.
+
+    Raises
+    ------
+    FormatError
+        If there is no manifest, it is damaged, or a later version wrote it.
+    """
+    path = root / MANIFEST_NAME
+    if not path.is_file():
+        raise FormatError(
+            f"expected {MANIFEST_NAME} in {root}, but it is missing: this is no bundle, or the "
+            "export did not finish; export again"
+        )
+    with explained(path, "the manifest of an export", "get the bundle again, or export again"):
+        return _manifest(read_json(path))
+
+
+def _manifest(content: dict[str, Any]) -> Manifest:
+    version = content["manifest_version"]
+    if version != FORMAT_VERSION:
+        raise ValueError(f"manifest_version is {version}, this software knows {FORMAT_VERSION}")
+    return Manifest(
+        software=str(content["software"]),
+        created=str(content["created"]),
+        data_set=str(content["data_set"]),
+        profile=str(content["profile"]),
+        formats=tuple(map(str, content["formats"])),
+        masks=tuple(map(str, content["masks"])),
+        labels=tuple((int(item["value"]), str(item["name"])) for item in content["labels"]),
+        cases=tuple(_case(item) for item in content["cases"]),
+        files=tuple(_file(item) for item in content["files"]),
+        notes=tuple(map(str, content["notes"])),
+    )
+
+
+def _case(content: dict[str, Any]) -> CaseEntry:
+    volume = content["volume_mm3"]
+    files = tuple(_file(item) for item in content["files"])
+    return CaseEntry(str(content["case_id"]), float(volume), str(content["quality"]), files)
+
+
+def _file(content: dict[str, Any]) -> BundleFile:
+    place = content["place"]
+    return BundleFile(
+        name=str(content["name"]),
+        kind=str(content["kind"]),
+        sha256=str(content["sha256"]),
+        n_bytes=int(content["n_bytes"]),
+        case_id=str(content["case_id"]),
+        masks=str(content["masks"]),
+        place=None if place is None else _place(place),
+    )
+
+
+def _place(content: dict[str, Any]) -> Place:
+    z, y, x = (int(n) for n in content["shape"])
+    rows = tuple(tuple(float(v) for v in row) for row in content["affine"])
+    place = Place((z, y, x), rows, str(content["orientation"]))
+    place.grid()  # refuses what is no place
+    return place

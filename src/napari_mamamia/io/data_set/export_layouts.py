@@ -1,0 +1,218 @@
+"""Names and small files of the layouts that exports follow: nnU-Net, BIDS, the challenge's zip."""
+
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError, SaveError
+from napari_mamamia.core.provenance import Maker
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.tables.tables import write_json
+
+__all__ = [
+    "bids_facts",
+    "bids_stem",
+    "bids_subject",
+    "nnunet_folder",
+    "write_bids_description",
+    "write_nnunet_description",
+    "write_zip",
+]
+
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""The first time that a zip can hold: with one time for all, equal content gives equal bytes."""
+_MODE: Final = 0o644 << 16
+_UNIX: Final = 3
+_BIDS_VERSION: Final = "1.10.0"
+_OWN_GRID: Final = "orig"
+_BIDS_README: Final = """\
+Masks of {data_set}, as a BIDS derivative, written by {software}.
+
+Each sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz is a label image on the voxels of the
+case's own phases (space "orig"); SET is the reader or model. dseg.tsv names the values. The .json
+beside an image says who or what made it, and from which files (SHA-256). The images themselves are
+not part of it. Not a medical device."""
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]")
+
+
+def nnunet_folder(number: int, name: str) -> str:
+    """Return the name of an nnU-Net raw data set, ``DatasetNNN_Name``.
+
+    Source: nnU-Net v2 documentation, dataset_format.md.
+
+    Raises
+    ------
+    CaseError
+        If `number` is not 1 to 999.
+
+    Examples
+    --------
+    >>> nnunet_folder(501, "my data-set")
+    'Dataset501_mydataset'
+    """
+    if not 1 <= number <= 999:
+        raise CaseError(f"nnU-Net numbers its data sets 1 to 999, got {number}: choose another")
+    return f"Dataset{number:03d}_{_alphanumeric(name) or 'Export'}"
+
+
+def write_nnunet_description(
+    folder: Path,
+    labels: Sequence[tuple[int, str]],
+    n_channels: int,
+    n_cases: int,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Write ``dataset.json`` and return its path; channel k is phase k.
+
+    Source: nnU-Net v2 documentation, dataset_format.md: ``channel_names``, ``labels``,
+    ``numTraining``, ``file_ending``.
+    """
+    names = {str(k): "pre-contrast" if k == 0 else f"post-contrast {k}" for k in range(n_channels)}
+    content = {
+        "channel_names": names,
+        "labels": {"background": 0, **{name: value for value, name in labels}},
+        "numTraining": n_cases,
+        "file_ending": ".nii.gz",
+    }
+    path = folder / "dataset.json"
+    write_json(content, path, overwrite=overwrite)
+    return path
+
+
+def bids_subject(case_id: str) -> str:
+    """Return the BIDS label of a case: its letters and digits.
+
+    Source: BIDS specification 1.10.0, "Entities": labels are alphanumeric.
+
+    Raises
+    ------
+    CaseError
+        If none is left.
+
+    Examples
+    --------
+    >>> bids_subject("DUKE_001")
+    'DUKE001'
+    """
+    label = _alphanumeric(case_id)
+    if not label:
+        raise CaseError(
+            f"BIDS names a subject by letters a-z and digits, but case {case_id!r} has none: "
+            "rename the case, or leave the format bids out"
+        )
+    return label
+
+
+def bids_stem(case_id: str, masks: str) -> str:
+    """Return where the label image of a case lies below the derivative's root, without suffix.
+
+    Source: BIDS specification 1.10.0, "Imaging derivatives": ``space-orig`` for the image's own
+    grid, suffix ``dseg`` for a discrete segmentation.
+
+    Examples
+    --------
+    >>> bids_stem("DUKE_001", "Ana López")
+    'sub-DUKE001/anat/sub-DUKE001_space-orig_desc-AnaLpez_dseg'
+    """
+    subject = f"sub-{bids_subject(case_id)}"
+    described = _alphanumeric(masks) or "mask"
+    return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
+
+
+def bids_facts(masks: str, maker: Maker) -> tuple[tuple[str, str | bool], ...]:
+    """Return the keys that BIDS wants in the file beside a label image.
+
+    `SpatialReference` is "orig": the voxels of the case's own phases. `Manual` is left out where a
+    person and a program both had a hand in it, or nobody knows.
+
+    Source: BIDS schema 1.10, ``rules.sidecars.derivatives.common_derivatives``:
+    SpatialReferenceNonStandard (required), CommonDerivativeFields and SegmentationCommon.
+    """
+    facts: list[tuple[str, str | bool]] = [
+        ("Description", f"Tumour labels of {masks}, voxel for voxel on the case's own phases"),
+        ("SpatialReference", _OWN_GRID),
+    ]
+    if maker in (Maker.MODEL, Maker.PHANTOM):
+        facts.append(("Manual", False))
+    return tuple(facts)
+
+
+def write_bids_description(
+    root: Path,
+    data_set: str,
+    software: str,
+    labels: Sequence[tuple[int, str]],
+    *,
+    overwrite: bool = False,
+) -> tuple[Path, ...]:
+    """Write what describes a BIDS derivative as a whole; return the paths.
+
+    They are ``dataset_description.json``, ``README`` and the look-up table ``dseg.tsv``. There is
+    no ``dseg.json``: beside the root it would speak for every label image below.
+    """
+    name, _, version = software.partition(" ")
+    description = {
+        "Name": f"Masks of {data_set}",
+        "BIDSVersion": _BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": name, "Version": version}],
+    }
+    table = ["index\tname", *(f"{value}\t{_one_line(text)}" for value, text in labels)]
+    texts = {
+        "dataset_description.json": json.dumps(description, indent=2),
+        "README": _BIDS_README.format(data_set=data_set, software=software),
+        "dseg.tsv": "\n".join(table),
+    }
+    for file, text in texts.items():
+        write_text_atomically(root / file, text + "\n", overwrite=overwrite)
+    return tuple(root / file for file in texts)
+
+
+def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: bool = False) -> None:
+    """Write files into a zip under given names; equal files give equal bytes, whenever written.
+
+    The order is that of the names; times, owners and compression are the same for all (files that
+    are gzip already are stored as they are).
+
+    Raises
+    ------
+    SaveConflictError
+        If `target` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    with saving(target, overwrite=overwrite) as temporary:
+        with zipfile.ZipFile(temporary, "w") as out:
+            for name, path in sorted(files):
+                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry.external_attr = _MODE
+                entry.create_system = _UNIX
+                entry.compress_type = zipfile.ZIP_STORED
+                out.writestr(entry, path.read_bytes())
+        _require_written(temporary, files, target)
+
+
+def _require_written(written: Path, files: Sequence[tuple[str, Path]], target: Path) -> None:
+    """Refuse a zip that, read again, does not hold what was put into it."""
+    with zipfile.ZipFile(written) as seen:
+        same = seen.namelist() == [name for name, _ in sorted(files)] and all(
+            seen.read(name) == path.read_bytes() for name, path in files
+        )
+    if not same:
+        raise SaveError(
+            f"expected {target} to hold the {len(files)} files that were put into it, but it reads "
+            "back otherwise: check the disk, and export again"
+        )
+
+
+def _one_line(text: str) -> str:
+    """Return a text that is one cell of a table whose cells end with a tab."""
+    return " ".join(text.split())
+
+
+def _alphanumeric(text: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("", text)

@@ -1,0 +1,245 @@
+"""An imported case in the MAMA-MIA layout: its folder appears whole, with all phases, or not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
+from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
+from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
+from napari_mamamia.io.data_set.volumes import Planes, write_volume_job
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.folders import list_names
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.one_writer import wait_for_turn
+from napari_mamamia.io.files.own_paths import own_folder, place_folder, sweep
+from napari_mamamia.io.tables.tables import write_json
+
+__all__ = [
+    "add_clinical_row",
+    "case_folder",
+    "check_clinical_table",
+    "existing_case",
+    "placing",
+    "sweep_data_set",
+    "upright",
+    "write_info",
+    "write_phase",
+]
+
+_IMAGES: Final = "images"
+_INFOS: Final = "patient_info_files"
+_TABLE: Final = "clinical_table"
+"""One lock for the table under whatever name, also while there is none yet."""
+_NO_LOCKS: Final = (
+    "this file system has no locks: two imports into one data set at the same time may lose a row "
+    "of the clinical table"
+)
+
+
+def case_folder(data_set: Path, case_id: str) -> Path:
+    """Return the folder of a case's phases."""
+    return data_set / _IMAGES / case_id
+
+
+def sweep_data_set(data_set: Path) -> None:
+    """Remove what imports that were killed left half-written, or bring back what they set aside."""
+    for folder in (data_set, data_set / _IMAGES, data_set / _INFOS):
+        sweep(folder)
+
+
+def existing_case(data_set: Path, case_id: str) -> Path | None:
+    """Return the folder of a case that is there already, in whatever letter case; else None."""
+    images = data_set / _IMAGES
+    names = list_names(images) if images.is_dir() else []
+    key = case_key(case_id)
+    return next((images / name for name in names if case_key(name) == key), None)
+
+
+def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
+    """Return the grid with rows counted from the bottom, and the slices that turn an array so.
+
+    DICOM counts rows downwards. Turned, axial exams come to lie LAS and sagittal ones PSR, which
+    is what the files of MAMA-MIA have (nibabel's "towards" letters) and dcm2niix writes.
+    """
+    affine = grid.affine.copy()
+    affine[:3, 3] += affine[:3, 1] * (grid.shape[1] - 1)
+    affine[:3, 1] *= -1
+    turned = Grid(grid.shape, affine)
+    return turned, (slice(None), slice(None, None, -1), slice(None))
+
+
+@contextmanager
+def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a hidden folder to fill; it becomes the case's folder when the block ends.
+
+    If the block fails, the hidden folder is removed, and an older case is as it was.
+
+    Raises
+    ------
+    SaveConflictError
+        If the case is there already and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    target = existing_case(data_set, case_id) or case_folder(data_set, case_id)
+    if target.exists() and not overwrite:
+        raise _conflict(target)
+    is_new = not data_set.exists()
+    try:
+        with own_folder(target.parent) as temporary:
+            yield temporary
+            if target.exists() and not overwrite:
+                raise _conflict(target)
+            earlier = target if target.exists() else None
+            place_folder(temporary, case_folder(data_set, case_id), earlier)
+    except OSError as error:
+        if isinstance(error, SaveConflictError | SaveError):
+            raise
+        raise SaveError(
+            f"expected to save {target}, but {error.strerror or error}: check the folder and the "
+            "space on the disk; nothing was written"
+        ) from error
+    finally:
+        with suppress(OSError):  # of a refused first case nothing stays, not even folders
+            target.parent.rmdir()
+            if is_new:
+                data_set.rmdir()
+
+
+def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Grid) -> Job[int]:
+    """Return a job that writes one phase, verified, and gives its size in bytes."""
+    path = folder / f"{case_id}_{index:04d}.nii.gz"
+    yield from write_volume_job(array, grid, path)
+    return path.stat().st_size
+
+
+def write_info(
+    data_set: Path, case_id: str, content: Mapping[str, Any], *, overwrite: bool = False
+) -> Path:
+    """Write ``patient_info_files/ID.json``; one that an earlier import left is replaced.
+
+    Raises
+    ------
+    SaveConflictError
+        If somebody else's file is there and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    path = data_set / _INFOS / f"{case_id}.json"
+    if not overwrite and path.exists() and not _is_of_an_import(path):
+        raise SaveConflictError(
+            f"expected no patient info at {path}, but there is one that no import made: nothing "
+            "was written; give another id with --case, or replace it with --overwrite"
+        )
+    write_json(content, path, overwrite=True)
+    return path
+
+
+def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
+    """Raise `FormatError` where the data set's clinical table could not take another row.
+
+    So it does where columns were fixed and there is no table yet: the one made has our own.
+    """
+    path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
+    if path is not None:
+        _whole_table(path, columns)
+    elif columns != BY_NAME:
+        raise FormatError(
+            f"expected a clinical table in {data_set}, whose columns are fixed by a file "
+            "(--columns), got none: leave the option out, or put the table there first"
+        )
+
+
+def add_clinical_row(
+    data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME
+) -> Job[str]:
+    """Return a job that adds one row to the clinical table and gives what to tell, or "".
+
+    The table in the data set's root counts; without one a .csv file is made. A row that is there
+    already is completed: values that it has are never changed, and columns that it lacks are added.
+    The table is read and written while no other import does; the job waits for its turn. `columns`
+    are those that the user fixed, which keep their names.
+
+    Raises
+    ------
+    FormatError
+        If the table cannot be read, or has rows that would be lost by writing it again.
+    SaveError
+        If the system refuses to write.
+    """
+    with (yield from wait_for_turn(data_set / _TABLE)) as turn:
+        told = _with_row(data_set, record, columns)
+    return ". ".join(filter(None, (told, "" if turn.is_alone else _NO_LOCKS)))
+
+
+def _with_row(data_set: Path, record: CaseRecord, columns: ColumnChoice) -> str:
+    path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
+    if path is None:
+        write_clinical(Cohort((record,)), data_set / NEW_CLINICAL_NAME)
+        return ""
+    columns = columns_for(path, columns)
+    cohort = _whole_table(path, columns)
+    key = case_key(record.case_id)
+    old = next((row for row in cohort.records if case_key(row.case_id) == key), None)
+    if old is None:
+        records: Sequence[CaseRecord] = (*cohort.records, record)
+    else:
+        records = tuple(_completed(old, record) if row is old else row for row in cohort.records)
+    if tuple(records) == cohort.records:
+        return ""
+    write_clinical(Cohort(tuple(records)), path, columns, overwrite=True)
+    return "" if old is None else f"{path.name} had a row of {old.case_id}: only gaps were filled"
+
+
+def _is_of_an_import(path: Path) -> bool:
+    try:
+        content = read_json(path)
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and "import" in content
+
+
+def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
+    if path.suffix.lower() == ".ods":
+        raise FormatError(
+            f"expected a clinical table that takes another row, but {path} is .ods, which is only "
+            "read: save it as .xlsx or .csv instead"
+        )
+    cohort = read_clinical(path, columns)
+    if cohort.refused:
+        raise FormatError(
+            f"expected a clinical table without faults at {path}, but row {cohort.refused[0].row} "
+            f"cannot be read ({cohort.refused[0].reason}): mend it, or the row would be lost"
+        )
+    return cohort
+
+
+def _completed(old: CaseRecord, new: CaseRecord) -> CaseRecord:
+    other = {**new.other, **{name: v for name, v in old.other.items() if v is not None}}
+    times = old.acquisition_times_s or new.acquisition_times_s
+    return CaseRecord(
+        old.case_id,
+        old.age,
+        old.menopausal_status,
+        old.breast_density,
+        old.tumour_subtype,
+        old.pcr,
+        old.dataset or new.dataset,
+        times,
+        MappingProxyType(other),
+    )
+
+
+def _conflict(target: Path) -> SaveConflictError:
+    return SaveConflictError(
+        f"expected no case at {target}, but there is one already: nothing was written; give "
+        "another id with --case, pass over finished cases with --resume, or replace it with "
+        "--overwrite"
+    )

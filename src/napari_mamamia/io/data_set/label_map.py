@@ -1,0 +1,103 @@
+"""A file of label rules, such as ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.label_rules import LabelRule
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+
+__all__ = ["read_label_rules"]
+
+_KEYS: Final = {"source", "target", "name", "masks"}
+_FORM: Final = '{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}'
+
+
+@reads("label rules as JSON", f"write it like {_FORM}")
+def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
+    """Return the rules of a JSON file, in its order.
+
+    Each rule has ``source`` (the value in a mask), ``target`` (a whole number 0 to 255; 0 leaves
+    the value out), ``name`` (not needed where the target is 0) and, if it is for one reader's or
+    model's masks only, ``masks`` (their name).
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, a rule lacks a key, has an unknown one or a value of another
+        kind, one target has two names, or a value of a mask two rules; names file and rule.
+    """
+    content = _read(path)
+    entries = content.get("rules") if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise FormatError(f"expected {_FORM} in {path}, got {str(content)[:80]}: correct the file")
+    rules = tuple(_rule(path, number, entry) for number, entry in enumerate(entries, start=1))
+    _require_one_name(path, rules)
+    _require_one_rule(path, rules)
+    return rules
+
+
+def _read(path: Path) -> Any:
+    try:
+        return read_json(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(
+            f"expected label rules as JSON in {path}, but it cannot be read ({error}): "
+            f"write it like {_FORM}"
+        ) from error
+
+
+def _rule(path: Path, number: int, entry: Any) -> LabelRule:
+    where = f"rule {number} of {path}"
+    if not isinstance(entry, dict):
+        raise FormatError(f"expected an object as {where}, got {entry!r}: write it like {_FORM}")
+    unknown = sorted(set(entry) - _KEYS)
+    if unknown:
+        known = ", ".join(sorted(_KEYS))
+        raise FormatError(
+            f"expected the keys {known} in {where}, got {unknown[0]!r} too: correct its spelling"
+        )
+    source: Any = entry.get("source")
+    target: Any = entry.get("target")
+    if not _is_number(source) or not _is_number(target) or not isinstance(target, int):
+        raise FormatError(
+            f"expected a number as source and a whole number as target of {where}, got "
+            f"{source!r} and {target!r}: correct the rule"
+        )
+    name, masks = entry.get("name", ""), entry.get("masks", "")
+    if not isinstance(name, str) or not isinstance(masks, str) or (target and not name.strip()):
+        raise FormatError(
+            f"expected a name such as 'tumour' in {where}, got {name!r}: name what the label is"
+        )
+    try:
+        return LabelRule(float(source), target, name.strip(), masks)
+    except ValueError as error:
+        raise FormatError(f"{where}: {error}") from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _require_one_name(path: Path, rules: tuple[LabelRule, ...]) -> None:
+    names: dict[int, str] = {}
+    for rule in rules:
+        known = names.setdefault(rule.target, rule.name)
+        if rule.target and known != rule.name:
+            raise FormatError(
+                f"expected one name for label {rule.target} in {path}, got {known!r} and "
+                f"{rule.name!r}: give both rules the same name, or two targets"
+            )
+
+
+def _require_one_rule(path: Path, rules: tuple[LabelRule, ...]) -> None:
+    """Refuse two rules that speak of one value of the same masks; a rule may be for all masks."""
+    for number, rule in enumerate(rules, start=1):
+        for earlier, other in enumerate(rules[: number - 1], start=1):
+            shared = rule.masks == other.masks or not (rule.masks and other.masks)
+            if shared and rule.source == other.source:
+                raise FormatError(
+                    f"expected one rule for each value in {path}, got rules {earlier} and {number} "
+                    f"for {rule.source:g}: remove one, or say in both whose masks they are for"
+                )

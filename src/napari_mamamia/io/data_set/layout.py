@@ -1,0 +1,255 @@
+"""Folder conventions: which files of a data set belong to which case. Nothing is ever written.
+
+================  ==========================================================================
+MAMA-MIA          ``images/ID/ID_000k.nii.gz``, ``segmentations/expert/ID.nii.gz`` (reference),
+                  ``segmentations/automatic/ID.nii.gz``, ``patient_info_files/ID.json``,
+                  ``clinical_and_imaging_info.xlsx``, ``train_test_splits.csv``
+nnU-Net raw       ``imagesTr/ID_000k.nii.gz``, ``labelsTr/ID.nii.gz``; the same with Ts
+folder of a case  ``ID_000k.nii.gz`` directly in the folder
+single file       one 3-D or 4-D volume; a fourth axis is the phases
+DICOM folder      one series for each phase (`napari_mamamia.io.exam.phases`)
+================  ==========================================================================
+
+Everywhere ``.nii`` and ``.nrrd`` do as well as ``.nii.gz``, and ``times.json`` may give times.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import readable_name
+from napari_mamamia.io.data_set.case_listing import (
+    Beside,
+    by_stem,
+    case_of_file,
+    case_of_folder,
+    cases_of_flat_folder,
+    infos_by_key,
+    masks_by_key,
+    times_by_key,
+    with_problem,
+)
+from napari_mamamia.io.data_set.phase_files import parse_phase_name
+from napari_mamamia.io.exam.phases import find_phases, looks_like_dicom
+from napari_mamamia.io.files.file_names import case_key, file_stem
+from napari_mamamia.io.files.folders import list_names, natural_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
+
+__all__ = [
+    "CLINICAL_NAMES",
+    "NEW_CLINICAL_NAME",
+    "SPLITS_NAME",
+    "find_data_set",
+    "find_masks",
+    "recognise",
+]
+
+CLINICAL_NAMES: Final = tuple(
+    f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
+)
+"""The clinical table in a data set's root; where several are there, the first one counts."""
+NEW_CLINICAL_NAME: Final = CLINICAL_NAMES[1]
+"""What we write where there is none, or none that we write (.ods is only read)."""
+SPLITS_NAME: Final = "train_test_splits.csv"
+
+_IMAGES: Final = "images"
+_HALVES: Final = ("Tr", "Ts")
+_LOOK_AT: Final = 20
+_LOOKED_FOR: Final = (
+    "images/ID/ID_0000.nii.gz (MAMA-MIA), imagesTr/ID_0000.nii.gz (nnU-Net raw), "
+    "ID_0000.nii.gz (one case) or DICOM files (one series for each phase)"
+)
+
+
+def recognise(path: Path) -> LayoutKind | None:
+    """Return the layout of a folder or file by its names alone, None where it has none.
+
+    Never raises and reads no volume, so that it may be asked about any path.
+    """
+    try:
+        return _recognise(path)
+    except (OSError, ValueError):
+        return None
+
+
+@reads("a data set", "check the folder that the message names")
+def find_data_set(path: Path) -> DataSet:
+    """Return the cases of a folder or file, in natural order of their ids.
+
+    A case that cannot be opened as it is (a phase missing, two files for one phase) is listed with
+    its problems. The ``images`` folder of a data set and the folder of one of its cases lead to
+    that data set, the latter with this case only. The id of a case in the MAMA-MIA layout is its
+    folder's name; in file names, masks and patient info the letter case does not matter.
+
+    Raises
+    ------
+    FormatError
+        If `path` holds no case, or a file of the layout is damaged; names what was looked for.
+    CaseError
+        If a DICOM folder contradicts itself.
+    MissingExtraError
+        If it is a DICOM folder and pydicom is not installed.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - a link to a data set stays where it is
+    kind = recognise(path)
+    if kind is None:
+        raise _nothing_found(path)
+    if kind is LayoutKind.SINGLE_FILE:
+        return DataSet(path, kind, (_with_readable_id(case_of_file(path)),))
+    if kind is LayoutKind.DICOM:
+        return _data_set(path, kind, (find_phases(path),))
+    if kind is LayoutKind.NNUNET_RAW:
+        return _nnunet_raw(path, _HALVES)
+    if kind is LayoutKind.CASE_FOLDER:
+        return _case_folder(path)
+    root = path if (path / _IMAGES).is_dir() else path.parent
+    return _mama_mia(root, list_names(root / _IMAGES))
+
+
+def find_masks(folder: Path) -> Mapping[str, Path]:
+    """Return the mask files of a folder by case id, in natural order; empty where there is none.
+
+    Files ``ID.nii.gz``, ``ID.nii`` and ``ID.nrrd`` directly in `folder` count; sidecars, other
+    files and subfolders are passed over.
+
+    Raises
+    ------
+    FormatError
+        If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
+    """
+    found: dict[str, Path] = {}
+    stems: dict[str, str] = {}
+    for stem, files in sorted(by_stem(folder).items(), key=lambda item: natural_key(item[0])):
+        if stem != readable_name(stem):
+            raise FormatError(
+                f"expected names of masks in UTF-8 in {folder}, got {readable_name(stem)} with "
+                "bytes that are none: rename it"
+            )
+        if len(files) > 1:
+            raise FormatError(
+                f"expected one mask of case {stem} in {folder}, found "
+                f"{' and '.join(sorted(file.name for file in files))}: keep one of them"
+            )
+        if files[0].is_file():
+            if (other := stems.setdefault(case_key(stem), stem)) != stem:
+                raise FormatError(
+                    f"expected one mask of each case in {folder}, got {found[other].name} and "
+                    f"{files[0].name} (letter case does not count): rename one of them"
+                )
+            found[stem] = files[0]
+    return MappingProxyType(found)
+
+
+def _recognise(path: Path) -> LayoutKind | None:
+    if path.is_file():
+        return LayoutKind.SINGLE_FILE if file_stem(path.name) else None
+    if not path.is_dir():
+        return None
+    names = list_names(path)
+    if _IMAGES in names and _holds_case_folders(path / _IMAGES):
+        return LayoutKind.MAMA_MIA
+    if any(_holds_phases(path / f"{_IMAGES}{half}") for half in _HALVES):
+        return LayoutKind.NNUNET_RAW
+    if any(parse_phase_name(name) for name in names):
+        return LayoutKind.CASE_FOLDER
+    if path.name == _IMAGES and _holds_case_folders(path):
+        return LayoutKind.MAMA_MIA
+    return LayoutKind.DICOM if looks_like_dicom(path, names) else None
+
+
+def _holds_phases(folder: Path) -> bool:
+    return folder.is_dir() and any(parse_phase_name(name) for name in list_names(folder))
+
+
+def _holds_case_folders(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    return any(_holds_phases(folder / name) for name in list_names(folder)[:_LOOK_AT])
+
+
+def _mama_mia(root: Path, case_ids: Iterable[str]) -> DataSet:
+    beside = Beside(
+        references=masks_by_key(root / "segmentations" / "expert"),
+        automatic=masks_by_key(root / "segmentations" / "automatic"),
+        infos=infos_by_key(root / "patient_info_files"),
+        times_s=times_by_key(root),
+    )
+    folders = (root / _IMAGES / case_id for case_id in case_ids)
+    cases = [case_of_folder(folder.name, folder, beside) for folder in folders if folder.is_dir()]
+    return _data_set(root, LayoutKind.MAMA_MIA, cases)
+
+
+def _nnunet_raw(root: Path, halves: Iterable[str]) -> DataSet:
+    times_s = times_by_key(root)
+    cases: list[CaseFiles] = []
+    for half in halves:
+        if (root / f"{_IMAGES}{half}").is_dir():
+            labels = masks_by_key(root / f"labels{half}")
+            beside = Beside(references=labels, times_s=times_s)
+            cases += cases_of_flat_folder(root / f"{_IMAGES}{half}", beside)
+    return _data_set(root, LayoutKind.NNUNET_RAW, cases)
+
+
+def _case_folder(path: Path) -> DataSet:
+    root = path.parent.parent
+    if path.parent.name == _IMAGES and recognise(root) is LayoutKind.MAMA_MIA:
+        return replace(_mama_mia(root, [path.name]), kind=LayoutKind.CASE_FOLDER)
+    half = path.name.removeprefix(_IMAGES)
+    if half in _HALVES:
+        return _nnunet_raw(path.parent, [half])
+    cases = cases_of_flat_folder(path, Beside(times_s=times_by_key(path)))
+    return _data_set(path, LayoutKind.CASE_FOLDER, cases)
+
+
+def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataSet:
+    """Return the data set; a case whose results would share another's file names is a problem."""
+    seen: dict[str, str] = {}
+    checked = []
+    cases = map(_with_readable_id, cases)
+    for case in sorted(cases, key=lambda case: natural_key(case.case_id)):
+        key = case_key(case.case_id)
+        if key in seen:
+            case = with_problem(
+                case,
+                f"{case.case_id} and {seen[key]} in {root} share one id (letter case does not "
+                "count): rename one of them",
+            )
+        seen[key] = case.case_id
+        checked.append(case)
+    clinical = (root / name for name in CLINICAL_NAMES)
+    splits = root / SPLITS_NAME
+    return DataSet(
+        root,
+        kind,
+        tuple(checked),
+        clinical=next((path for path in clinical if path.is_file()), None),
+        splits=splits if splits.is_file() else None,
+    )
+
+
+def _with_readable_id(case: CaseFiles) -> CaseFiles:
+    """Return the case; one whose name nothing could be written under keeps no file."""
+    name = readable_name(case.case_id)
+    if name == case.case_id:
+        return case
+    return CaseFiles(
+        name, (), problems=(f"the name of {name} holds bytes that are no UTF-8: rename its files",)
+    )
+
+
+def _nothing_found(path: Path) -> FormatError:
+    if not path.exists():
+        return FormatError(f"expected a data set at {path}, but nothing is there: check the path")
+    if path.is_file():
+        return FormatError(
+            f"expected a volume file (.nii.gz, .nii, .nrrd), got {path}: choose another file, "
+            "or the folder of the data set"
+        )
+    inside = [name for name in sorted(list_names(path))[:_LOOK_AT] if recognise(path / name)]
+    hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"
+    return FormatError(f"expected {_LOOKED_FOR} in {path}, but found no case: {hint}")

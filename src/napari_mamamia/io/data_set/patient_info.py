@@ -1,0 +1,203 @@
+"""Small JSON files that lie beside images: MAMA-MIA's patient info, and ``times.json``."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import ScanTiming
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import parsed_json, read_json
+
+__all__ = ["TIMES_FILE", "PatientInfo", "read_patient_info", "read_times_file"]
+
+TIMES_FILE: Final = "times.json"
+"""Acquisition times in the data set's root, our own convention: ``{"case_id": "REAL_001",
+"times_s": [0, 82.15, 147.87]}``, or a list of such objects; further keys are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatientInfo:
+    """What a MAMA-MIA ``patient_info_files/<id>.json`` says; None where it does not.
+
+    `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
+    is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
+    is the remapped one of a case that this software imported, else ""; `scan` is what its headers
+    said of the time axis; `series` are the numbers of the series that its phases were imported
+    from, `parts` the selectors of their parts; `joined` are the breasts of a case that was joined
+    of two stacks, each with its first and last slice. `box_doubt` and `times_doubt` are what stands
+    there instead of a usable value, "" if nothing does.
+    """
+
+    acquisition_times_s: tuple[float, ...] | None = None
+    breast_box: Box | None = None
+    study_uid: str = ""
+    series: tuple[int, ...] = ()
+    scan: ScanTiming = field(default_factory=ScanTiming)
+    box_doubt: str = ""
+    times_doubt: str = ""
+    parts: tuple[str, ...] = ()
+    joined: tuple[tuple[str, int, int], ...] = ()
+
+
+@reads("the JSON of a patient", "correct, replace or remove the file")
+def read_patient_info(path: Path) -> PatientInfo:
+    """Return acquisition times and breast box of one patient JSON.
+
+    Keys that are missing or null give None, those of another form None and a doubt. The file's
+    ``x_min`` to ``z_max`` count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x),
+    with an open upper end: its "x" is our z.
+    Source: MAMA-MIA challenge, sample submission, which cuts
+    ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of ``GetArrayFromImage``.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read or is not a JSON object.
+    """
+    content = _read_json(path)
+    if not isinstance(content, dict):
+        raise FormatError(
+            f"expected a JSON object in {path}, got {type(content).__name__}: "
+            "export the patient info again"
+        )
+    said_times = _below(content, "imaging_data").get("acquisition_times")
+    said_box = _below(content, "primary_lesion").get("breast_coordinates")
+    times = _times(said_times)
+    box = _box(said_box) if isinstance(said_box, dict) else None
+    imported = _below(content, "import")
+    return PatientInfo(
+        times,
+        box,
+        str(imported.get("study_uid_remapped") or ""),
+        _series(imported.get("series")),
+        _scan(_below(imported, "timing")),
+        _said(said_box) if box is None else "",
+        _said(said_times) if times is None else "",
+        _parts(imported.get("series")),
+        _joined(_below(imported, "joined").get("sides")),
+    )
+
+
+def _scan(said: dict[str, Any]) -> ScanTiming:
+    """Return what an import noted of the time axis; what is no number above 0 counts as unsaid."""
+    resolution, positions, injection = (
+        _above_zero(said.get(name)) for name in ("resolution_s", "positions", "injection_s")
+    )
+    return ScanTiming(resolution, None if positions is None else int(positions), injection)
+
+
+def _above_zero(value: object) -> float | None:
+    return float(str(value)) if _is_number(value) and float(str(value)) > 0 else None
+
+
+def _said(value: object) -> str:
+    """Return what stands in a file, shortened; "" where it is empty or holds nothing but null."""
+    inner = value.values() if isinstance(value, dict) else value
+    parts = inner if isinstance(inner, Iterable) and not isinstance(inner, str) else (inner,)
+    is_empty = all(part is None or str(part) in {"", "nan"} for part in parts)
+    return "" if is_empty else str(value)[:120]
+
+
+@reads("acquisition times as JSON", "correct, replace or remove the file")
+def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
+    """Return seconds since the start of phase 0 by case id; empty where it is another's file.
+
+    A JSON file without the key ``times_s`` is not ours and gives nothing.
+
+    Raises
+    ------
+    FormatError
+        If the file is not JSON, or an entry lacks its ``case_id`` or has times that do not ascend.
+    """
+    content = _read_json(path)
+    entries = content if isinstance(content, list) else [content]
+    found: dict[str, tuple[float, ...]] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or "times_s" not in entry:
+            continue
+        times = _times(entry["times_s"])
+        case_id = entry.get("case_id")
+        if times is None or not isinstance(case_id, str):
+            raise FormatError(
+                f'expected {{"case_id": "...", "times_s": [0, 90, ...]}} with ascending seconds in '
+                f"{path}, got {str(entry)[:80]}: correct the entry or remove the file"
+            )
+        found[case_id] = times
+    return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return read_json(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(
+            f"expected JSON in {path}, but it cannot be read ({error}): replace or remove the file"
+        ) from error
+
+
+def _below(content: dict[str, Any], key: str) -> dict[str, Any]:
+    value = content.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _times(value: object) -> tuple[float, ...] | None:
+    """Return ascending seconds, shifted so that the first is 0."""
+    if isinstance(value, str):
+        try:
+            value = parsed_json(value)
+        except ValueError:
+            return None
+    if not isinstance(value, list) or not value or not all(_is_number(v) for v in value):
+        return None
+    times = tuple(float(v) - float(value[0]) for v in value)
+    ascending = all(a < b for a, b in pairwise(times))
+    return times if ascending else None
+
+
+def _parts(rows: object) -> tuple[str, ...]:
+    """Return the selectors of an import record's parts that became phases."""
+    known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    used = [row for row in known if row.get("use") == "used"]
+    told = [str(row.get("selector") or "") for row in used]
+    return tuple(dict.fromkeys(told)) if all(told) else ()
+
+
+def _joined(sides: object) -> tuple[tuple[str, int, int], ...]:
+    """Return the breasts of a joined case, none where the record does not tell their slices."""
+    known = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
+    told = [(row.get("side"), row.get("first"), row.get("last")) for row in known]
+    return tuple(
+        (side, first, last)
+        for side, first, last in told
+        if side in ("left", "right") and isinstance(first, int) and isinstance(last, int)
+    )
+
+
+def _series(rows: object) -> tuple[int, ...]:
+    """Return the numbers of an import record's series that became phases."""
+    known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return tuple(
+        row["number"]
+        for row in known
+        if isinstance(row.get("number"), int) and str(row.get("fate", "")).startswith("phase")
+    )
+
+
+def _box(coordinates: dict[str, Any]) -> Box | None:
+    low = [coordinates.get(f"{axis}_min") for axis in "xyz"]
+    high = [coordinates.get(f"{axis}_max") for axis in "xyz"]
+    if not all(_is_number(v) for v in (*low, *high)):
+        return None
+    start, stop = ([int(v) for v in side if v is not None] for side in (low, high))
+    if any(a < 0 or b < a for a, b in zip(start, stop, strict=True)):
+        return None
+    return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

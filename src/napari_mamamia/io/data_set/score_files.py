@@ -1,0 +1,241 @@
+"""Score and response tables that somebody else computed: read row by row, bad rows told."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Generic, TypeVar
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.clinical.rules import is_missing, parse_id, parse_pcr
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.tables.sheet_gaps import cell_name
+from napari_mamamia.io.tables.spreadsheets import Sheet, paced_sheets, wrong_length
+
+__all__ = [
+    "ReadRows",
+    "ResponseRow",
+    "ScoreRow",
+    "read_response_table",
+    "read_score_table",
+    "response_table_job",
+    "score_table_job",
+]
+
+_ID_NAMES: Final = ("case_id", "patient_id")
+
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "dsc": ("dsc",),
+        "norm_hd": ("norm_hd", "normhd"),
+        "pcr": ("pcr",),
+        "score": ("score",),
+    }
+)
+"""Spellings of each column, in lower case with ``_`` for blanks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """Dice (0 to 1) and normalised Hausdorff distance (0 upwards) of a case; nan: undefined."""
+
+    case_id: str
+    dsc: float
+    norm_hd: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRow:
+    """The predicted response of a case and its probability, nan where none is given."""
+
+    case_id: str
+    pcr: bool
+    score: float
+
+
+T = TypeVar("T", ScoreRow, ResponseRow)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows(Generic[T]):
+    """The rows of a table in its order, and a failure with the row number for each bad one."""
+
+    rows: tuple[T, ...]
+    failures: tuple[CaseFailure, ...]
+
+
+@reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
+def read_score_table(path: Path) -> ReadRows[ScoreRow]:
+    """Return what `score_table_job` finds."""
+    return run_job(score_table_job(path))
+
+
+@reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
+def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
+    """Return a job for the columns case_id (or patient_id), dsc and norm_hd of a table.
+
+    The table is .csv or .xlsx.
+
+    An empty cell is an undefined number; a row without either is a bad row, and so is one with a
+    number outside its range, without id, or of a case that was there already. Row 1 is the header;
+    letter case does not part case ids. Further columns are passed over.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, lacks a column or has no row.
+    """
+
+    def row(case_id: str, cells: Mapping[str, object]) -> ScoreRow:
+        dsc = _number("dsc", cells["dsc"], 1.0)
+        norm_hd = _number("norm_hd", cells["norm_hd"], math.inf)
+        if math.isnan(dsc) and math.isnan(norm_hd):
+            raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
+        return ScoreRow(case_id, dsc, norm_hd)
+
+    return _read(path, ("dsc", "norm_hd"), (), row)
+
+
+@reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
+def read_response_table(path: Path) -> ReadRows[ResponseRow]:
+    """Return what `response_table_job` finds."""
+    return run_job(response_table_job(path))
+
+
+@reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
+def response_table_job(path: Path) -> Job[ReadRows[ResponseRow]]:
+    """Return a job for the columns case_id (or patient_id), pcr and score of a table.
+
+    The table is .csv or .xlsx.
+
+    `pcr` is the predicted class (0 or 1), `score` the probability of response; the column score
+    may be missing and its cells empty. Bad rows and ids as in `read_score_table`.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, lacks a column or has no row.
+    """
+
+    def row(case_id: str, cells: Mapping[str, object]) -> ResponseRow:
+        pcr = parse_pcr(cells["pcr"])
+        if pcr is None:
+            raise ValueError("pcr is empty: each case needs a predicted 0 or 1")
+        return ResponseRow(case_id, pcr, _number("score", cells["score"], 1.0))
+
+    return _read(path, ("pcr",), ("score",), row)
+
+
+def _read(
+    path: Path,
+    required: Sequence[str],
+    optional: Sequence[str],
+    parse: Callable[[str, Mapping[str, object]], T],
+) -> Job[ReadRows[T]]:
+    text = f"Reading {path.name}"
+    sheet = yield from _first_sheet(path, text)
+    places = _places(sheet.rows[0] if sheet.rows else (), required, optional, path)
+    rows: list[T] = []
+    failures: list[CaseFailure] = []
+    first_row: dict[str, int] = {}
+    number = 1
+    for line in paced(sheet.rows[1:]):
+        if line is None:
+            yield Progress(number, len(sheet.rows), text)
+            continue
+        number += 1
+        if all(cell is None or cell == "" for cell in line) and number - 1 not in sheet.gaps:
+            continue
+        cells = {name: line[at] if at < len(line) else None for name, at in places.items()}
+        name = f"row {number}"
+        try:
+            name = parse_id(cells["case_id"])
+            key = case_key(name)
+            if key in first_row:
+                raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
+            _check_whole(sheet, number - 1, line, places)
+            rows.append(parse(name, {**dict.fromkeys(optional), **cells}))
+            first_row[key] = number
+        except ValueError as reason:
+            failures.append(CaseFailure(name, f"row {number} of {path.name}: {reason}"))
+    if not rows and not failures:
+        raise FormatError(
+            f"expected a row for each case in {path}, but there is none below its header: look "
+            "whether the program that wrote it came to its end"
+        )
+    return ReadRows(tuple(rows), tuple(failures))
+
+
+def _check_whole(
+    sheet: Sheet, place: int, line: Sequence[object], places: Mapping[str, int]
+) -> None:
+    """Raise ValueError where a cell only looks empty, or cells of a text row moved or are lost."""
+    gaps = sheet.gaps.get(place, {})
+    for at in sorted(places.values()):
+        if at in gaps:
+            raise ValueError(f"{cell_name(place, at)} is {gaps[at]}")
+    wrong = wrong_length(sheet, line, len(sheet.rows[0]))
+    if wrong:
+        raise ValueError(wrong)
+
+
+def _first_sheet(path: Path, text: str) -> Job[Sheet]:
+    for sheet in paced_sheets(path):
+        if sheet is None:
+            yield Progress(0, 1, text)
+        elif sheet.note:
+            raise FormatError(
+                f"expected a score table in UTF-8 at {path}, but {sheet.note}: save it again as "
+                "CSV UTF-8 or as .xlsx"
+            )
+        else:
+            return sheet
+    raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
+
+
+def _places(
+    header: Sequence[object], required: Sequence[str], optional: Sequence[str], path: Path
+) -> dict[str, int]:
+    """Return where the columns are; two with one name that is read are refused."""
+    known: dict[str, list[int]] = {}
+    for at, name in enumerate(header):
+        plain = "_".join(str(name or "").casefold().replace("_", " ").split())
+        known.setdefault(plain, []).append(at)
+    names = {"case_id": _ID_NAMES, **{name: _NAMES[name] for name in (*required, *optional)}}
+    found_at = {
+        column: known[next(name for name in spellings if name in known)]
+        for column, spellings in names.items()
+        if any(name in known for name in spellings)
+    }
+    missing = [name for name in ("case_id", *required) if name not in found_at]
+    if missing:
+        found = ", ".join(str(name) for name in header if name) or "no header"
+        raise FormatError(
+            f"expected the columns case_id (or patient_id), {', '.join((*required, *optional))} in "
+            f"{path}, found {found}: {', '.join(missing)} is missing; name the columns so"
+        )
+    for column, ats in found_at.items():
+        if len(ats) > 1:
+            raise FormatError(
+                f"expected one column {column} in {path}, found {len(ats)} (columns "
+                f"{', '.join(str(at + 1) for at in ats)}): keep the one that counts"
+            )
+    return {column: ats[0] for column, ats in found_at.items()}
+
+
+def _number(name: str, cell: object, highest: float) -> float:
+    """Return a number from 0 to `highest`, nan for a missing one."""
+    if is_missing(cell):
+        return math.nan
+    try:
+        number = float(str(cell).strip())
+    except ValueError:
+        raise ValueError(f"{name} must be a number or empty, got {cell!r}") from None
+    if math.isfinite(number) and 0 <= number <= highest:
+        return number
+    bounds = "from 0 to 1" if highest == 1 else "0 or above and finite"
+    raise ValueError(f"{name} must be {bounds}, got {cell!r}")

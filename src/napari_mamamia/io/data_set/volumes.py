@@ -1,0 +1,312 @@
+"""The one door to volume files: NIfTI, NRRD, and through a `PhaseSource` also DICOM series."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.volumes.inflate import Content
+from napari_mamamia.io.volumes.nifti import open_nifti, write_nifti
+from napari_mamamia.io.volumes.nrrd import open_nrrd, write_nrrd
+from napari_mamamia.io.volumes.planes import fill_planes, read_block
+from napari_mamamia.io.volumes.streams import VoxelStream, refusal
+from napari_mamamia.io.volumes.voxel_writer import Planes
+
+__all__ = [
+    "Planes",
+    "read_header",
+    "read_labels",
+    "read_labels_dense",
+    "read_phase_header",
+    "read_phase_into",
+    "read_series_into",
+    "read_volume",
+    "volume_stem",
+    "write_mask",
+    "write_volume",
+    "write_volume_job",
+]
+
+_YIELD_SECONDS: Final = 0.05
+
+
+def volume_stem(path: Path) -> str:
+    """Return a file's name without its volume suffix.
+
+    Examples
+    --------
+    >>> volume_stem(Path("masks/DUKE_001.nii.gz"))
+    'DUKE_001'
+    """
+    return path.name[: len(path.name) - len(_suffix(path))]
+
+
+@reads("a readable volume", "copy or download it again")
+def read_header(path: Path) -> VolumeHeader:
+    """Return shape, type and place of a NIfTI or NRRD file; voxels are not read.
+
+    Raises
+    ------
+    FormatError
+        If the file is missing, damaged, of another format, or no 3-D or 4-D volume.
+    """
+    with _opened(path) as (header, _):
+        return header
+
+
+@reads("a readable volume", "copy or download it again")
+def read_phase_header(source: PhaseSource) -> VolumeHeader:
+    """Return shape, type and place of the volumes of one phase, of whatever format.
+
+    Raises
+    ------
+    FormatError
+        As `read_header`; also if the file has no volume of the phase's index.
+    MissingExtraError
+        If the phase is DICOM and pydicom is not installed.
+    """
+    if _is_dicom(source):
+        from napari_mamamia.io.exam.phases import read_dicom_header
+
+        return read_dicom_header(source.files, source.frames)
+    header = read_header(source.files[0])
+    if not 0 <= source.volume < header.n_volumes:
+        came = f"it has {header.n_volumes}"
+        remedy = "open the data set again: the file has changed"
+        raise refusal(header.path, f"at least {source.volume + 1} volume(s)", came, remedy)
+    return header
+
+
+@reads("a readable volume", "copy or download it again")
+def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
+    """Read the voxels of one phase into `out`; progress counts planes.
+
+    Parameters
+    ----------
+    source
+        The phase. Volumes before it in a 4-D file are decompressed and dropped; to read them all,
+        use `read_series_into`.
+    header
+        What `read_phase_header` returned.
+    out
+        ``(z, y, x)`` of ``header.dtype``.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, or no longer what `header` says.
+    ValueError
+        If `out` has another shape or type.
+    """
+    if _is_dicom(source):
+        from napari_mamamia.io.exam.phases import read_dicom_into
+
+        yield from read_dicom_into(source.files, header, out, source.frames)
+        return
+    _require_room(header, out, header.grid.shape)
+    text = f"Reading {header.path.name}"
+    yield Progress(0, len(out), text)
+    with _opened(header.path) as (now, stream):
+        _require_unchanged(header, now)
+        volume_bytes = out.size * now.stored.itemsize
+        yield from _paced(
+            Progress(0, len(out), text) for _ in stream.skip(source.volume * volume_bytes)
+        )
+        yield from _paced(Progress(n, len(out), text) for n in fill_planes(stream, now, out))
+        if source.volume == now.n_volumes - 1:
+            stream.finish()
+    yield Progress(len(out), len(out), text)
+
+
+@reads("a readable volume", "copy or download it again")
+def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
+    """Read the first volumes of a file in one pass; progress counts their planes.
+
+    The file is read to its end, so that a checksum of it is compared whichever volumes are wanted.
+
+    Parameters
+    ----------
+    path
+        A NIfTI file (or an NRRD file, which has one volume).
+    header
+        What `read_header` returned.
+    out
+        ``(n, z, y, x)`` of ``header.dtype``, n at most ``header.n_volumes``.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, or no longer what `header` says.
+    ValueError
+        If `out` has another shape or type.
+    """
+    n_wanted = min(len(out), header.n_volumes)
+    _require_room(header, out, (n_wanted, *header.grid.shape))
+    n_planes = header.grid.shape[0]
+    total = n_wanted * n_planes
+    text = f"Reading {path.name}"
+    yield Progress(0, total, text)
+    with _opened(path) as (now, stream):
+        _require_unchanged(header, now)
+        for volume, values in enumerate(out):
+            done = volume * n_planes
+            steps = fill_planes(stream, now, values)
+            yield from _paced(Progress(done + n, total, text) for n in steps)
+        yield from _paced(Progress(total, total, text) for _ in stream.rest())
+    yield Progress(total, total, text)
+
+
+@reads("a readable volume", "copy or download it again")
+def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
+    """Return header and voxels of a file, ``(z, y, x)``, or ``(n, z, y, x)`` if it has several.
+
+    Raises
+    ------
+    FormatError
+        As `read_header`; also if the voxels are damaged.
+    """
+    header = read_header(path)
+    out: NDArray[Any] = np.empty((header.n_volumes, *header.grid.shape), header.dtype)
+    for _ in read_series_into(path, header, out):
+        pass
+    return header, out if header.n_volumes > 1 else out[0]
+
+
+@reads("a readable mask", "copy or download it again")
+def read_labels(path: Path) -> LabelMap:
+    """Return a mask file's values as the block that is not zero; an empty mask has an empty box.
+
+    Labels keep the file's integer type; a floating-point (soft) mask its own.
+
+    Raises
+    ------
+    FormatError
+        As `read_volume`; also if there are several volumes, or NaN or infinity.
+    """
+    header, labels = _read_labels(path)
+    del header
+    return labels
+
+
+@reads("a readable mask", "copy or download it again")
+def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
+    """Return a mask's header and its whole ``(z, y, x)`` array; raises as `read_labels`.
+
+    Memory outside the block that is not zero is promised by the system but never touched.
+    """
+    header, labels = _read_labels(path)
+    return header, labels.dense()
+
+
+def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
+    """Write a mask as uint8, 0 and 1, to ``.nii.gz``, ``.nii`` or ``.nrrd``.
+
+    The geometry is that of the file the mask's grid came from, byte for byte in NIfTI. The file is
+    read back and compared before it gets its name; equal masks give equal bytes.
+
+    Raises
+    ------
+    FormatError
+        If `path` has another suffix.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If writing fails or the file does not read back equal; an existing file is unchanged.
+    """
+    write_volume(mask.array, mask.grid, path, overwrite=overwrite)
+
+
+def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
+    """Write voxels to ``.nii.gz``, ``.nii`` or ``.nrrd``, in their own type; else as `write_mask`.
+
+    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. Takes a second and more for
+    the phases of an exam: `write_volume_job` is for them.
+    """
+    run_job(write_volume_job(array, grid, path, overwrite=overwrite))
+
+
+def write_volume_job(
+    array: Planes, grid: Grid, path: Path, *, overwrite: bool = False
+) -> Job[None]:
+    """Return a job that does what `write_volume` does; progress counts planes.
+
+    The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
+    """
+    suffix = _suffix(path)
+    if not suffix:
+        raise _unknown_suffix(path)
+    write = write_nrrd if suffix == ".nrrd" else write_nifti
+    yield from write(array, grid, path, overwrite=overwrite)
+
+
+def _read_labels(path: Path) -> tuple[VolumeHeader, LabelMap]:
+    with _opened(path, Content.MASK) as (header, stream):
+        if header.n_volumes != 1:
+            came = f"it has {header.n_volumes} volumes"
+            raise refusal(path, "a mask of one volume", came, "save each mask as its own file")
+        box, crop = read_block(stream, header)
+        stream.finish()
+    return header, LabelMap(header.grid, box, crop, path)
+
+
+def _opened(
+    path: Path, content: Content = Content.IMAGE
+) -> AbstractContextManager[tuple[VolumeHeader, VoxelStream]]:
+    suffix = _suffix(path)
+    if not suffix:
+        raise _unknown_suffix(path)
+    return open_nrrd(path, content) if suffix == ".nrrd" else open_nifti(path, content)
+
+
+def _paced(steps: Iterator[Progress]) -> Iterator[Progress]:
+    """Pass on progress at most every 50 ms."""
+    last = perf_counter()
+    for step in steps:
+        now = perf_counter()
+        if now - last >= _YIELD_SECONDS:
+            yield step
+            last = now
+
+
+def _suffix(path: Path) -> str:
+    name = path.name.lower()
+    return next((suffix for suffix in VOLUME_SUFFIXES if name.endswith(suffix)), "")
+
+
+def _is_dicom(source: PhaseSource) -> bool:
+    return len(source.files) > 1 or not _suffix(source.files[0])
+
+
+def _require_room(header: VolumeHeader, out: NDArray[Any], shape: tuple[int, ...]) -> None:
+    if out.shape != shape or out.dtype != header.dtype:
+        raise ValueError(
+            f"out must be {shape} of {header.dtype} for {header.path.name}, "
+            f"got {out.shape} of {out.dtype}"
+        )
+
+
+def _require_unchanged(before: VolumeHeader, now: VolumeHeader) -> None:
+    if (before.grid, before.dtype, before.n_volumes) != (now.grid, now.dtype, now.n_volumes):
+        remedy = "open the case again"
+        raise refusal(now.path, "the file that was opened", "it has changed meanwhile", remedy)
+
+
+def _unknown_suffix(path: Path) -> FormatError:
+    return refusal(
+        path,
+        f"a name that ends in {', '.join(VOLUME_SUFFIXES)}",
+        f"it ends in {path.suffix or 'nothing'}",
+        "rename it, or convert it to one of these",
+    )

@@ -1,0 +1,311 @@
+"""Which clock of a DICOM exam orders its phases: candidates judged, one chosen, the reason kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Clock, Slice
+
+__all__ = ["Choice", "Verdict", "choose_clock", "judge", "order_inside"]
+
+LEAST_GAP_S: Final = 1.0
+MOST_GAP_S: Final = 1800.0
+"""Gaps between phases that are plausible. Our own choice: ultrafast exams have 2-5 s, and of the
+MAMA-MIA table's cases the longest gap is below 20 minutes."""
+
+RECONSTRUCTION_S: Final = 20.0
+"""Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
+own choice: what is scanned as fast has other clocks."""
+
+_NONE: Final[NDArray[np.intp]] = np.empty((0, 0), dtype=np.intp)
+_IN_SECONDS: Final = (
+    Clock.ACQUISITION_TIME, Clock.CONTENT_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
+)  # fmt: skip
+_TIMING: Final = (
+    Clock.ACQUISITION_TIME.value,
+    Clock.TRIGGER_TIME.value,
+    Clock.ACQUIRED.value,
+    OFFSET_TIME,
+    DYNAMIC_TIME,
+    Clock.CONTENT_TIME.value,
+)
+"""What may time phases that something else ordered, in the order of belief."""
+_MUST_AGREE: Final = frozenset(Clock) - {
+    Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
+}  # fmt: skip
+"""Clocks whose contradiction is a doubt. ContentTime is when the image was computed or sent, and
+InstanceNumber may run through slices in any way."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What one clock says of an exam.
+
+    `stacks` is (time, place), the index of each plane, of size 0 where the clock orders nothing;
+    `reason` says why, or what speaks for it. `times_s` are seconds since phase 0 by the element
+    `timed_by`, None where no element gives them.
+    """
+
+    clock: Clock
+    stacks: NDArray[np.intp]
+    reason: str
+    times_s: tuple[float, ...] | None = None
+    timed_by: str = ""
+
+    @property
+    def works(self) -> bool:
+        """Whether the clock gives equal stacks, one after the other."""
+        return self.stacks.size > 0
+
+    @property
+    def text(self) -> str:
+        """The choice in words: what orders the phases, what times them."""
+        timed = f", timed by {self.timed_by}" if self.timed_by else ", times unknown"
+        return f"{self.clock} ({self.reason}{timed})"
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether times are known and their gaps lie within the plausible limits."""
+        if self.times_s is None:
+            return False
+        return all(LEAST_GAP_S <= b - a <= MOST_GAP_S for a, b in pairwise(self.times_s))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The clock that orders an exam, all verdicts in the order of belief, and what is unusual."""
+
+    chosen: Verdict
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def other_orders(self) -> list[str]:
+        """The clocks that would give another order of the phases."""
+        return [v.clock.value for v in self.verdicts if v.works and not _agree(v, self.chosen)]
+
+
+def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
+    """Return the clock that orders planes of one grid in time.
+
+    Clocks that give equal stacks are ranked: first those whose phases have plausible times, then
+    in the order of `Clock`. Where a second one gives another order there is a doubt, which only
+    the user can end with `wanted`; ContentTime and InstanceNumber raise one only where the first
+    clock's gaps are implausible.
+
+    Parameters
+    ----------
+    rows
+        For each place up the stack, the planes that show it, as many at each.
+    name
+        Of the exam or series, for messages.
+    wanted
+        The clock that the user named.
+
+    Raises
+    ------
+    CaseError
+        If no clock orders the planes, or two contradict each other.
+    """
+    n_times = len(rows[0])
+    if n_times == 1:
+        only = Verdict(Clock.SERIES, np.arange(len(rows))[None, :], "one phase", (0.0,), "")
+        return Choice(only, (only,))
+    slices = [piece for row in rows for piece in row]
+    verdicts = tuple(judge(clock, slices, n_times) for clock in Clock)
+    working = sorted((v for v in verdicts if v.works), key=lambda v: not v.is_plausible)
+    if wanted is not None:
+        chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
+        if not chosen.works:
+            raise CaseError(
+                f"expected {wanted} to order {name}, but {chosen.reason}: "
+                + (f"name another clock ({', or '.join(f'--clock {v.clock}' for v in working)})"
+                   if working else "no other clock does, so convert the exam to NIfTI with the "
+                   "phases in the right order")
+            )  # fmt: skip
+        return Choice(chosen, verdicts, tuple(_oddities(chosen, working)))
+    if not working:
+        reasons = "; ".join(f"{verdict.clock}: {verdict.reason}" for verdict in verdicts)
+        raise CaseError(
+            f"expected a clock that orders the {n_times} phases of {name}, but {reasons}: "
+            "convert the exam to NIfTI with the phases in the right order"
+        )
+    _require_agreement(working, slices, name)
+    return Choice(working[0], verdicts, tuple(_oddities(working[0], working)))
+
+
+def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
+    """Return what one clock says; `slices` are place by place, `n_times` at each.
+
+    A clock works where all planes have it, it differs at each place, and the stacks made of the
+    first, second, ... plane of all places follow one another without overlap. An instance number
+    may instead run through all times of a place, then through those of the next.
+    """
+    values = _values(clock, slices, n_times)
+    if isinstance(values, str):
+        return Verdict(clock, _NONE, values)
+    order = np.argsort(values, axis=1, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=1)
+    if np.any(np.diff(ranked, axis=1) == 0):
+        return _tied(clock, ranked, order, slices)
+    follow = bool(np.all(ranked[:, :-1].max(axis=0) < ranked[:, 1:].min(axis=0)))
+    if not follow and not (clock is Clock.INSTANCE_NUMBER and _place_by_place(ranked)):
+        return Verdict(clock, _NONE, "its stacks overlap in time")
+    stacks = (order + np.arange(len(order))[:, None] * n_times).T
+    times_s, timed_by = _times(clock, slices, stacks)
+    text = f"{n_times} equal stacks, one after the other" if follow else "times place by place"
+    return Verdict(clock, stacks, text, times_s, timed_by)
+
+
+def _values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
+    """Return the clock's values (place, time), or why it has none."""
+    if clock is Clock.SERIES:
+        return _series_values(slices, n_times)
+    values = [piece.clocks.get(clock) for piece in slices]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        n_missing = len(values) - len(known)
+        return "missing" if not known else f"missing in {n_missing} of {len(values)} images"
+    if len(set(known)) == 1:
+        return "the same in all"
+    return np.array(known).reshape(-1, n_times)
+
+
+def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
+    """Return series numbers; phases inside one series follow its own best clock, in fractions."""
+    by_series: dict[str, list[int]] = {}
+    for index, piece in enumerate(slices):
+        by_series.setdefault(piece.header.series_uid, []).append(index)
+    if len(by_series) == 1:
+        return "all phases are in one series"
+    values = np.empty(len(slices))
+    starts = _starts([[slices[index] for index in own] for own in by_series.values()])
+    for at, members in enumerate(by_series.values()):
+        own = [slices[index] for index in members]
+        number = own[0].header.series_number if starts is None else starts[at]
+        if number is None:
+            return "missing"
+        inner = len(own) * n_times // len(slices)
+        verdict = order_inside(own, inner)
+        if verdict is None:
+            return f"nothing orders the {inner} phases inside {own[0].series_name}"
+        for time, stack in enumerate(verdict):
+            values[np.array(members)[stack]] = number + time / (inner + 1)
+    return values.reshape(-1, n_times)
+
+
+def _starts(series: Sequence[Sequence[Slice]]) -> list[int] | None:
+    """Return the ranks of series by AcquisitionTime, None where it does not tell them apart."""
+    told = [[piece.clocks.get(Clock.ACQUISITION_TIME) for piece in own] for own in series]
+    if any(time is None for own in told for time in own):
+        return None
+    firsts = [min(time for time in own if time is not None) for own in told]
+    if len(set(firsts)) < len(firsts):
+        return None
+    return [sorted(firsts).index(first) for first in firsts]
+
+
+def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
+    """Return the stacks inside one series, place by place, None where no clock orders them."""
+    if n_times == 1:
+        return np.arange(len(own))[None, :]
+    verdicts = (judge(clock, own, n_times) for clock in Clock if clock is not Clock.SERIES)
+    return next((verdict.stacks for verdict in verdicts if verdict.works), None)
+
+
+def _tied(
+    clock: Clock, ranked: NDArray[Any], order: NDArray[np.intp], slices: Sequence[Slice]
+) -> Verdict:
+    """Return the verdict on a clock that shows one value twice at one place."""
+    place, time = np.argwhere(np.diff(ranked, axis=1) == 0)[0]
+    start = place * ranked.shape[1]
+    a, b = (slices[start + order[place, time + k]] for k in (0, 1))
+    is_between = a.header.series_uid != b.header.series_uid
+    both = (a.series_name, b.series_name) if is_between else (a.name, b.name)
+    return Verdict(clock, _NONE, f"{both[0]} and {both[1]} have one {clock}")
+
+
+def _place_by_place(ranked: NDArray[Any]) -> bool:
+    by_place = ranked[np.argsort(ranked[:, 0])]
+    return bool(np.all(by_place[:-1, -1] < by_place[1:, 0]))
+
+
+def _times(
+    clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
+) -> tuple[tuple[float, ...] | None, str]:
+    """Return seconds since phase 0, and the element that gives them."""
+    own = [clock.value] if clock in _IN_SECONDS else []
+    for name in dict.fromkeys((*own, *_TIMING)):
+        starts = [_earliest(name, slices, stack) for stack in stacks]
+        known = [start for start in starts if start is not None]
+        if len(known) < len(starts) or not all(a < b for a, b in pairwise(known)):
+            continue
+        if name != Clock.CONTENT_TIME or float(np.median(np.diff(known))) >= RECONSTRUCTION_S:
+            return tuple(round(start - known[0], 3) for start in known), name
+    return _counted(clock, slices, stacks)
+
+
+def _earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
+    values = [slices[index].clocks.get(name) for index in stack]
+    known = [value for value in values if value is not None]
+    return min(known) if len(known) == len(values) else None
+
+
+def _counted(
+    clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
+) -> tuple[tuple[float, ...] | None, str]:
+    """Return positions in time times TemporalResolution, where both are told."""
+    steps = {piece.clocks.get(RESOLUTION) for piece in slices}
+    step = steps.pop() if len(steps) == 1 else None
+    if clock is not Clock.TEMPORAL_POSITION or not step or step <= 0:
+        return None, ""
+    counts = [_earliest(clock, slices, stack) or 0.0 for stack in stacks]
+    return tuple(round((count - counts[0]) * step, 3) for count in counts), RESOLUTION
+
+
+def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name: str) -> None:
+    first = working[0]
+    is_odd = first.times_s is not None and not first.is_plausible  # midnight without a date
+    for other in working[1:]:
+        if other.clock is Clock.SERIES and first.is_plausible:
+            continue  # series are numbered as they are stored, not as they are taken
+        if (is_odd or other.clock in _MUST_AGREE) and not _agree(first, other):
+            raise CaseError(
+                f"the order of the phases in {name} is in doubt: by {first.clock} "
+                f"{_told(first, slices)}, by {other.clock} {_told(other, slices)}; "
+                f"name the clock that counts (--clock {first.clock}, or --clock {other.clock})"
+            )
+
+
+def _agree(a: Verdict, b: Verdict) -> bool:
+    return bool(np.array_equal(a.stacks, b.stacks))
+
+
+def _told(verdict: Verdict, slices: Sequence[Slice]) -> str:
+    firsts = [slices[stack[0]] for stack in verdict.stacks]
+    if len({piece.header.series_uid for piece in firsts}) == len(firsts):
+        return f"the series are {', '.join(str(p.header.series_number) for p in firsts)}"
+    return f"phase 0 starts with {firsts[0].file.name}, phase 1 with {firsts[1].file.name}"
+
+
+def _oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
+    """Return what is unusual about the choice, in plain sentences."""
+    told = [
+        f"{other.clock} would give another order of the phases than {chosen.clock}, which counts"
+        for other in working
+        if other is not chosen and not _agree(chosen, other)
+    ]
+    if chosen.times_s is None:
+        told.append("the times of the phases are not told by any element: only their order is")
+    elif not chosen.is_plausible:
+        gaps = [f"{b - a:g}" for a, b in pairwise(chosen.times_s)]
+        told.append(
+            f"the gaps between phases are {', '.join(gaps[:6])} s, outside the "
+            f"{LEAST_GAP_S:g} to {MOST_GAP_S:g} s that are usual for DCE-MRI: check the times"
+        )
+    return told

@@ -1,0 +1,329 @@
+"""Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import FormatError, MissingExtraError
+from napari_mamamia.io.files.foreign import explained, open_bounded
+
+__all__ = [
+    "DAMAGED",
+    "PHILIPS_TAGS",
+    "Scaling",
+    "begins_bare",
+    "date_time_s",
+    "days",
+    "needed",
+    "numbers",
+    "open_dicom",
+    "optional_number",
+    "philips_time_s",
+    "require_room",
+    "scaling_of",
+    "seconds",
+    "shape_of",
+    "spacing_of",
+    "stored_type",
+    "unused_bits",
+]
+
+DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
+                  IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
+"""What pydicom raises where a file is damaged or of a kind that it cannot read."""
+
+PHILIPS_CREATOR: Final = (0x2005, 0x0010)
+PHILIPS_SCALE_SLOPE: Final = (0x2005, 0x100E)
+PHILIPS_DYNAMIC_TIME: Final = (0x2005, 0x10A0)
+"""Elements of the private block "Philips MR Imaging DD 001". Source: for the slope, Chenevert (see
+`scaling_of`); for the time, seen in dcm_qa_philips, where it counts 0, 2, 4 s at TR 2 s."""
+PHILIPS_TAGS: Final = (PHILIPS_CREATOR, PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME)
+_PHILIPS_BLOCK: Final = "Philips MR Imaging DD 001"
+_MOST_ROWS: Final = 65535
+"""Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
+_MOST_RATIO: Final = 1000
+_FREE_BYTES: Final = 1 << 24
+"""How many times smaller than its values a compressed file may be, beyond 16 MB. Our own limits: MR
+images shrink 2 to 5 times, blank ones some hundred times."""
+_MOST_DEFLATED: Final = 100
+_DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
+_MARK_END: Final = 132
+_BARE_BYTES: Final = 12
+_LONGEST_FIRST: Final = 64
+_LONG_FORMS: Final = frozenset({b"OB"})
+_FIRST_ELEMENTS: Final = frozenset(
+    group.to_bytes(2, "little") + element.to_bytes(2, "little")
+    for group, element in (
+        (0x0002, 0x0000), (0x0002, 0x0001), (0x0002, 0x0002), (0x0002, 0x0010),
+        (0x0008, 0x0000), (0x0008, 0x0001), (0x0008, 0x0005), (0x0008, 0x0008), (0x0008, 0x0012),
+        (0x0008, 0x0016),
+    )
+)  # fmt: skip
+"""What a data set of an image begins with, its group's length first."""
+_GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
+_META_BYTES: Final = 4096
+_PIECE_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How stored values become the quantity: ``stored * slope + intercept``.
+
+    `source` names the elements that say so, "" where there are none.
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+    source: str = ""
+
+    @property
+    def pair(self) -> tuple[float, float]:
+        """Slope and intercept."""
+        return self.slope, self.intercept
+
+
+def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
+    """Return pydicom's data set of a file or an open stream; `name` is the file in errors.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    require_pydicom()
+    from pydicom import dcmread
+    from pydicom.errors import InvalidDicomError
+
+    with explained(name, "a readable DICOM file", "export the series again"):
+        try:
+            if not isinstance(path, Path):
+                _require_modest(path)
+                return dcmread(path, force=_is_bare(path), **options)
+            with open_bounded(path) as stream:
+                _require_modest(stream)
+                return dcmread(stream, force=_is_bare(stream), **options)
+        except InvalidDicomError as error:  # its own words advise an argument of pydicom's
+            raise ValueError("it does not begin as a DICOM file does") from error
+
+
+def begins_bare(head: bytes) -> bool:
+    """Whether the begin of a file is that of a DICOM data set without preamble and mark.
+
+    Its first element is of group 0002 or 0008: a length of the group, a class or a character set,
+    with a value of few bytes. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, of files before 1993.
+    """
+    if len(head) < _BARE_BYTES or head[:4] not in _FIRST_ELEMENTS:
+        return False
+    length = int.from_bytes(head[6:8] if head[4:6].isalpha() else head[4:8], "little")
+    return length <= _LONGEST_FIRST or head[4:6] in _LONG_FORMS
+
+
+def _is_bare(stream: IO[bytes]) -> bool:
+    start = stream.tell()
+    head = stream.read(_MARK_END)
+    stream.seek(start)
+    return head[_MARK_END - 4 :] != b"DICM" and begins_bare(head)
+
+
+def _require_modest(stream: IO[bytes]) -> None:
+    """Raise `ValueError` for a deflated file that grows beyond measure: pydicom inflates it whole.
+
+    Source: DICOM PS3.5, A.5: what follows the file meta information is raw deflate.
+    """
+    start = stream.tell()
+    try:
+        head = stream.read(_META_BYTES)
+        if _DEFLATED not in head:
+            return
+        if head[132:136] != _GROUP_LENGTH:
+            raise ValueError("its meta information, of a deflated file, has no length")
+        stream.seek(start + 144 + int.from_bytes(head[140:144], "little"))
+        inflate, n_packed, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0
+        while not inflate.eof and (packed := stream.read(_PIECE_BYTES)):
+            n_packed += len(packed)
+            while packed:
+                n_bytes += len(inflate.decompress(packed, _FREE_BYTES))
+                if n_bytes > _FREE_BYTES + _MOST_DEFLATED * n_packed:
+                    raise ValueError(f"it inflates to more than {_MOST_DEFLATED} times its size")
+                packed = inflate.unconsumed_tail
+    except zlib.error as error:
+        raise ValueError(f"it is not deflated as it says ({error})") from error
+    finally:
+        stream.seek(start)
+
+
+def require_pydicom() -> None:
+    """Raise `MissingExtraError` where pydicom is not installed."""
+    try:
+        import pydicom  # noqa: F401 - whether it is there
+    except ImportError as error:
+        raise MissingExtraError("pydicom", "dicom") from error
+
+
+def needed(path: Path, header: Any, name: str) -> Any:
+    """Return an element that must be there; `FormatError` names it and the file otherwise."""
+    value = header.get(name)
+    if value is None or value == "":
+        raise FormatError(
+            f"expected {name} in {path}, but it is missing: export the series again with it"
+        )
+    return value
+
+
+def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]:
+    """Return an element of `count` finite numbers, or raise `FormatError`."""
+    value = needed(path, header, name)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    found = tuple(float(v) for v in value) if is_list else (float(value),)
+    if len(found) != count or not all(map(math.isfinite, found)):
+        raise FormatError(
+            f"expected {count} numbers as {name} of {path}, got {found}: export the series again"
+        )
+    return found
+
+
+def optional_number(header: Any, name: Any) -> float | None:
+    """Return an element (by keyword or tag) as a number, None where it is missing or no number."""
+    try:
+        value = header.get(name)
+        value = getattr(value, "value", value)
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
+            value = value[0]
+        number = float(value)
+    except DAMAGED:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def shape_of(path: Path, header: Any) -> tuple[int, int]:
+    """Return rows and columns, both above 0; `FormatError` otherwise."""
+    shape = (int(needed(path, header, "Rows")), int(needed(path, header, "Columns")))
+    if not all(0 < extent <= _MOST_ROWS for extent in shape):
+        raise FormatError(
+            f"expected 1 to {_MOST_ROWS} Rows and Columns in {path}, got {shape[0]} and {shape[1]}:"
+            " export the series again"
+        )
+    return shape
+
+
+def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
+    """Raise `FormatError` where a file is too small for the values that its header promises.
+
+    `at` is where they begin, 0 where that is unknown.
+    """
+    size = path.stat().st_size
+    if n_bytes + at > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
+        raise FormatError(
+            f"expected the {n_bytes:,} bytes of values that the header promises in {path}, but the "
+            f"file has {max(0, size - at):,}{' behind it' * bool(at)}: it is cut off or its header "
+            "is damaged; export the series again"
+        )
+
+
+def spacing_of(path: Path, header: Any) -> tuple[float, float]:
+    """Return the distance in mm between rows and between columns, both above 0."""
+    rows, columns = numbers(path, header, "PixelSpacing", 2)
+    if min(rows, columns) <= 0:
+        raise FormatError(
+            f"expected distances above 0 mm as PixelSpacing of {path}, got {rows} and {columns}: "
+            "export the series again"
+        )
+    return rows, columns
+
+
+def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
+    """Return the type of the stored values, in native byte order."""
+    if int(header.get("SamplesPerPixel") or 1) != 1:
+        raise FormatError(f"expected grey values, but {path} is a colour image: leave it out")
+    bits = int(needed(path, header, "BitsAllocated"))
+    if bits not in (8, 16, 32):
+        raise FormatError(
+            f"expected 8, 16 or 32 bits for each value of {path}, got {bits}: export it again"
+        )
+    sign = "i" if int(needed(path, header, "PixelRepresentation")) else "u"
+    used, high = int(needed(path, header, "BitsStored")), optional_number(header, "HighBit")
+    if not 0 < used <= bits or high not in (None, used - 1):
+        raise FormatError(
+            f"expected values in the lowest bits of {path}, 1 to {bits} of them (BitsStored), the "
+            f"highest of which is HighBit, got {used} and HighBit {high:g}: export the series again"
+        )
+    return np.dtype(f"{sign}{bits // 8}")
+
+
+def unused_bits(header: Any) -> int:
+    """Return how many high bits of each stored value do not belong to it, 0 where it is unknown.
+
+    Source: DICOM PS3.5, 8.1.1: BitsAllocated - BitsStored; HighBit is BitsStored - 1.
+    """
+    whole, used = (optional_number(header, name) for name in ("BitsAllocated", "BitsStored"))
+    return 0 if whole is None or used is None else int(whole - used)
+
+
+def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
+    """Return the scaling to the quantity.
+
+    The Modality LUT (RescaleSlope RS, RescaleIntercept RI) where there is one. Where Philips' own
+    Scale Slope SS (2005,100E) is there too, the signal is ``(stored * RS + RI) / (RS * SS)``: it
+    alone is comparable between series, because Philips fits RS to each series' display range.
+    Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
+
+    Parameters
+    ----------
+    header
+        Data set that holds the Modality LUT (of an enhanced file, its functional group).
+    whole
+        Data set that holds the private element; `header` without it.
+    """
+    slope, intercept = header.get("RescaleSlope"), header.get("RescaleIntercept")
+    has_slope = slope not in (None, "")
+    rescale = 1.0 if not has_slope else float(slope)
+    offset = 0.0 if intercept in (None, "") else float(intercept)
+    private = _philips_slope(header if whole is None else whole)
+    if private is not None and rescale != 0:
+        return Scaling(1.0 / private, offset / (rescale * private), "Philips (2005,100E)")
+    return Scaling(rescale, offset, "RescaleSlope" if has_slope else "")
+
+
+def philips_time_s(header: Any) -> float | None:
+    """Return Philips' own begin of the dynamic scan in seconds, None where it is not told."""
+    return optional_number(header, PHILIPS_DYNAMIC_TIME) if _is_philips(header) else None
+
+
+def seconds(time: str) -> float:
+    """Return seconds since midnight of a DICOM TM value, ``HHMMSS.ffffff`` or its older form."""
+    digits = time.replace(":", "").strip()
+    return int(digits[:2]) * 3600 + int(digits[2:4] or 0) * 60 + float(digits[4:] or 0)
+
+
+def days(day: str) -> int:
+    """Return the day number of a DICOM DA value, 0 where it is missing or no date."""
+    try:
+        return date.fromisoformat(day.replace(".", "").strip()).toordinal()
+    except ValueError:
+        return 0
+
+
+def date_time_s(value: object) -> float | None:
+    """Return seconds since the year 1 of a DICOM DT value; its time zone is left aside."""
+    text = str(value or "").split("+")[0].split("-")[0].strip()
+    if len(text) < 10 or days(text[:8]) == 0:
+        return None
+    return days(text[:8]) * 86400 + seconds(text[8:])
+
+
+def _philips_slope(header: Any) -> float | None:
+    slope = optional_number(header, PHILIPS_SCALE_SLOPE) if _is_philips(header) else None
+    return slope if slope else None
+
+
+def _is_philips(header: Any) -> bool:
+    creator = header.get(PHILIPS_CREATOR)
+    return str(getattr(creator, "value", creator)) == _PHILIPS_BLOCK

@@ -1,0 +1,259 @@
+"""What an import keeps of DICOM headers: an allow-list of scanner facts, and nothing of the person.
+
+No promise beyond that: faces and the like are in the images themselves.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
+from napari_mamamia.io.dicom.persons import is_identity_removed
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.files.user_folders import preferences_path
+from napari_mamamia.io.privacy.identifiers import folded
+
+__all__ = [
+    "Dates",
+    "Fact",
+    "ScannerFacts",
+    "names_a_person",
+    "read_facts",
+    "remapped_uid",
+    "user_secret",
+]
+
+Fact: TypeAlias = str | float
+
+KEPT_NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "field_strength": "MagneticFieldStrength",
+        "echo_time": "EchoTime",
+        "repetition_time": "RepetitionTime",
+        "flip_angle": "FlipAngle",
+        "slice_thickness": "SliceThickness",
+        "high_bit": "HighBit",
+    }
+)
+KEPT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"manufacturer": "Manufacturer", "scanner_model": "ManufacturerModelName"}
+)
+"""The allow-list: name in the MAMA-MIA table, DICOM keyword. Times are in ms, the field in tesla,
+the angle in degrees, the thickness in mm, as DICOM has them. Besides these only shape, spacing,
+the plane, acquisition times in seconds since phase 0, remapped UIDs and, where the user asks for
+it, a shifted date leave the headers."""
+
+_MOST_TESLA: Final = 100.0
+_GAUSS: Final = 10_000.0
+"""Older GE software writes the field in gauss: 15000 is 1.5 T."""
+
+_PERSON_GROUP: Final = 0x0010
+_PERSON_VRS: Final = frozenset({"PN"})
+_PERSON_KEYWORDS: Final = frozenset(
+    {"AccessionNumber", "StudyID", "InstitutionName", "InstitutionAddress", "StationName"}
+)
+_WHO: Final = (
+    "SeriesInstanceUID", "PatientIdentityRemoved", "PatientName", "PatientID", "OtherPatientIDs",
+    "OtherPatientNames", "PatientBirthDate", "AccessionNumber", "ReferringPhysicianName",
+)  # fmt: skip
+_LEAST_LETTERS: Final = 3
+_MOST_TEXT: Final = 64
+_DAYS: Final = 365
+_UID_BITS: Final = 120
+_SECRET_FILE: Final = "deidentify.key"  # noqa: S105 - a file's name
+_SECRET_BYTES: Final = 32
+
+
+class Dates(StrEnum):
+    """What becomes of the date of the exam."""
+
+    DROP = "drop"
+    SHIFT = "shift"
+
+
+@dataclass(frozen=True, slots=True)
+class ScannerFacts:
+    """What is kept of a study's headers.
+
+    `values` are by the column names of the MAMA-MIA table; `study_uid` and `series_uids` are
+    remapped; `acquisition_date` is shifted by a number of days that is one for each patient, ""
+    where it is dropped or unknown.
+    """
+
+    values: Mapping[str, Fact]
+    study_uid: str
+    series_uids: tuple[str, ...]
+    acquisition_date: str = ""
+
+
+@reads("a readable DICOM file", "export the series again")
+def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dates) -> ScannerFacts:
+    """Return what is kept of the study that `file` belongs to.
+
+    A text of the allow-list that holds the patient's name or number is dropped. UIDs become
+    ``2.25.`` and 120 bits of HMAC-SHA-256 under the user's secret: the same UID gives the same
+    new one in every import of this user, and nobody without the secret can recompute it.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    header = open_dicom(file, file, stop_before_pixels=True)
+    persons = tuple(_person_words(header))
+    joined = _with_groups(header)
+    values: dict[str, Fact] = {}
+    for name, keyword in KEPT_TEXTS.items():
+        text = str(header.get(keyword) or "").strip()[:_MOST_TEXT]
+        if text and not _holds(text, persons):
+            values[name] = text
+    for name, keyword in KEPT_NUMBERS.items():
+        number = next((n for part in joined if (n := optional_number(part, keyword))), None)
+        if number is not None:
+            if name == "field_strength" and number > _MOST_TESLA:
+                number /= _GAUSS
+            values[name] = int(number) if number.is_integer() else number
+    return ScannerFacts(
+        MappingProxyType(values),
+        remapped_uid(str(header.get("StudyInstanceUID") or ""), secret),
+        tuple(remapped_uid(uid, secret) for uid in series_uids),
+        _shifted_date(header, secret) if dates is Dates.SHIFT else "",
+    )
+
+
+@reads("a readable DICOM file", "export the series again")
+def names_a_person(files: Iterable[Path], text: str) -> bool:
+    """Whether `text`, such as a case id, holds a word of the patient's elements in any of `files`.
+
+    Words of at least 3 letters or digits count: names, numbers, birth date, accession number,
+    whatever signs and accents are between and above them. A file that says
+    PatientIdentityRemoved = YES, as all of TCIA do, names nobody. Of files that say the same of the
+    patient the first is read to its depth.
+    """
+    told: set[tuple[str, ...]] = set()
+    for file in files:
+        brief = open_dicom(file, file, stop_before_pixels=True, specific_tags=list(_WHO))
+        key = tuple(str(brief.get(name)) for name in _WHO)
+        if key in told or is_identity_removed(brief):
+            continue
+        told.add(key)
+        persons = tuple(_person_words(open_dicom(file, file, stop_before_pixels=True)))
+        if _holds(text, persons) or _holds("".join(filter(str.isalnum, text)), persons):
+            return True
+    return False
+
+
+def user_secret() -> bytes:
+    """Return this user's secret for remapped UIDs and shifted dates; made at the first use.
+
+    It lies beside the preferences, readable by the user only, and never in a data set.
+
+    Raises
+    ------
+    SaveError
+        If it cannot be read or made.
+    """
+    path = preferences_path().with_name(_SECRET_FILE)
+    with suppress(SaveConflictError):  # there is one, or another import made it just now
+        _make_secret(path)
+    try:
+        return _known_secret(path)
+    except OSError as error:
+        raise SaveError(
+            f"expected to keep a secret for remapped UIDs at {path}, but "
+            f"{error.strerror or error}: make the folder writable"
+        ) from error
+
+
+def _make_secret(path: Path) -> None:
+    with saving(path) as temporary:
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(secrets.token_bytes(_SECRET_BYTES))
+
+
+def _known_secret(path: Path) -> bytes:
+    with open_plain(path) as stream:
+        secret = stream.read(_SECRET_BYTES + 1)
+    if len(secret) != _SECRET_BYTES:
+        raise FormatError(
+            f"expected {_SECRET_BYTES} bytes in {path}, got others: remove the file; a new "
+            "secret gives new UIDs from then on"
+        )
+    return secret
+
+
+def remapped_uid(uid: str, secret: bytes) -> str:
+    """Return the UID that stands for `uid`: ``2.25.`` and 120 bits of HMAC-SHA-256."""
+    digest = hmac.new(secret, uid.encode(), hashlib.sha256).digest()
+    return f"2.25.{int.from_bytes(digest, 'big') >> (256 - _UID_BITS)}"
+
+
+def _shifted_date(header: Any, secret: bytes) -> str:
+    """Return the exam's date, 1 to 365 days earlier, as ``YYYY-MM-DD``."""
+    day = next((str(v) for name in ("AcquisitionDate", "StudyDate") if (v := header.get(name))), "")
+    try:
+        exam = date.fromisoformat(day.replace(".", ""))
+    except ValueError:
+        return ""
+    patient = str(header.get("PatientID") or header.get("StudyInstanceUID") or "")
+    digest = hmac.new(secret, f"date {patient}".encode(), hashlib.sha256).digest()
+    return (exam - timedelta(days=1 + int.from_bytes(digest[:4], "big") % _DAYS)).isoformat()
+
+
+def _with_groups(header: Any) -> list[Any]:
+    """Return the data sets in which an enhanced file keeps what a classic one has at the top."""
+    places = [header]
+    for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
+        for group in (header.get(name) or ())[:1]:
+            places += [item for element in group if element.VR == "SQ" for item in element.value]
+    for place in places[1:]:
+        if place.get("EffectiveEchoTime") is not None and place.get("EchoTime") is None:
+            place.EchoTime = place.EffectiveEchoTime
+    return places
+
+
+def _person_words(header: Any) -> Iterator[str]:
+    """Yield the words of all elements that say who the patient is, in lower case."""
+    for element in _elements(header):
+        is_named = element.VR in _PERSON_VRS or element.keyword in _PERSON_KEYWORDS
+        is_patient = element.tag.group == _PERSON_GROUP and element.VR not in {"SQ", "CS", "DS"}
+        if is_named or is_patient:
+            for value in str(element.value).replace("\\", "^").split("^"):
+                yield from _words(value)
+
+
+def _elements(header: Any) -> Iterator[Any]:
+    """Yield the elements of a data set; one that cannot be read may be a name, and is refused."""
+    for tag in list(header.keys()):
+        try:
+            element = header[tag]
+        except DAMAGED as error:
+            raise FormatError(
+                f"expected a readable element {tag} in {header.filename}, but {error}: export the "
+                "series again; whether it tells the patient cannot be known"
+            ) from error
+        yield element
+
+
+def _words(text: str) -> Iterator[str]:
+    cleaned = "".join(c if c.isalnum() else " " for c in folded(text))
+    yield from (word for word in cleaned.split() if len(word) >= _LEAST_LETTERS)
+
+
+def _holds(text: str, persons: Sequence[str]) -> bool:
+    plain = folded(text)
+    return any(word in plain for word in persons)

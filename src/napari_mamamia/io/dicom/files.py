@@ -1,0 +1,291 @@
+"""DICOM files of a folder tree: found, read in threads, and sorted into studies."""
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.dicom.elements import begins_bare
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.dicom.parts import Image
+from napari_mamamia.io.dicom.probe import may_be_dicom
+from napari_mamamia.io.dicom.slices import BadImage, Header, OtherImage
+from napari_mamamia.io.files.foreign import open_plain, reads
+
+__all__ = ["Damaged", "Study", "dicom_files", "read_studies", "require_readable"]
+
+_INDEX: Final = "DICOMDIR"
+_HEAD: Final = 132
+_MARK: Final = slice(128, 132)
+_SUFFIXES: Final = frozenset({".dcm", ".ima", ".dicom"})
+_FIRST_GROUPS: Final = (b"\x02\x00", b"\x08\x00")
+"""How a DICOM file without preamble begins: with group 0002 or 0008."""
+_THREADS: Final = 4
+_AHEAD: Final = 64
+"""Headers asked for ahead of the one that is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A file, or a folder, that cannot be read; `reason` is the whole sentence."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The images of one study below a folder.
+
+    `folder` is the deepest folder that holds all of its files. `damaged` are the files that could
+    not be read at all and lie where the study lies, each with a sentence that says why;
+    `n_foreign` counts the files below the source that are something else than DICOM, `archives`
+    are the zips among them, which are not looked into.
+    """
+
+    uid: str
+    folder: Path
+    images: tuple[Image, ...]
+    damaged: tuple[Damaged, ...] = ()
+    n_foreign: int = 0
+    archives: tuple[Path, ...] = ()
+
+    @property
+    def headers(self) -> Iterator[Header]:
+        """Headers of the images that have one."""
+        for image in self.images:
+            header = _header(image)
+            if header is not None:
+                yield header
+
+
+def dicom_files(folder: Path) -> Job[tuple[list[Path], int]]:
+    """Return a job for the DICOM files below a folder, by path, and how many other files lie there.
+
+    Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
+
+    Raises
+    ------
+    FormatError
+        If the folder cannot be read.
+    """
+    files, damaged, n_foreign, _ = yield from _sorted_files(folder)
+    return files, n_foreign + len(damaged)
+
+
+def require_readable(study: Study) -> None:
+    """Raise `FormatError` where files that may be of a study cannot be read: a copy broke off."""
+    if not study.damaged:
+        return
+    more = len(study.damaged) - 1
+    others = f" ({more} more such file(s) lie there)" if more else ""
+    raise FormatError(
+        f"{study.damaged[0].reason}{others}; or import what can be read without them "
+        "(--leave-out role=unreadable)"
+    )
+
+
+@reads("readable DICOM files", "export the series again")
+def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
+    """Return a job for the studies below a folder, in order of their first file.
+
+    Only headers are read. Progress counts files.
+
+    Raises
+    ------
+    FormatError
+        If the folder cannot be read, or holds no DICOM file.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    files, damaged, n_foreign, archives = yield from _sorted_files(folder)
+    if not files:
+        raise FormatError(damaged[0].reason if damaged else _no_image(folder, n_foreign, archives))
+    images: list[tuple[Path, Image | Damaged]] = [(one.path, one) for one in damaged]
+    with closing(_headers(files)) as read:
+        for item in paced(read):
+            if item is None:
+                yield Progress(len(images) - len(damaged), len(files), "Reading DICOM headers")
+            else:
+                images.append(item)
+    return _by_study(folder, images, n_foreign, archives)
+
+
+def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
+    if archives:
+        return (
+            f"expected MR images in {folder}, got {n_foreign} file(s) that are no DICOM, of which "
+            f"{archives[0].relative_to(folder)} is a zip, and zips inside are not looked into: "
+            "unpack it, or import it by itself"
+        )
+    return (
+        f"expected MR images in {folder}, got no image in DICOM form among {n_foreign} file(s): "
+        "choose the folder of the DCE series"
+    )
+
+
+def _sorted_files(folder: Path) -> Job[tuple[list[Path], list[Damaged], int, tuple[Path, ...]]]:
+    """Return a job for the DICOM files below a folder, the broken ones, how many others, zips."""
+    yield Progress(0, 1, "Looking for DICOM files")
+    files: list[Path] = []
+    damaged: list[Damaged] = []
+    archives: list[Path] = []
+    n_seen = 0
+    for found in paced(_looked(folder)):
+        if found is None:
+            yield Progress(0, 1, f"Looking for DICOM files: {n_seen:,} files so far")
+            continue
+        n_seen += 1
+        if isinstance(found, Damaged):
+            damaged.append(found)
+        elif found[1]:
+            files.append(found[0])
+        elif found[0].suffix.lower() == ".zip":
+            archives.append(found[0])
+    n_foreign = n_seen - len(files) - len(damaged)
+    return files, damaged, n_foreign, tuple(archives)
+
+
+def _looked(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
+    """Yield the files below a folder in order of path, and whether each has the DICOM mark.
+
+    Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
+    """
+    lost: list[Damaged] = []
+
+    def remember(error: OSError) -> None:
+        place = Path(error.filename)
+        reason = (
+            f"expected a readable folder at {place}, but {error.strerror}: check that you may "
+            "read it"
+        )
+        if place == folder:
+            raise FormatError(reason) from error
+        lost.append(Damaged(place, reason))
+
+    for parent, folders, names in os.walk(folder, onerror=remember):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and name != _INDEX:
+                yield _look(Path(parent, name))
+    yield from lost
+
+
+def _look(path: Path) -> tuple[Path, bool] | Damaged:
+    """Return whether a file is DICOM by its begin, or why one that should be is not."""
+    suffix = path.suffix.lower()
+    try:
+        with open_plain(path) as stream:
+            head = stream.read(_HEAD)
+    except OSError as error:
+        if not may_be_dicom(path.name):
+            return path, False
+        return _damaged(path, f"it cannot be read ({error.strerror or error})")
+    if head[_MARK] == b"DICM":
+        return path, True
+    if not may_be_dicom(path.name):
+        return path, False
+    if not any(head):
+        return _damaged(path, "it is empty" if not head else "it begins with zeros only")
+    if begins_bare(head):
+        return path, True
+    is_named = suffix in _SUFFIXES
+    if is_named or head[:2] in _FIRST_GROUPS:
+        return _damaged(path, "it has no DICOM mark at its begin")
+    return path, False
+
+
+def _damaged(path: Path, why: str) -> Damaged:
+    return Damaged(
+        path,
+        f"expected a readable DICOM file at {path}, but {why}, as when a copy breaks off: copy or "
+        "export the series again",
+    )
+
+
+def _headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damaged], None, None]:
+    """Yield what each file is, in order; the reason where it is damaged."""
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for start in range(0, len(files), _AHEAD):
+            part = files[start : start + _AHEAD]
+            yield from zip(part, threads.map(_read, part), strict=True)
+
+
+def _read(path: Path) -> Image | Damaged:
+    try:
+        return read_slices(path)
+    except FormatError as error:
+        return Damaged(path, str(error))
+
+
+def _by_study(
+    folder: Path,
+    images: Sequence[tuple[Path, Image | Damaged]],
+    n_foreign: int,
+    archives: tuple[Path, ...] = (),
+) -> tuple[Study, ...]:
+    """Sort images into studies; files without one go where the files of their folder are.
+
+    Damaged files of which nobody knows the study are a study of their own, the last one.
+    """
+    groups: dict[str, list[tuple[Path, Image]]] = {}
+    loose: list[tuple[Path, Image | Damaged]] = []
+    study_of: dict[Path, str] = {}
+    for path, image in images:
+        header = None if isinstance(image, Damaged) else _header(image)
+        if header is None or isinstance(image, Damaged):
+            loose.append((path, image))
+            continue
+        groups.setdefault(header.study_uid, []).append((path, image))
+        study_of.setdefault(path.parent, header.study_uid)
+    places = {
+        uid: _common_folder(folder, [path for path, _ in members])
+        for uid, members in groups.items()
+    }
+    damaged: dict[str, list[Damaged]] = {}
+    for path, image in loose:
+        uid = study_of.get(path.parent) or _nearest(path, places)
+        if isinstance(image, Damaged):
+            damaged.setdefault(uid, []).append(image)
+        else:
+            groups.setdefault(uid, []).append((path, image))
+    if damaged.get(""):
+        groups[""] = groups.pop("", [])
+    return tuple(
+        Study(
+            uid,
+            places.get(uid, folder),
+            tuple(image for _, image in members),
+            (*damaged.get(uid, ()),),
+            n_foreign,
+            archives,
+        )
+        for uid, members in groups.items()
+    )
+
+
+def _nearest(path: Path, places: Mapping[str, Path]) -> str:
+    """Return the study in whose folder a file lies: the only one, or the deepest; "" for none."""
+    if len(places) == 1:
+        return next(iter(places))
+    around = [(len(place.parts), uid) for uid, place in places.items() if place in path.parents]
+    deepest = max(around, default=(0, ""))
+    is_one = sum(depth == deepest[0] for depth, _ in around) == 1
+    return deepest[1] if is_one else ""
+
+
+def _common_folder(root: Path, files: Sequence[Path]) -> Path:
+    if not files:
+        return root
+    return Path(os.path.commonpath([str(path.parent) for path in files]))
+
+
+def _header(image: Image) -> Header | None:
+    if isinstance(image, OtherImage | BadImage):
+        return image.header
+    return image[0].header if image else None

@@ -1,0 +1,214 @@
+"""Headers of DICOM files -> planes, or what a file is instead."""
+
+from functools import lru_cache
+from pathlib import Path
+from sys import intern
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.elements import (
+    DAMAGED,
+    PHILIPS_TAGS,
+    begins_bare,
+    needed,
+    numbers,
+    open_dicom,
+    optional_number,
+    require_room,
+    scaling_of,
+    shape_of,
+    spacing_of,
+    stored_type,
+    unused_bits,
+)
+from napari_mamamia.io.dicom.enhanced import frames_of
+from napari_mamamia.io.dicom.kinds import KIND_TAGS, kind_of, sequence_of
+from napari_mamamia.io.dicom.mosaic import is_mosaic, tiles_of
+from napari_mamamia.io.dicom.quick import read_quickly
+from napari_mamamia.io.dicom.roles import Role
+from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, OtherImage, Slice, clocks_of
+from napari_mamamia.io.files.foreign import open_bounded, reads
+
+__all__ = ["is_dicom_file", "read_slices"]
+
+T = TypeVar("T")
+
+_MR: Final = "1.2.840.10008.5.1.4.1.1.4"
+_ENHANCED_MR: Final = frozenset({f"{_MR}.1", f"{_MR}.4"})
+_TAGS: Final[list[Any]] = [
+    "SOPClassUID", "SOPInstanceUID", "ImageType", "StudyInstanceUID", "SeriesInstanceUID",
+    "SeriesNumber", "SeriesDescription", "Manufacturer", "NumberOfFrames", "SamplesPerPixel",
+    "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation",
+    "PixelSpacing",
+    "ImageOrientationPatient", "ImagePositionPatient", "RescaleSlope", "RescaleIntercept",
+    "ScanningSequence", "ScanOptions",
+    "MRAcquisitionType", "EchoTime", "RepetitionTime", "FlipAngle", "DiffusionBValue",
+    "ComplexImageComponent", "AcquisitionDate", "AcquisitionDateTime", "ContentDate",
+    "TemporalResolution", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
+    "SequenceName", "PulseSequenceName", "EchoNumbers", "EchoTrainLength",
+    "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
+    "ContrastBolusStartTime", "PatientID", "PatientBirthDate", "SequenceVariant",
+    "InversionTime", "FrameOfReferenceUID", "NumberOfTemporalPositions",
+    *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
+]  # fmt: skip
+_BYTE: Final = 8
+_IMPLICIT: Final = "1.2.840.10008.1.2"
+_EXPLICIT: Final = "1.2.840.10008.1.2.1"
+_BIG: Final = "1.2.840.10008.1.2.2"
+_NATIVE: Final = {_IMPLICIT: ("<", 8), _EXPLICIT: ("<", 12), _BIG: (">", 12)}
+"""Byte order of values, and bytes between the start of PixelData and its first value, by transfer
+syntax: implicit and explicit little-endian, explicit big-endian. Source: DICOM PS3.5, 7.1."""
+
+
+def is_dicom_file(path: Path) -> bool:
+    """Whether a file has the DICOM mark, 128 bytes from its start, or begins as one without it.
+
+    Never raises, and never waits on a pipe or device.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            head = stream.read(132)
+            return head[128:] == b"DICM" or begins_bare(head)
+    except OSError:
+        return False
+
+
+@reads("a readable DICOM file", "export the series again")
+def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
+    """Return the planes of one DICOM file, or what it is instead.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, so that not even its series is known; names the file.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    try:
+        with open_bounded(path, 1 << 14) as stream:
+            content: Any = read_quickly(stream)
+            if content is not None:
+                at = content.at
+            else:
+                stream.seek(0)
+                content = open_dicom(stream, path, stop_before_pixels=True, specific_tags=_TAGS)
+                at = stream.tell()
+    except OSError as error:
+        raise _damaged(path, error) from error
+    sop_class = needed(path, content, "SOPClassUID")
+    if sop_class != _MR and sop_class not in _ENHANCED_MR:
+        name = getattr(sop_class, "name", "unknown kind")
+        if name == sop_class:  # a class that nobody knows may be the half of one
+            needed(path, content, "StudyInstanceUID")
+        return OtherImage(path, name)
+    try:
+        header = _header(path, content, at)
+    except FormatError:
+        raise
+    except DAMAGED as error:
+        raise _damaged(path, error) from error
+    return _planes(header, content, sop_class in _ENHANCED_MR)
+
+
+def _planes(
+    header: Header, content: Any, is_enhanced: bool
+) -> tuple[Slice, ...] | OtherImage | BadImage:
+    if int(optional_number(content, "SamplesPerPixel") or 1) != 1:
+        return OtherImage(header.file, Role.CAPTURE.words, Role.CAPTURE, header)
+    try:
+        if is_enhanced:
+            return frames_of(header, content)
+        picture = _slice(header, content)
+        return tiles_of(picture) if is_mosaic(content) else (picture,)
+    except FormatError as error:
+        return _bad(header, content, str(error))
+    except DAMAGED as error:
+        return _bad(header, content, str(_damaged(header.file, error)))
+
+
+def _bad(header: Header, content: Any, reason: str) -> BadImage:
+    try:
+        kind = kind_of(content)
+        return BadImage(header, reason, kind, sequence_of(content, kind))
+    except DAMAGED:
+        return BadImage(header, reason)
+
+
+def _header(path: Path, content: Any, at: int) -> Header:
+    syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
+    byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
+    if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
+        ahead = 0  # two values change places in each word, or not: pydicom knows
+    number = content.get("SeriesNumber")
+    return Header(
+        file=path,
+        study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
+        series_uid=intern(str(needed(path, content, "SeriesInstanceUID"))),
+        instance_uid=str(content.get("SOPInstanceUID") or ""),
+        series_number=None if number is None or number == "" else int(number),
+        description=intern(str(content.get("SeriesDescription") or "")),
+        manufacturer=intern(str(content.get("Manufacturer") or "")),
+        transfer_syntax=intern(syntax),
+        plain_at=at + ahead if ahead else None,
+        byte_order=byte_order,
+        unused_bits=unused_bits(content),
+        patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
+        contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
+        frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
+        positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
+    )
+
+
+def _guessed_syntax(content: Any) -> str:
+    """Return the transfer syntax that pydicom read a data set by that does not name its own."""
+    is_implicit, is_little = content.original_encoding
+    return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
+
+
+def _slice(header: Header, content: Any) -> Slice:
+    path = header.file
+    if int(content.get("NumberOfFrames") or 1) > 1:
+        raise FormatError(
+            f"expected one plane in {path}, but it is a classic MR image of several frames, whose "
+            "places are not told: export the series again as single frames or enhanced MR"
+        )
+    shape, stored = shape_of(path, content), stored_type(path, content)
+    n_bytes = shape[0] * shape[1] * stored.itemsize
+    require_room(path, n_bytes, packed=header.plain_at is None, at=header.plain_at or 0)
+    kind = _one(kind_of(content))
+    echo = optional_number(content, "EchoNumbers")
+    return Slice(
+        header=header,
+        shape=shape,
+        spacing_mm=_one(spacing_of(path, content)),
+        orientation=_one(numbers(path, content, "ImageOrientationPatient", 6)),
+        position_mm=numbers(path, content, "ImagePositionPatient", 3),
+        stored=stored,
+        scaling=_one(scaling_of(content)),
+        sequence=_one(sequence_of(content, kind)),
+        kind=kind,
+        echo=None if echo is None else int(echo),
+        thickness_mm=optional_number(content, "SpacingBetweenSlices")
+        or optional_number(content, "SliceThickness"),
+        clocks=MappingProxyType(clocks_of(content)),
+    )
+
+
+def _plain(value: Any) -> str:
+    """Return the plain letters and digits of a text, in lower case."""
+    return intern("".join(c for c in str(value or "").casefold() if c.isascii() and c.isalnum()))
+
+
+@lru_cache(maxsize=1024)
+def _one(value: T) -> T:
+    """Return the first of equal values, so that a million headers keep one of each."""
+    return value
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    return FormatError(
+        f"expected a readable DICOM file at {path}, but {error}: export the series again"
+    )

@@ -1,0 +1,306 @@
+"""What the header of a DICOM image says it is, and what tells its sequence from others."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from napari_mamamia.io.dicom.elements import optional_number
+from napari_mamamia.io.dicom.roles import Kind, Role
+from napari_mamamia.io.dicom.words import (
+    processing_words,
+    role_by_description,
+    role_by_image_type,
+    role_by_sequence_name,
+)
+
+__all__ = ["KIND_TAGS", "SequenceKey", "kind_of", "sequence_of"]
+
+GE_CREATOR: Final = (0x0043, 0x0010)
+GE_PART: Final = (0x0043, 0x102F)
+GE_B_VALUE: Final = (0x0043, 0x1039)
+GE_SEQUENCE_CREATOR: Final = (0x0019, 0x0010)
+GE_SEQUENCE: Final = (0x0019, 0x109C)
+SIEMENS_B_VALUE: Final = (0x0019, 0x100C)
+PHILIPS_CREATOR: Final = (0x2001, 0x0010)
+PHILIPS_B_VALUE: Final = (0x2001, 0x1003)
+PHILIPS_EPI_FACTOR: Final = (0x2001, 0x1013)
+PHILIPS_MR_CREATOR: Final = (0x2005, 0x0010)
+PHILIPS_IMAGE_TYPE: Final = (0x2005, 0x1011)
+SIEMENS_TEXT_CREATOR: Final = (0x0021, 0x0011)
+SIEMENS_TEXT: Final = (0x0021, 0x1175)
+KIND_TAGS: Final = (
+    GE_CREATOR, GE_PART, GE_B_VALUE, GE_SEQUENCE_CREATOR, GE_SEQUENCE, SIEMENS_B_VALUE,
+    PHILIPS_CREATOR, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR, PHILIPS_MR_CREATOR, PHILIPS_IMAGE_TYPE,
+    SIEMENS_TEXT_CREATOR, SIEMENS_TEXT,
+)  # fmt: skip
+"""Private elements. Source: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; of (0043,102F) and
+(0019,109C) GE's DICOM conformance statements; of (2005,1011), MRImageTypeMR, what several readers
+of Philips files call and use it as (M, P, R, I), such as bryanfw/fwbsrc, philipsDICOMentries.m."""
+_GE_PARTS: Final = {1: Role.PHASE_IMAGE, 2: Role.REAL, 3: Role.IMAGINARY}
+"""Source: GE DICOM conformance statements, (0043,102F): 0 magnitude, 1 phase, 2 real,
+3 imaginary."""
+_COMPONENTS: Final = {
+    "PHASE": Role.PHASE_IMAGE, "REAL": Role.REAL, "IMAGINARY": Role.IMAGINARY,
+    "MIXED": Role.COMPONENT,
+}  # fmt: skip
+_PHILIPS_PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
+_GE_LARGE_B: Final = 1e9
+"""GE adds multiples of this to the b value. Source: dcm2niix, GE/README.md."""
+_LONG_ECHO_MS: Final = 40.0
+_LONG_REPETITION_MS: Final = 1000.0
+"""No T1-weighted gradient echo has times as long. Our own choice."""
+_CONTRASTS: Final = {
+    Role.WATER: "water", Role.FAT: "fat", Role.IN_PHASE: "in phase", Role.OPPOSED: "out of phase",
+}  # fmt: skip
+_SAME_SHARE: Final = 0.1
+"""Echo and repetition time of one sequence may differ by this share: scanners adapt them a little
+from series to series. Our own choice."""
+_SAME_DEGREES: Final = 1.0
+
+
+_Physical: TypeAlias = tuple[
+    tuple[str, ...], str, float | None, float | None, float | None, float | None
+]
+"""ScanningSequence, what else says echo-planar, echo train length, echo and repetition time,
+b value."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """What tells one sequence from another; "" and None where the file does not say.
+
+    `contrast` is the part of a Dixon acquisition ("water"); times in ms, the angle in degrees.
+    """
+
+    technique: tuple[str, ...] = ()
+    contrast: str = ""
+    echo_time_ms: float | None = None
+    repetition_time_ms: float | None = None
+    flip_degrees: float | None = None
+    b_value: float | None = None
+    inversion_time_ms: float | None = None
+
+    def is_same(self, other: "SequenceKey") -> bool:
+        """Whether two images may be phases of one acquisition; unknown values do not differ."""
+        return self.is_same_but_angle(other) and _near(self.flip_degrees, other.flip_degrees)
+
+    def is_same_but_angle(self, other: "SequenceKey") -> bool:
+        """Whether two images differ in nothing but the flip angle, as for a T1 map."""
+        words = (self.technique, self.contrast) == (other.technique, other.contrast)
+        return (
+            words
+            and _close(self.echo_time_ms, other.echo_time_ms)
+            and _close(self.repetition_time_ms, other.repetition_time_ms)
+            and self.b_value == other.b_value
+            and _close(self.inversion_time_ms, other.inversion_time_ms)
+        )
+
+    def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
+        """Return what differs: its name, and as the one has it and the other."""
+        told = [
+            (what, one or "none", two or "none")
+            for what, one, two in (
+                ("sequence", " ".join(self.technique), " ".join(other.technique)),
+                ("part", self.contrast, other.contrast),
+            )
+            if one != two
+        ]
+        for what, mine, theirs, unit, is_near in (
+            ("TE", self.echo_time_ms, other.echo_time_ms, " ms", _close),
+            ("TR", self.repetition_time_ms, other.repetition_time_ms, " ms", _close),
+            ("flip angle", self.flip_degrees, other.flip_degrees, " degrees", _near),
+            ("b", self.b_value, other.b_value, "", lambda p, q: p == q),
+            ("TI", self.inversion_time_ms, other.inversion_time_ms, " ms", _close),
+        ):
+            if not is_near(mine, theirs):
+                one, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
+                told.append((what, one, two))
+        return told
+
+    @property
+    def text(self) -> str:
+        """The key in words, such as "GR 3D, TE 1.4 ms, TR 4.1 ms, 12 degrees"."""
+        parts = [" ".join(self.technique)] if self.technique else []
+        if self.contrast:
+            parts.append(self.contrast)
+        for name, value, unit in (
+            ("TE ", self.echo_time_ms, " ms"),
+            ("TR ", self.repetition_time_ms, " ms"),
+            ("", self.flip_degrees, " degrees"),
+            ("b ", self.b_value, ""),
+            ("TI ", self.inversion_time_ms, " ms"),
+        ):
+            if value is not None:
+                parts.append(f"{name}{value:.3g}{unit}")
+        return ", ".join(parts) or "unnamed"
+
+
+def kind_of(header: Any) -> Kind:
+    """Return what an image is by its header: coded elements first, then parameters, then words.
+
+    A word may say that an image is something else than a phase; that no word does proves nothing.
+    """
+    words = (*_texts(header.get("ImageType")), *_siemens_words(header))
+    description = str(header.get("SeriesDescription") or "")
+    coded = _coded_part(header)
+    if coded is not None:
+        return Kind(*coded, processing_words(words, description))
+    names = (
+        str(header.get("SequenceName") or ""),
+        _private_text(header, GE_SEQUENCE_CREATOR, "GEMS", GE_SEQUENCE).rpartition("/")[2],
+    )
+    physical = (
+        tuple(_texts(header.get("ScanningSequence"))),
+        _planar_evidence(header),
+        optional_number(header, "EchoTrainLength"),
+        optional_number(header, "EchoTime"),
+        optional_number(header, "RepetitionTime"),
+        b_value_of(header),
+    )
+    return _kind(words, description, names, physical)
+
+
+def sequence_of(header: Any, kind: Kind) -> SequenceKey:
+    """Return what tells the image's sequence from others."""
+    technique = [*_texts(header.get("ScanningSequence")), *_texts(header.get("MRAcquisitionType"))]
+    if any("FS" in text or "FAT" in text for text in _texts(header.get("ScanOptions"))):
+        technique.append("FS")
+    if "MTC" in _texts(header.get("SequenceVariant")):
+        technique.append("MTC")
+    return SequenceKey(
+        tuple(technique),
+        _CONTRASTS.get(kind.role, ""),
+        optional_number(header, "EchoTime"),
+        optional_number(header, "RepetitionTime"),
+        optional_number(header, "FlipAngle"),
+        b_value_of(header),
+        optional_number(header, "InversionTime") or None,
+    )
+
+
+def b_value_of(header: Any) -> float | None:
+    """Return the diffusion weighting in s/mm2, by the standard's element or a vendor's own."""
+    value = optional_number(header, "DiffusionBValue")
+    if value is not None:
+        return value
+    if "SIEMENS" in _raw_text(header, GE_SEQUENCE_CREATOR):
+        return optional_number(header, SIEMENS_B_VALUE)
+    if "GEMS" in _raw_text(header, GE_CREATOR) and "EP" in _texts(header.get("ScanningSequence")):
+        value = optional_number(header, GE_B_VALUE)
+        return value % _GE_LARGE_B if value else None
+    if "Philips" in _raw_text(header, PHILIPS_CREATOR):
+        return optional_number(header, PHILIPS_B_VALUE) or None
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _kind(
+    words: tuple[str, ...],
+    description: str,
+    names: tuple[str, ...],
+    physical: _Physical,
+) -> Kind:
+    processing = processing_words(words, description)
+    by_type = role_by_image_type(words)
+    weak = {Role.MOTION_CORRECTED, Role.WATER, Role.FAT, Role.IN_PHASE, Role.OPPOSED}
+    if by_type is not None and by_type[0] not in weak:
+        return Kind(by_type[0], f"{by_type[1]} in ImageType", processing)
+    by_name = role_by_description(description, "DERIVED" in words)
+    if by_name is not None and by_name[0] is Role.DIFFUSION:
+        return Kind(by_name[0], f"{by_name[1]!r} in SeriesDescription", processing)
+    by_physics = _by_physics(physical, names)
+    if by_physics is not None:
+        return Kind(*by_physics, processing)
+    if by_name is not None and by_name[0] not in weak:
+        return Kind(by_name[0], f"{by_name[1]!r} in SeriesDescription", processing)
+    if by_type is not None:
+        return Kind(by_type[0], f"{by_type[1]} in ImageType", processing)
+    if by_name is not None:
+        return Kind(by_name[0], f"{by_name[1]!r} in SeriesDescription", processing)
+    told = " ".join(physical[0])
+    return Kind(Role.PHASE, f"{told} in ScanningSequence" if told else "", processing)
+
+
+def _by_physics(
+    physical: _Physical,
+    names: tuple[str, ...],
+) -> tuple[Role, str] | None:
+    """Return what the parameters of the scan say: diffusion, echo-planar, echo train."""
+    techniques, planar, train, echo_ms, repetition_ms, b_value = physical
+    if b_value:
+        return Role.DIFFUSION, f"b value {b_value:g}"
+    named = next((found for name in names if (found := role_by_sequence_name(name))), None)
+    told = None if named is None else (named[0], f"{named[1]!r} in the sequence's name")
+    if told is not None and told[0] is not Role.LOCALISER:
+        return told
+    is_train = bool(train and train > 1) and not {"GR", "GRADIENT"}.intersection(techniques)
+    tests = (
+        ("EP" in techniques, Role.EPI, "EP in ScanningSequence"),
+        (bool(planar), Role.EPI, planar),
+        (bool({"SE", "SPIN"}.intersection(techniques)), Role.ECHO_TRAIN,
+         "spin echo in ScanningSequence"),
+        ((echo_ms or 0) > _LONG_ECHO_MS, Role.ECHO_TRAIN, f"EchoTime {echo_ms} ms"),
+        ((repetition_ms or 0) >= _LONG_REPETITION_MS, Role.ECHO_TRAIN,
+         f"RepetitionTime {repetition_ms} ms"),
+        (is_train, Role.ECHO_TRAIN, f"EchoTrainLength {train}"),
+    )  # fmt: skip
+    return next(((role, evidence) for holds, role, evidence in tests if holds), told)
+
+
+def _coded_part(header: Any) -> tuple[Role, str] | None:
+    """Return the part of the complex signal that a coded element names, but the magnitude."""
+    component = str(header.get("ComplexImageComponent") or "").upper()
+    if component in _COMPONENTS:
+        return _COMPONENTS[component], f"ComplexImageComponent {component}"
+    if "GEMS" in _raw_text(header, GE_CREATOR):
+        part = int(optional_number(header, GE_PART) or 0)
+        if part in _GE_PARTS:
+            return _GE_PARTS[part], f"(0043,102F) is {part}"
+    if "Philips" in _raw_text(header, PHILIPS_MR_CREATOR):
+        told = _raw_text(header, PHILIPS_IMAGE_TYPE).upper()
+        if told in _PHILIPS_PARTS:
+            return _PHILIPS_PARTS[told], f"(2005,1011) is {told}"
+    return None
+
+
+def _planar_evidence(header: Any) -> str:
+    """Return what says that a sequence is echo-planar besides ScanningSequence, "" if nothing."""
+    if str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES":
+        return "EchoPlanarPulseSequence YES"
+    factor = optional_number(header, PHILIPS_EPI_FACTOR) or 0
+    if factor > 1 and "Philips" in _raw_text(header, PHILIPS_CREATOR):
+        return f"EPI factor {factor:g} in (2001,1013)"
+    return ""
+
+
+def _siemens_words(header: Any) -> list[str]:
+    """Return the words of ImageTypeText, where newer Siemens software keeps MOCO and the like."""
+    if "SIEMENS" not in _raw_text(header, SIEMENS_TEXT_CREATOR):
+        return []
+    value = header.get(SIEMENS_TEXT)
+    return _texts(getattr(value, "value", value))
+
+
+def _private_text(header: Any, creator: Any, word: str, tag: Any) -> str:
+    return _raw_text(header, tag) if word in _raw_text(header, creator) else ""
+
+
+def _raw_text(header: Any, tag: Any) -> str:
+    value = header.get(tag)
+    value = getattr(value, "value", value)
+    return "" if value is None or isinstance(value, bytes) else str(value).strip()
+
+
+def _texts(value: Any) -> list[str]:
+    if value is None or value == "" or isinstance(value, bytes):
+        return []
+    parts = [value] if isinstance(value, str) else list(value)
+    return [str(part).upper() for part in parts if str(part).strip()]
+
+
+def _close(a: float | None, b: float | None) -> bool:
+    return a is None or b is None or abs(a - b) <= _SAME_SHARE * max(abs(a), abs(b))
+
+
+def _near(a: float | None, b: float | None) -> bool:
+    return a is None or b is None or abs(a - b) <= _SAME_DEGREES

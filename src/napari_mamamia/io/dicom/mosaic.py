@@ -1,0 +1,169 @@
+"""Siemens mosaics: all slices of one time point as tiles of one picture, taken apart into planes.
+
+Siemens' private CSA header says how many tiles count and which way the slices go; nibabel reads it.
+Where a file that was anonymised has lost it, the mosaic is refused: the two ways look alike.
+"""
+
+import struct
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isqrt
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
+from napari_mamamia.io.dicom.slices import Slice, Tile
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # nibabel calls its readers experimental; tests hold them
+    from nibabel.nicom import csareader
+
+__all__ = ["is_mosaic", "tiles_of"]
+
+_READER: Final[Any] = csareader
+_MR_GROUP: Final = 0x0019
+_MR_CREATOR: Final = "SIEMENS MR HEADER"
+_MR_NUMBER: Final = 0x0A
+"""NumberOfImagesInMosaic, (0019,xx0A) of Siemens' block. Source: Siemens DICOM conformance
+statement, MAGNETOM, private attributes; the same value as in the CSA header."""
+_BROKEN_CSA: Final = (*DAMAGED, AssertionError, csareader.CSAError, struct.error)
+_PARALLEL: Final = 1e-3
+"""How far the cosine between the CSA normal and that of ImageOrientationPatient may be from 1. Our
+own choice: 2.6 degrees, far above rounding, far below another orientation."""
+_CONVERT: Final = "export the series again with Siemens' private elements, or as single slices"
+
+
+def is_mosaic(content: Any) -> bool:
+    """Whether ImageType says that the picture is a mosaic."""
+    return "MOSAIC" in str(content.get("ImageType"))
+
+
+def tiles_of(picture: Slice) -> tuple[Slice, ...]:
+    """Return a plane for each tile of a mosaic, in the file's order.
+
+    Tiles fill a square of ``ceil(sqrt(n))`` by as many row by row; those behind the n-th are blank.
+    ImagePositionPatient is that of a slice as large as the whole picture around the first slice's
+    centre, so half of what is too much is added along rows and columns. The next tile lies one
+    SpacingBetweenSlices further along the CSA header's SliceNormalVector.
+    Source: nibabel, doc/source/dicom/dicom_mosaic.rst at 12ea1360 (position) and siemens_csa.rst at
+    42cbe5d0 (normal).
+
+    Parameters
+    ----------
+    picture
+        The file as one plane, with what its header says of it.
+
+    Raises
+    ------
+    FormatError
+        If the number of tiles, the slices' distance or their direction is not told, or they
+        contradict the picture.
+    """
+    path = picture.file
+    content = open_dicom(path, path, stop_before_pixels=True)
+    csa = _csa_of(path, content)
+    n_tiles = _n_tiles(path, content, csa)
+    side = isqrt(n_tiles - 1) + 1
+    n_rows, n_columns = _tile_shape(picture, side)
+    first, step = _first_position(picture, (n_rows, n_columns)), _step(picture, content, csa)
+    return tuple(
+        replace(
+            picture,
+            shape=(n_rows, n_columns),
+            position_mm=tuple(float(mm) for mm in first + k * step),
+            frame=k,
+            tile=Tile(k // side * n_rows, k % side * n_columns, picture.shape),
+        )
+        for k in range(n_tiles)
+    )
+
+
+def _csa_of(path: Path, content: Any) -> Any:
+    """Return the CSA image header as nibabel reads it; an empty one where there is none."""
+    try:
+        return _READER.get_csa_header(content) or {"tags": {}}
+    except _BROKEN_CSA as error:
+        raise FormatError(
+            f"expected a readable CSA header (0029,1010) in the mosaic {path}, but {error}: "
+            f"{_CONVERT}"
+        ) from error
+
+
+def _n_tiles(path: Path, content: Any, csa: Any) -> int:
+    told = [int(n) for n in (_private_number(content), _scalar(csa, "NumberOfImagesInMosaic")) if n]
+    if not told or min(told) < 1 or len(set(told)) > 1:
+        came = f"it says {told[0]} and {told[1]}" if len(told) > 1 else "it is missing"
+        raise FormatError(
+            f"expected one NumberOfImagesInMosaic in the mosaic {path}, but {came}: {_CONVERT}"
+        )
+    return told[0]
+
+
+def _private_number(content: Any) -> float | None:
+    try:
+        block = content.private_block(_MR_GROUP, _MR_CREATOR)
+    except KeyError:
+        return None
+    return optional_number({"n": block[_MR_NUMBER]}, "n") if _MR_NUMBER in block else None
+
+
+def _scalar(csa: Any, name: str) -> float | None:
+    return optional_number({name: _READER.get_scalar(csa, name)}, name)
+
+
+def _tile_shape(picture: Slice, side: int) -> tuple[int, int]:
+    rows, columns = picture.shape
+    if rows % side or columns % side:
+        raise FormatError(
+            f"expected a picture of {side} x {side} equal tiles in the mosaic {picture.file}, got "
+            f"{rows} rows and {columns} columns: the picture was cut or resized; export it again"
+        )
+    return rows // side, columns // side
+
+
+def _first_position(picture: Slice, shape: Sequence[int]) -> NDArray[np.float64]:
+    """Return the centre (LPS, mm) of the first voxel of the first tile."""
+    too_much = np.subtract(picture.shape, shape) / 2 * picture.spacing_mm
+    directions = np.array(picture.orientation).reshape(2, 3)
+    position: NDArray[np.float64] = (
+        np.array(picture.position_mm) + too_much[1] * directions[0] + too_much[0] * directions[1]
+    )
+    return position
+
+
+def _step(picture: Slice, content: Any, csa: Any) -> NDArray[np.float64]:
+    """Return the vector (LPS, mm) from one tile's slice to the next one's."""
+    path = picture.file
+    gap = optional_number(content, "SpacingBetweenSlices") or _scalar(csa, "SpacingBetweenSlices")
+    if not gap or gap <= 0:
+        raise FormatError(
+            f"expected SpacingBetweenSlices above 0 mm in the mosaic {path}, got {gap}: {_CONVERT}"
+        )
+    normal = np.cross(picture.orientation[:3], picture.orientation[3:])
+    cosine = float(normal @ _slice_normal(path, csa))
+    if abs(abs(cosine) - 1) > _PARALLEL:
+        raise FormatError(
+            f"expected the SliceNormalVector of the mosaic {path} at right angles to its rows and "
+            f"columns, but the cosine to their normal is {cosine:.4f}: {_CONVERT}"
+        )
+    step: NDArray[np.float64] = normal * (gap if cosine > 0 else -gap)
+    return step
+
+
+def _slice_normal(path: Path, csa: Any) -> NDArray[np.float64]:
+    try:
+        normal = _READER.get_vector(csa, "SliceNormalVector", 3)
+    except ValueError:
+        normal = None
+    if normal is None:
+        raise FormatError(
+            f"expected three numbers as SliceNormalVector in the CSA header of the mosaic {path}, "
+            "but there are none, and without them nobody knows whether the slices go up or down: "
+            f"{_CONVERT}"
+        )
+    return np.asarray(normal, dtype=np.float64)

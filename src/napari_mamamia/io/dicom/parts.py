@@ -1,0 +1,261 @@
+"""The images of one DICOM study, parted by series and what they are before any is called a phase.
+
+A part is what a user can name: the images of one series that are one kind of image (magnitude,
+water, a phase image, ...), of one sequence, echo, orientation and moment of the heart beat, and of
+one breast where the series shows two.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.kinds import SequenceKey
+from napari_mamamia.io.dicom.roles import Kind, Role
+from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, OtherImage, Slice
+from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
+from napari_mamamia.io.dicom.ways import number_phases
+
+__all__ = ["Image", "Part", "part_of", "parts_of"]
+
+Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
+"""What a DICOM file turned out to be."""
+
+_SAGITTAL: Final = 0.9
+"""Cosine between a slice normal and the left-right axis from which on a stack is sagittal."""
+_BETWEEN_BREASTS: Final = 3.0
+"""How many usual gaps a gap between two slices is at least that parts left from right."""
+_MOST_TURNS: Final = 8
+_FEWEST: Final = 3
+"""A series of more orientations turns around the body, one of fewer images in one of them has an
+odd image: no part of it is a stack."""
+_SAME_COSINE: Final = 1e-4
+_PLANES: Final = ("sagittal", "coronal", "axial")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The images of one series that are one kind of image: by place, or the reason why not.
+
+    `echo` counts the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack
+    that shows one breast, else "". `turn` names the orientation where the series has several
+    ("axial", a second one "axial-2"), and `trigger` counts the moments after the trigger, from 1,
+    where each phase of the series is shown at several; else they are "" and 0. `n_numbered` is how
+    many phases all parts of its number have that nothing else tells from it.
+    """
+
+    slices: tuple[Slice, ...]
+    places: Places | None
+    problem: str
+    echo: int = 1
+    side: str = ""
+    turn: str = ""
+    trigger: int = 0
+    n_numbered: int = 1
+
+    @property
+    def phases(self) -> tuple[int, ...]:
+        """The numbers of its phases, `UNNUMBERED` among them where nothing tells one."""
+        return tuple(sorted({piece.phase for piece in self.slices}))
+
+    @property
+    def plane(self) -> str:
+        """Its orientation in a word, with its number where the series has several of the word."""
+        return self.turn or _plane_of(self.slices[0])
+
+    @property
+    def header(self) -> Header:
+        """The header of its first image."""
+        return self.slices[0].header
+
+    @property
+    def sequence(self) -> SequenceKey:
+        """The sequence that its images share."""
+        return self.slices[0].sequence
+
+    @property
+    def kind(self) -> Kind:
+        """What its images are by their headers."""
+        return self.slices[0].kind
+
+    @property
+    def role(self) -> Role:
+        """The role by the headers."""
+        return self.kind.role
+
+    @property
+    def n_times(self) -> int:
+        """How often each place is shown, 0 where the images make no whole stack."""
+        return 0 if self.places is None else self.places.n_times
+
+
+def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]:
+    """Return the images by series, kind, sequence and side; each image is in one part.
+
+    Its images know their phases, which count on through all that selectors name alike. With
+    `allow_thin` stacks of one or two slices count as whole.
+    """
+    by_series: dict[str, list[Slice]] = {}
+    for piece in slices:
+        by_series.setdefault(piece.header.series_uid, []).append(piece)
+    return _numbered(
+        [part for own in by_series.values() for part in _parts_of_series(own, allow_thin)]
+    )
+
+
+def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
+    """Return some of a part's images as a part of their own."""
+    return _placed(replace(like, slices=tuple(slices)), allow_thin)
+
+
+def _numbered(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts with the phases of their images, counted on where selectors are alike."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for at, part in sorted(enumerate(parts), key=lambda both: _begin(both[1])):
+        key = (part.header.series_number, part.role, part.echo, part.side, part.turn, part.trigger)
+        groups.setdefault(key, []).append(at)
+    found: dict[int, Part] = {}
+    for own in groups.values():
+        reached = 0
+        for at in own:
+            slices, places = number_phases(parts[at].slices, parts[at].places, reached)
+            found[at] = replace(parts[at], slices=slices, places=places)
+            reached = max(reached, *(piece.phase + 1 for piece in slices))
+        for at in own:
+            found[at] = replace(found[at], n_numbered=reached)
+    return [found[at] for at in range(len(parts))]
+
+
+def _begin(part: Part) -> float:
+    return min(piece.clocks.get(Clock.ACQUISITION_TIME, 0.0) for piece in part.slices)
+
+
+def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
+    """Return the images of one series by kind, orientation, sequence, echo, trigger and side."""
+    by_kind: dict[Kind, list[Slice]] = {}
+    for piece in own:
+        by_kind.setdefault(piece.kind, []).append(piece)
+    parts = []
+    groups: list[Part] = []
+    for pieces in by_kind.values():
+        for turned, turn in _by_orientation(pieces):
+            try:
+                require_one_orientation(turned)
+            except CaseError as error:
+                parts.append(Part(tuple(turned), None, str(error)))
+                continue
+            groups += [Part(tuple(g), None, "", turn=turn) for g in _by_sequence(turned)]
+    for group in _with_echoes(groups):
+        for beat in _by_trigger(group):
+            parts += [_placed(half, allow_thin) for half in _sides(beat)]
+    return parts
+
+
+def _by_orientation(pieces: Sequence[Slice]) -> list[tuple[list[Slice], str]]:
+    """Return the images by orientation, each with its name; one without a name where all agree."""
+    groups: list[list[Slice]] = []
+    for piece in pieces:
+        group = next((g for g in groups if _is_parallel(g[0], piece)), None)
+        if group is None:
+            groups.append([piece])
+        else:
+            group.append(piece)
+    if not 1 < len(groups) <= _MOST_TURNS or min(map(len, groups)) < _FEWEST:
+        return [(list(pieces), "")]
+    names = [_plane_of(group[0]) for group in groups]
+    ranks = [names[: at + 1].count(name) for at, name in enumerate(names)]
+    return [
+        (group, name if rank == 1 else f"{name}-{rank}")
+        for group, name, rank in zip(groups, names, ranks, strict=True)
+    ]
+
+
+def _is_parallel(a: Slice, b: Slice) -> bool:
+    return (
+        max(abs(p - q) for p, q in zip(a.orientation, b.orientation, strict=True)) <= _SAME_COSINE
+    )
+
+
+def _plane_of(piece: Slice) -> str:
+    normal = np.cross(piece.orientation[:3], piece.orientation[3:])
+    return _PLANES[int(np.argmax(np.abs(normal)))]
+
+
+def _by_trigger(group: Part) -> list[Part]:
+    """Return the images by TriggerTime, where it names several moments in each phase.
+
+    That is where each of several acquisition times is shown at each trigger time. Else TriggerTime
+    may be what tells phases apart.
+    """
+    told = [
+        (p.clocks.get(Clock.ACQUISITION_TIME), p.clocks.get(Clock.TRIGGER_TIME))
+        for p in group.slices
+    ]
+    times, triggers = {time for time, _ in told}, {trigger for _, trigger in told}
+    if None in times | triggers or min(len(times), len(triggers)) < 2:
+        return [group]
+    if len(set(told)) < len(times) * len(triggers):
+        return [group]
+    ordered = sorted(trigger for trigger in triggers if trigger is not None)
+    return [
+        replace(
+            group,
+            slices=tuple(p for p, (_, own) in zip(group.slices, told, strict=True) if own == one),
+            trigger=number,
+        )
+        for number, one in enumerate(ordered, start=1)
+    ]
+
+
+def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
+    """Return the images by sequence; sequences that are the same but for rounding join."""
+    exact: dict[SequenceKey, list[Slice]] = {}
+    for piece in pieces:
+        exact.setdefault(piece.sequence, []).append(piece)
+    groups: list[list[Slice]] = []
+    for sequence, own in exact.items():
+        group = next((g for g in groups if g[0].sequence.is_same(sequence)), None)
+        if group is None:
+            groups.append(own)
+        else:
+            group.extend(own)
+    return groups
+
+
+def _with_echoes(groups: Sequence[Part]) -> list[Part]:
+    """Return each group with its echo: EchoNumbers, else its rank by echo time."""
+    times = sorted({g.sequence.echo_time_ms or 0.0 for g in groups})
+    return [
+        replace(g, echo=g.slices[0].echo or times.index(g.sequence.echo_time_ms or 0.0) + 1)
+        for g in groups
+    ]
+
+
+def _sides(group: Part) -> list[Part]:
+    """Return the images by breast, where a sagittal stack shows one, or two with a gap between."""
+    first = group.slices[0]
+    x = np.array([piece.position_mm[0] for piece in group.slices])
+    normal = np.cross(first.orientation[:3], first.orientation[3:])
+    if abs(normal[0]) < _SAGITTAL:
+        return [group]
+    known = np.unique(np.round(x, 2))
+    if known[0] * known[-1] > 0 or len(known) < 2:
+        return [replace(group, side="left" if known[0] > 0 else "right")]
+    gaps = np.diff(known)
+    at = int(np.searchsorted(known, 0.0, side="right")) - 1
+    if gaps[at] < _BETWEEN_BREASTS * float(np.median(gaps)):
+        return [group]
+    left = tuple(p for p in group.slices if p.position_mm[0] > 0)
+    right = tuple(p for p in group.slices if p.position_mm[0] <= 0)
+    return [replace(group, slices=left, side="left"), replace(group, slices=right, side="right")]
+
+
+def _placed(part: Part, allow_thin: bool) -> Part:
+    """Return a part with its images by place, or why they make no stack."""
+    try:
+        places = find_places(part.slices, allow_thin=allow_thin)
+    except CaseError as error:
+        return replace(part, places=None, problem=str(error))
+    return replace(part, places=places, problem="")

@@ -1,0 +1,308 @@
+"""The elements of a DICOM study that tell whose it is."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
+from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.privacy.identifiers import Identifier, folded, looks_personal, signs_of
+
+__all__ = [
+    "Persons",
+    "find_identifiers",
+    "is_identity_removed",
+    "kind_of",
+    "names_nobody",
+    "telling",
+]
+
+_GROUP: Final = 0x0010
+_IDS: Final = frozenset(
+    {
+        "AccessionNumber", "StudyID", "StationName", "DeviceSerialNumber", "AdmissionID",
+        "RequestedProcedureID", "ScheduledProcedureStepID", "PerformedProcedureStepID",
+        "PlacerOrderNumberImagingServiceRequest", "FillerOrderNumberImagingServiceRequest",
+        "MedicalRecordLocator", "PatientID", "PatientTelephoneNumbers", "PatientInsurancePlanCode",
+        "ServiceEpisodeID", "CurrentPatientLocation", "PersonTelephoneNumbers",
+        "ReferringPhysicianTelephoneNumbers",
+    }
+)  # fmt: skip
+_PLACES: Final = frozenset(
+    {
+        "InstitutionName", "InstitutionAddress", "InstitutionalDepartmentName", "PatientAddress",
+        "PersonAddress", "ReferringPhysicianAddress", "ResponsibleOrganization",
+    }
+)  # fmt: skip
+_DATES: Final = frozenset({"PatientBirthDate"})
+_EXAM_DAYS: Final = frozenset(
+    {
+        "StudyDate", "SeriesDate", "AcquisitionDate", "ContentDate", "AcquisitionDateTime",
+        "PerformedProcedureStepStartDate", "ScheduledProcedureStepStartDate", "AdmittingDate",
+    }
+)  # fmt: skip
+_NAMES: Final = frozenset(
+    {
+        "PatientName", "OtherPatientNames", "PatientBirthName", "PatientMotherBirthName",
+        "ReferringPhysicianName", "PerformingPhysicianName", "OperatorsName", "PhysiciansOfRecord",
+        "NameOfPhysiciansReadingStudy", "RequestingPhysician", "ResponsiblePerson",
+        "ConsultingPhysicianName",
+    }
+)  # fmt: skip
+"""Names of persons as JSON files call them; DICOM says by the element's kind (PN)."""
+_COMMENTS: Final = frozenset(
+    {
+        "PatientComments", "AdditionalPatientHistory", "ImageComments", "StudyComments",
+        "VisitComments", "RequestedProcedureComments", "CommentsOnThePerformedProcedureStep",
+        "ReasonForStudy", "ReasonForTheRequestedProcedure", "AdmittingDiagnosesDescription",
+        "InterpretationText", "SpecialNeeds", "FrameComments", "AcquisitionComments",
+        "IdentifyingComments", "TextComments", "TextString", "TextValue", "UnformattedTextValue",
+        "ResultsComments", "PatientState", "OverlayComments", "LabelText",
+    }
+)  # fmt: skip
+_DESCRIPTIONS: Final = frozenset(
+    {
+        "StudyDescription", "SeriesDescription", "ProtocolName", "RequestedProcedureDescription",
+        "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
+    }
+)  # fmt: skip
+"""Free texts that thousands share, unless they hold a word of the patient."""
+_OF_MANY: Final = frozenset(
+    {
+        "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",
+        "RegionOfResidence", "PatientReligiousPreference", "PatientSpeciesDescription",
+        "PatientBreedDescription", "PatientSexNeutered", "MedicalAlerts", "Allergies",
+    }
+)  # fmt: skip
+"""Elements of the patient that thousands share, in words that tables may hold."""
+_UIDS: Final = frozenset(
+    {"StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID"}
+)
+"""UIDs as JSON files call them; DICOM says by the element's kind (UI)."""
+_NO_TEXTS: Final = frozenset(
+    {"AE", "AS", "AT", "CS", "DS", "FD", "FL", "IS", "OD", "OF", "OL", "OV", "OW", "SL", "SS",
+     "SV", "TM", "UL", "US", "UV"}
+)  # fmt: skip
+_DAYS: Final = frozenset({"DA", "DT"})
+_DIGITS: Final = 8
+"""Of a day; a DT goes on with the time."""
+_BYTES: Final = frozenset({"OB", "UN"})
+_FREE: Final = frozenset({"LO", "LT", "SH", "ST", "UC", "UT", "UR"})
+_STANDARD: Final = "1.2.840.10008."
+"""How the UIDs of the standard itself begin, which many share. Source: DICOM PS3.6, annex A."""
+_KINDS_OF: Final = ("ClassUID", "SyntaxUID", "CreatorUID", "SchemeUID")
+"""How the UIDs of programs and kinds of objects end, which many share."""
+_PACKED_PERSON: Final = re.compile(rb"[A-Za-z\x80-\xff]{3,}\^[A-Za-z\x80-\xff]{3,}")
+_PRINTABLE: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+\0*")
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """What tells the patients of `n_files` files, each once; `n_unread` could not be asked.
+
+    Of the DICOM files `n_removed` say that the patient's identity was removed.
+    """
+
+    identifiers: tuple[Identifier, ...] = ()
+    n_unread: int = 0
+    n_files: int = 0
+    n_removed: int = 0
+
+
+def is_identity_removed(header: Any) -> bool:
+    """Whether the file itself says that it no longer tells the patient, as those of TCIA do."""
+    return str(header.get("PatientIdentityRemoved") or "").strip().upper() == "YES"
+
+
+@reads("a readable DICOM file", "export it again")
+def names_nobody(path: Path) -> bool:
+    """Whether a DICOM file says of itself that it no longer tells the patient.
+
+    Raises
+    ------
+    FormatError
+        If it is no DICOM file, or damaged.
+    """
+    tags: list[Any] = ["PatientIdentityRemoved"]
+    header = open_dicom(path, path, stop_before_pixels=True, specific_tags=tags)
+    return is_identity_removed(header)
+
+
+def find_identifiers(files: Iterable[Path]) -> Job[Persons]:
+    """Return a job for the identifiers of all DICOM files among `files`, each once.
+
+    Every file is asked: whole header, items of sequences, frames, private elements; what stands in
+    a file as it stood in one before is not read again. Files that say that the identity was removed
+    give none, and files that say neither, such as a segmentation made of them later, do not make
+    their pseudonym a name.
+    """
+    asked = _Asked()
+    for number, path in enumerate(files):
+        yield Progress(number, number + 1, "Reading who the patient is")
+        if is_dicom_file(path):
+            asked.n_files += 1
+            try:
+                _ask(path, asked)
+            except FormatError:
+                asked.n_unread += 1
+    told = (one for one in asked.found if one.certain or folded(one.text) not in asked.pseudonyms)
+    return Persons(telling(told), asked.n_unread, asked.n_files, asked.n_removed)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What the files asked so far told; `seen` are hashes of elements that were read."""
+
+    found: dict[Identifier, None] = field(default_factory=dict)
+    pseudonyms: set[str] = field(default_factory=set)
+    uids: set[str] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
+    n_unread: int = 0
+    n_files: int = 0
+    n_removed: int = 0
+
+
+@reads("a readable DICOM file", "export the series again")
+def _ask(path: Path, asked: _Asked) -> None:
+    header = open_dicom(path, path, stop_before_pixels=True)
+    is_removed = is_identity_removed(header)
+    is_kept = bool(header.get("PatientIdentityRemoved"))
+    asked.n_removed += is_removed
+    context = (is_removed, is_kept)
+    for part in (header, header.file_meta):
+        for one in _identifiers(path, part, asked.seen, context):
+            if is_removed:
+                asked.pseudonyms.add(folded(one.text))
+            elif one.kind != "uid" or one.text not in asked.uids:
+                asked.found[replace(one, certain=one.certain and is_kept)] = None
+                asked.uids.update([one.text] if one.kind == "uid" else ())
+
+
+def _identifiers(
+    path: Path, header: Any, seen: set[int], context: tuple[Any, ...]
+) -> Iterator[Identifier]:
+    """Yield what the elements tell that were not seen before in this `context`.
+
+    The context is what the meaning of an element's bytes depends on: what the file says of the
+    identity, and the character set, which items inherit.
+    """
+    own = header.get("SpecificCharacterSet")
+    context = context if own is None else (*context[:2], str(own))
+    for tag in list(header.keys()):
+        raw = header.get_item(tag)
+        if raw.VR in _NO_TEXTS or (raw.VR == "OB" and not tag.is_private):
+            continue
+        if isinstance(raw.value, bytes):  # pydicom has not decoded it yet
+            key = hash((context, int(tag), raw.VR, raw.value))
+            if key in seen:
+                continue
+            seen.add(key)
+        try:
+            element = header[tag]
+        except DAMAGED as error:
+            raise FormatError(
+                f"expected a readable element {tag} in {path}, but {error}: export the series "
+                "again; whether it tells the patient cannot be known"
+            ) from error
+        if element.VR == "SQ":
+            for item in element.value or ():
+                yield from _identifiers(path, item, seen, context)
+        else:
+            yield from _told_by(element)
+
+
+def _told_by(element: Any) -> Iterator[Identifier]:
+    if element.VR in _BYTES:
+        yield from _told_by_bytes(element)
+        return
+    kind = _kind(element)
+    if kind:
+        name = element.keyword or _unnamed(element)
+        for text in _texts(element.value):
+            if kind != "uid" or not text.startswith(_STANDARD):
+                yield Identifier(name, text[:_DIGITS] if element.VR == "DT" else text, kind)
+    elif element.VR in _FREE:
+        for text in _texts(element.value):
+            yield from _told_by_text(element, text)
+
+
+def _unnamed(element: Any) -> str:
+    return f"private element {element.tag}" if element.tag.is_private else str(element.tag)
+
+
+def _told_by_bytes(element: Any) -> Iterator[Identifier]:
+    """Yield what bytes of a private element tell: a text of unknown kind, names among others."""
+    value = bytes(element.value or b"")
+    if not element.tag.is_private:
+        return
+    if element.VR == "UN" and _PRINTABLE.fullmatch(value):
+        yield from _told_by_text(element, value.decode("utf-8", "replace").strip(" \0"))
+        return
+    for run in _PACKED_PERSON.findall(value):
+        yield Identifier(_unnamed(element), run.decode("utf-8", "replace"), "person", False)
+
+
+def _told_by_text(element: Any, text: str) -> Iterator[Identifier]:
+    """Yield the names in a text whose meaning is not known; of private ones days and numbers."""
+    for one in looks_personal(element.keyword or _unnamed(element), text):
+        if one.kind == "person" or element.tag.is_private:
+            yield one
+
+
+def _kind(element: Any) -> str:
+    kind = kind_of(element.keyword)
+    if kind:
+        return kind
+    if element.VR == "PN":
+        return "name"
+    if element.VR == "UI":
+        return "" if element.keyword.endswith(_KINDS_OF) else "uid"
+    if element.VR in _DAYS:
+        return "exam"
+    if element.tag.is_private:
+        return ""
+    is_patient = element.tag.group == _GROUP and element.VR in {"LO", "SH", "UC"}
+    return "id" if is_patient and element.keyword not in _OF_MANY else ""
+
+
+def kind_of(keyword: str) -> str:
+    """Return what kind of `Identifier` an element is by its DICOM keyword, "" for none."""
+    return next((kind for kind, names in _KINDS.items() if keyword in names), "")
+
+
+def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
+    """Return identifiers without what tells nobody.
+
+    Dropped are descriptions that hold no word of the others, and what only looks like a name
+    and stands in a description ("Breast^Routine").
+    """
+    told = tuple(found)
+    texts = [folded(one.text) for one in told if one.element in _DESCRIPTIONS]
+    of_many = [
+        one for one in told if one.kind == "person" and any(folded(one.text) in t for t in texts)
+    ]
+    persons = [one for one in told if one.element not in _DESCRIPTIONS and one not in of_many]
+    signs = signs_of(one for one in persons if one.kind != "uid")
+    return tuple(
+        one
+        for one in told
+        if one not in of_many
+        and (one.element not in _DESCRIPTIONS or any(s.is_in(folded(one.text)) for s in signs))
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    several = value if is_list else [value]
+    yield from (text for one in several if (text := str(one or "").strip()))
+
+
+_KINDS: Final = {
+    "id": _IDS, "place": _PLACES, "date": _DATES, "exam": _EXAM_DAYS, "uid": _UIDS,
+    "name": _NAMES, "text": _COMMENTS | _DESCRIPTIONS,
+}  # fmt: skip

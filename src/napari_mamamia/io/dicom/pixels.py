@@ -1,0 +1,216 @@
+"""Values of DICOM planes: plain ones straight from the file, compressed ones through pydicom."""
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError, MissingExtraError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
+from napari_mamamia.io.dicom.slices import Slice, Tile
+from napari_mamamia.io.dicom.ways import leave_phase_out
+from napari_mamamia.io.files.foreign import reads
+
+__all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders"]
+
+_THREADS: Final = 4
+_DEFLATED: Final = "1.2.840.10008.1.2.1.99"
+_AHEAD: Final = 32
+"""Planes asked for ahead of the one that is waited for."""
+_IMPLICIT: Final = "1.2.840.10008.1.2"
+_PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
+
+
+def needs_scaling(slices: Iterable[Slice]) -> bool:
+    """Whether some plane's stored values must be scaled to give the quantity."""
+    return any(piece.scaling.pair != (1.0, 0.0) for piece in slices)
+
+
+@reads("readable slices", "export the series again")
+def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> Job[None]:
+    """Fill `out`, (z, y, x), plane by plane, in threads; progress counts planes.
+
+    Where `out` is of floating point each plane's scaling is applied (computed in float64).
+
+    Raises
+    ------
+    FormatError
+        If a plane cannot be read or has another size, such as a compression without a plugin.
+    MissingExtraError
+        If pydicom is needed and not installed.
+    """
+    for piece in slices:
+        if piece.shape != out.shape[1:]:
+            raise FormatError(
+                f"expected {out.shape[1:]} rows and columns in {piece.name}, got {piece.shape}: "
+                "export the series again"
+            )
+
+    def fill(index: int) -> None:
+        _fill(slices[index], out[index])
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        try:
+            for start in range(0, len(slices), _AHEAD):
+                part = range(start, min(start + _AHEAD, len(slices)))
+                for index, _ in zip(part, threads.map(fill, part), strict=True):
+                    done = index + 1
+                    yield Progress(done, len(slices), f"Reading slice {done} of {len(slices)}")
+        finally:
+            threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _fill(piece: Slice, plane: NDArray[Any]) -> None:
+    if piece.is_padding:
+        plane[...] = 0
+    elif plane.dtype.kind == "f":
+        plane[...] = read_plane(piece) * piece.scaling.slope + piece.scaling.intercept
+    elif not _is_filled(piece, plane):
+        plane[...] = read_plane(piece)
+
+
+def read_plane(piece: Slice) -> NDArray[Any]:
+    """Return the stored values (rows, columns) of one plane.
+
+    Raises
+    ------
+    FormatError
+        If the file is cut or damaged, or its compression needs a plugin that is missing.
+    MissingExtraError
+        If pydicom is needed and not installed.
+    """
+    if piece.header.plain_at is None:
+        return _decoded(piece)
+    try:
+        return _plain(piece, piece.header.plain_at)
+    except DAMAGED as error:
+        raise _unreadable(piece, str(error)) from error
+
+
+def require_decoders(slices: Iterable[Slice]) -> None:
+    """Raise `FormatError` where a compression among `slices` cannot be read on this machine."""
+    seen: set[str] = set()
+    for piece in slices:
+        syntax = piece.header.transfer_syntax
+        if piece.header.plain_at is None and syntax not in seen:
+            seen.add(syntax)
+            _require_decoder(piece)
+
+
+def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
+    """Read a plain plane straight into its place; False where its bytes must be changed on the way.
+
+    They are the plane's as they lie in the file: one plane, of the same type and byte order.
+    """
+    at = piece.header.plain_at
+    if at is None or piece.tile is not None or plane.dtype != _in_file(piece):
+        return False
+    if not plane.flags.c_contiguous:
+        return False
+    try:
+        _read_plain(piece, at + piece.frame * plane.nbytes, plane)
+    except DAMAGED as error:
+        raise _unreadable(piece, str(error)) from error
+    return True
+
+
+def _in_file(piece: Slice) -> np.dtype[Any]:
+    return piece.stored.newbyteorder(">" if piece.header.byte_order == ">" else "<")
+
+
+def _plain(piece: Slice, at: int) -> NDArray[Any]:
+    stored = _in_file(piece)
+    if piece.tile is None:
+        plane: NDArray[Any] = np.empty(piece.shape, dtype=stored)
+        return _read_plain(piece, at + piece.frame * plane.nbytes, plane)
+    rows: NDArray[Any] = np.empty((piece.shape[0], piece.tile.picture[1]), dtype=stored)
+    start = piece.tile.row * rows.strides[0]
+    return _columns(piece, piece.tile, _read_plain(piece, at + start, rows))
+
+
+def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
+    """Fill `plane` from byte `start` of the file on, and return it without its unused bits."""
+    at = piece.header.plain_at or 0
+    ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
+    with piece.file.open("rb", buffering=0) as stream:
+        stream.seek(at - ahead)
+        if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
+            raise ValueError("its PixelData is missing")
+        stream.seek(start)
+        n_bytes = stream.readinto(plane.view(np.uint8).data)
+    if n_bytes != plane.nbytes:
+        raise ValueError(f"it was cut: {n_bytes} of {plane.nbytes} bytes of the plane are there")
+    return _used(plane, piece.header.unused_bits)
+
+
+def _used(plane: NDArray[Any], unused_bits: int) -> NDArray[Any]:
+    """Return values without their unused high bits, the sign spread over these where there is one.
+
+    Source: DICOM PS3.5, 8.1.1: those bits may hold overlays or anything else.
+    """
+    if unused_bits:
+        np.left_shift(plane, unused_bits, out=plane)
+        np.right_shift(plane, unused_bits, out=plane)
+    return plane
+
+
+def _columns(piece: Slice, tile: Tile, rows: NDArray[Any]) -> NDArray[Any]:
+    return rows[:, tile.column : tile.column + piece.shape[1]]
+
+
+def _decoded(piece: Slice) -> NDArray[Any]:
+    _require_decoder(piece)
+    try:
+        from pydicom.pixels.utils import pixel_array
+
+        index = piece.frame if piece.tile is None else 0
+        is_deflated = piece.header.transfer_syntax == _DEFLATED  # pydicom inflates whole data sets
+        source = open_dicom(piece.file, piece.file) if is_deflated else os.fspath(piece.file)
+        plane: NDArray[Any] = pixel_array(source, index=index)
+    except DAMAGED as error:
+        raise _unreadable(piece, str(error)) from error
+    tile = piece.tile
+    if plane.shape != (piece.shape if tile is None else tile.picture):
+        raise _unreadable(piece, f"its plane has {plane.shape} rows and columns")
+    if tile is None:
+        return plane
+    return _columns(piece, tile, plane[tile.row : tile.row + piece.shape[0]])
+
+
+def _require_decoder(piece: Slice) -> None:
+    """Raise `FormatError` that names the compression and the packages that can read it."""
+    try:
+        from pydicom.pixels.decoders.base import get_decoder
+        from pydicom.uid import UID
+    except ImportError as error:
+        raise MissingExtraError("pydicom", "dicom") from error
+    syntax = UID(piece.header.transfer_syntax)
+    name = syntax.name
+    if syntax == _DEFLATED:
+        return
+    try:
+        decoder = get_decoder(syntax)
+    except NotImplementedError as error:
+        raise FormatError(
+            f"expected a compression of single images in {piece.file}, but it is {name}: export "
+            "the series uncompressed"
+        ) from error
+    if not decoder.is_available:
+        packages = "; ".join(decoder.missing_dependencies)
+        raise FormatError(
+            f"expected a compression that can be read here in {piece.file}, but {name} needs "
+            f"another package ({packages}): run  pip install 'napari-mamamia[dicom]'  , which "
+            "brings one, or export the series uncompressed"
+        )
+
+
+def _unreadable(piece: Slice, why: str) -> FormatError:
+    phase = leave_phase_out(piece)
+    return FormatError(
+        f"expected a readable DICOM file at {piece.name}, but {why}: export the series again"
+        + f", or leave out its phase ({phase})" * bool(phase)
+    )

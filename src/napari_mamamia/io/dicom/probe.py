@@ -1,0 +1,116 @@
+"""Whether what a user dropped is DICOM: a bounded look at few files, without pydicom."""
+
+import os
+import zipfile
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.elements import begins_bare
+from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.dicom.zip import is_zip
+from napari_mamamia.io.files.foreign import explained
+from napari_mamamia.io.files.zip_files import open_zip
+
+__all__ = ["dicom_source", "may_be_dicom"]
+
+_INDEX: Final = "DICOMDIR"
+_MARK: Final = b"DICM"
+_MARK_END: Final = 132
+_MOST_FOLDERS: Final = 64
+_MOST_ENTRIES: Final = 2000
+_FILES_OF_FOLDER: Final = 4
+_FILES_IN_ALL: Final = 64
+_FILES_OF_ZIP: Final = 8
+"""How far the look goes: folders listed, entries of each, files opened of each, in all, and of an
+archive. Our own choices; a study lies one file below the top, or four folders deep."""
+
+
+def dicom_source(paths: Sequence[Path]) -> Path | None:
+    """Return the folder or zip to import where `paths` are DICOM, None where they are not.
+
+    A folder stands for itself, also where the files lie some folders below it; so does an archive.
+    One file, or several of one folder, stand for that folder, because one slice is no case. At most
+    64 files are opened, whatever lies there. Never raises.
+    """
+    try:
+        if len(paths) == 1:
+            return _source_of(paths[0])
+        parents = {path.parent for path in paths}
+        if len(parents) != 1 or not _one_is_dicom(paths[:_FILES_OF_FOLDER]):
+            return None
+        return parents.pop()
+    except OSError:
+        return None
+
+
+def may_be_dicom(name: str) -> bool:
+    """Whether a file may be DICOM by its name: no suffix, .dcm, .ima, or one of digits."""
+    _, dot, suffix = name.rpartition(".")
+    return not dot or suffix.lower() in {"dcm", "ima", "dicom"} or suffix.isdigit()
+
+
+def _source_of(path: Path) -> Path | None:
+    if path.is_dir():
+        return path if _holds_dicom(path) else None
+    if is_zip(path):
+        return path if _zip_holds_dicom(path) else None
+    return path.parent if is_dicom_file(path) else None
+
+
+def _holds_dicom(folder: Path) -> bool:
+    """Look into a folder and those below it, the upper ones first."""
+    waiting, n_listed, left = deque([folder]), 0, _FILES_IN_ALL
+    while waiting and n_listed < _MOST_FOLDERS and left > 0:
+        below, names = _listed(waiting.popleft())
+        n_listed += 1
+        waiting.extend(below)
+        if any(path.name == _INDEX for path in names):
+            return True
+        likely = list(islice((p for p in names if may_be_dicom(p.name)), _FILES_OF_FOLDER))
+        left -= len(likely)
+        if _one_is_dicom(likely):
+            return True
+    return False
+
+
+def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return folders and files in a folder, without hidden ones, links to folders, or all of it."""
+    folders, files = [], []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in islice(entries, _MOST_ENTRIES):
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(folder / entry.name)
+                elif not entry.is_dir():
+                    files.append(folder / entry.name)
+    except OSError:
+        return [], []
+    return sorted(folders), sorted(files)
+
+
+def _one_is_dicom(paths: Iterable[Path]) -> bool:
+    return any(is_dicom_file(path) for path in paths)
+
+
+def _zip_holds_dicom(path: Path) -> bool:
+    try:
+        with explained(path, "a zip", "make it again"), open_zip(path) as opened:
+            names = [info for info in opened.infolist() if not info.is_dir()]
+            if any(info.filename.rpartition("/")[2] == _INDEX for info in names):
+                return True
+            likely = (info for info in names if may_be_dicom(info.filename.rpartition("/")[2]))
+            return any(_is_dicom_member(opened, info) for info in islice(likely, _FILES_OF_ZIP))
+    except FormatError:
+        return False
+
+
+def _is_dicom_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
+    with opened.open(info) as stream:
+        head = stream.read(_MARK_END)
+        return head[-len(_MARK) :] == _MARK or begins_bare(head)

@@ -1,0 +1,86 @@
+"""A source image without the person: all that a pseudonymous DICOM SEG learns of the study."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from napari_mamamia.io.dicom.facts import remapped_uid
+
+__all__ = ["Pseudonym", "mark_impersonal", "without_person"]
+
+_UIDS: Final = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID")
+_KEPT: Final = (
+    "SOPClassUID", "Modality", "ImageType", "SeriesNumber", "InstanceNumber", "NumberOfFrames",
+    "Rows", "Columns", "SamplesPerPixel", "PixelSpacing", "SliceThickness", "SpacingBetweenSlices",
+    "ImageOrientationPatient", "ImagePositionPatient",
+)  # fmt: skip
+"""The allow-list: what a segmentation must know of the images that it was drawn on."""
+_GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "PixelMeasuresSequence": ("PixelSpacing", "SliceThickness", "SpacingBetweenSlices"),
+        "PlaneOrientationSequence": ("ImageOrientationPatient",),
+        "PlanePositionSequence": ("ImagePositionPatient",),
+    }
+)
+_EMPTY: Final = (
+    "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID", "StudyDate", "StudyTime",
+    "ReferringPhysicianName",
+)  # fmt: skip
+"""Elements that a segmentation must have, and may leave empty. Source: DICOM PS3.3, C.7.1.1 and
+C.7.2.1, type 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pseudonym:
+    """Who a patient is to others: the case's id; `secret` is the user's, for remapped UIDs."""
+
+    case_id: str
+    secret: bytes = field(repr=False)
+
+
+def without_person(image: Any, pseudonym: Pseudonym) -> Any:
+    """Return a new data set with the place of `image`, remapped UIDs, and the case id as patient.
+
+    Everything else of `image` stays behind, private elements and those inside sequences too.
+    """
+    from pydicom.dataset import Dataset, FileMetaDataset
+
+    made: Any = Dataset()
+    made.file_meta = FileMetaDataset()
+    made.file_meta.TransferSyntaxUID = image.file_meta.TransferSyntaxUID
+    _copy(image, made, _KEPT)
+    for name in _UIDS:
+        if image.get(name):
+            setattr(made, name, remapped_uid(str(image.get(name)), pseudonym.secret))
+    made.PatientID = made.PatientName = pseudonym.case_id
+    for name in _EMPTY:
+        setattr(made, name, "")
+    for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
+        if name in image:
+            setattr(made, name, [_place_of(group) for group in image.get(name)])
+    return made
+
+
+def mark_impersonal(made: Any) -> None:
+    """Say in a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
+    made.PatientIdentityRemoved = "YES"
+    made.DeidentificationMethod = "napari-mamamia: allow-list, remapped UIDs"
+
+
+def _place_of(group: Any) -> Any:
+    from pydicom.dataset import Dataset
+
+    made = Dataset()
+    for name, wanted in _GROUPS.items():
+        if group.get(name):
+            item = Dataset()
+            _copy(group.get(name)[0], item, wanted)
+            setattr(made, name, [item])
+    return made
+
+
+def _copy(source: Any, made: Any, names: Iterable[str]) -> None:
+    for name in names:
+        if name in source:
+            setattr(made, name, source.get(name))

@@ -1,0 +1,125 @@
+"""What tells a patient in volumes that are no DICOM: free texts of headers, JSON files beside them.
+
+Converters leave what they like there: dcm2niix writes name, number and dates into the JSON file
+beside an image unless it is told not to, others the name into `descrip` or an extension.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
+from napari_mamamia.io.files.file_names import file_stem
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.privacy.identifiers import Identifier, looks_personal
+from napari_mamamia.io.volumes.nifti_header import known_fields
+from napari_mamamia.io.volumes.streams import open_stream
+
+__all__ = ["find_volume_identifiers"]
+
+_VOLUMES: Final = (".nii", ".nii.gz", ".nrrd", ".nhdr")
+_TEXTS: Final = ("descrip", "aux_file", "intent_name", "db_name")
+_LONGEST: Final = 540
+_MOST_EXTENSION: Final = 1 << 20
+_MOST_NRRD: Final = 1 << 16
+_RUN: Final = re.compile(rb"[\x20-\x7e\x80-\xff]{5,}")
+_DEPTH: Final = 8
+
+
+def find_volume_identifiers(files: Iterable[Path]) -> Job[Persons]:
+    """Return a job for the identifiers in NIfTI and NRRD headers and JSON files, each once.
+
+    Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
+    file of its name is read too. None is `certain`: nobody says whether the identity was removed.
+    """
+    found: dict[Identifier, None] = {}
+    n_unread = 0
+    looked: set[Path] = set()
+    for number, path in enumerate(files):
+        yield Progress(number, number + 1, "Reading who the patient is")
+        for one in (path, *_beside(path)):
+            if one in looked:
+                continue
+            looked.add(one)
+            try:
+                found.update(dict.fromkeys(_told(one)))
+            except FormatError:
+                n_unread += 1
+    return Persons(telling(found), n_unread)
+
+
+def _beside(path: Path) -> Iterator[Path]:
+    if path.name.lower().endswith(_VOLUMES):
+        sidecar = path.with_name(f"{file_stem(path.name)}.json")
+        if sidecar.is_file():
+            yield sidecar
+
+
+@reads("a volume's header, or JSON", "look into it by hand")
+def _told(path: Path) -> tuple[Identifier, ...]:
+    name = path.name.lower()
+    if name.endswith(".json"):
+        return tuple(_in_json(read_json(path), _DEPTH))
+    if name.endswith((".nrrd", ".nhdr")):
+        return tuple(_in_texts(_nrrd_texts(path)))
+    return tuple(_in_texts(_nifti_texts(path))) if name.endswith(_VOLUMES) else ()
+
+
+def _in_json(value: Any, depth: int) -> Iterator[Identifier]:
+    if depth and isinstance(value, list):
+        for item in value:
+            yield from _in_json(item, depth - 1)
+    if not depth or not isinstance(value, dict):
+        return
+    for key, item in value.items():
+        kind = kind_of(key)
+        texts = item if isinstance(item, list) else [item]
+        if not kind:
+            yield from _in_json(item, depth - 1)
+            continue
+        for text in texts:
+            if isinstance(text, str | int) and str(text).strip():
+                yield Identifier(key, str(text).strip(), kind, certain=False)
+
+
+def _nifti_texts(path: Path) -> Iterator[tuple[str, str]]:
+    with open_stream(path) as stream:
+        head = stream.head(_LONGEST)
+        fields = known_fields(head)
+        if fields is None:
+            raise FormatError(f"expected a NIfTI file, got {path}: look into it by hand")
+        for name in _TEXTS:
+            if name in fields.keys():  # noqa: SIM118 - nibabel's header is no mapping
+                text = bytes(fields[name].item()).split(b"\0")[0]
+                yield name, text.decode("utf-8", "replace")
+        size = int(fields["sizeof_hdr"])
+        n_more = min(int(fields["vox_offset"]), _MOST_EXTENSION) - len(head)
+        more = head[size + 4 :] + (stream.head(n_more) if n_more > 0 else b"")
+        if head[size : size + 1] == b"\1":
+            for run in _RUN.findall(more):
+                yield "an extension of the header", run.decode("utf-8", "replace")
+
+
+def _nrrd_texts(path: Path) -> Iterator[tuple[str, str]]:
+    with open_stream(path) as stream:
+        head = stream.head(_MOST_NRRD).partition(b"\n\n")[0].replace(b"\r", b"")
+    for line in head.decode("utf-8", "replace").split("\n"):
+        key, is_pair, value = line.partition(":=")
+        if line.startswith("#"):
+            yield "a comment of the header", line[1:]
+        elif is_pair:
+            yield f"{key.strip()[:40]} of the header", value
+        elif line.lower().startswith("content:"):
+            yield "content of the header", line[8:]
+
+
+def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
+    """Yield what a free text may tell: itself, and names, days and numbers in it."""
+    for element, text in texts:
+        yield from looks_personal(element, text)
+        if text.strip():
+            yield Identifier(element, text.strip(), "text", certain=False)

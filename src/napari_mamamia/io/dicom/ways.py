@@ -1,0 +1,129 @@
+"""Which phase of its series an image is, and the option of the command line that names images.
+
+Every refusal that asks says how to answer: the option it names is made here, of the images that it
+is about, and leads on when it is typed as it stands.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.io.dicom.clocks import order_inside
+from napari_mamamia.io.dicom.slices import UNNUMBERED, Clock, Slice
+from napari_mamamia.io.dicom.stack import Places
+
+__all__ = [
+    "in_brackets",
+    "leave_out",
+    "leave_phase_out",
+    "number_phases",
+    "series_selector",
+    "use_series",
+]
+
+_COUNTING: Final = (
+    Clock.TEMPORAL_POSITION, Clock.ACQUISITION_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
+    Clock.CONTENT_TIME, Clock.ACQUISITION_NUMBER,
+)  # fmt: skip
+"""Clocks that may part the images of a series that makes no whole stacks, in order of belief."""
+
+
+def number_phases(
+    slices: Sequence[Slice], places: Places | None, first: int = 0
+) -> tuple[tuple[Slice, ...], Places | None]:
+    """Return the images of a part with their phases, counted from `first` in order of time.
+
+    Where they make no whole stacks, the images of one time are a phase, if most of these are
+    equally many. Images of which nothing tells it are `UNNUMBERED`.
+    """
+    numbers = _of_parted(slices) if places is None else _of_stacks(places)
+    told = {
+        id(piece): UNNUMBERED if number == UNNUMBERED else number + first
+        for piece, number in numbers
+    }
+    if all(piece.phase == told[id(piece)] for piece in slices):
+        return tuple(slices), places
+    new = {id(piece): replace(piece, phase=told[id(piece)]) for piece in slices}
+    if places is not None:
+        rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
+        places = Places(rows, places.grid)
+    return tuple(new[id(piece)] for piece in slices), places
+
+
+def series_selector(pieces: Iterable[Slice]) -> str:
+    """Return the selector of the series of some images, such as ``series=5,6``."""
+    numbers = list(dict.fromkeys(_number(piece) for piece in pieces))
+    return f"series={','.join(numbers)}"
+
+
+def use_series(stacks: Iterable[Sequence[Slice]]) -> str:
+    """Return the option that names the series of some volumes as those that count."""
+    return f"--use {series_selector(stack[0] for stack in stacks)}"
+
+
+def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]]) -> str:
+    """Return the options that leave some volumes out of others: whole series, or their phases.
+
+    "" where no option can name them, and where nothing would be left.
+    """
+    wanted, kept = _phases_by_series(gone), _phases_by_series(among)
+    for series, phases in wanted.items():
+        kept[series] = kept.get(series, set()) - phases
+    whole = [series for series in wanted if not kept[series]]
+    some = {series: own for series, own in wanted.items() if kept[series]}
+    if not any(kept.values()) or any(UNNUMBERED in own for own in some.values()):
+        return ""
+    options = [f"--leave-out series={','.join(whole)}"] if whole else []
+    options += [
+        f"--leave-out series={series},phase={','.join(map(str, sorted(own)))}"
+        for series, own in some.items()
+    ]
+    return " ".join(options)
+
+
+def leave_phase_out(piece: Slice) -> str:
+    """Return the option that leaves out the phase of one image, "" where nothing tells it."""
+    if piece.phase == UNNUMBERED:
+        return ""
+    return f"--leave-out {series_selector([piece])},phase={piece.phase}"
+
+
+def in_brackets(*options: str) -> str:
+    """Return the options that there are, as alternatives behind a sentence; "" without any."""
+    told = ", or ".join(option for option in dict.fromkeys(options) if option)
+    return f" ({told})" if told else ""
+
+
+def _phases_by_series(stacks: Iterable[Sequence[Slice]]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for stack in stacks:
+        found.setdefault(_number(stack[0]), set()).add(stack[0].phase)
+    return found
+
+
+def _number(piece: Slice) -> str:
+    number = piece.header.series_number
+    return "none" if number is None else str(number)
+
+
+def _of_stacks(places: Places) -> list[tuple[Slice, int]]:
+    flat = places.slices
+    stacks = order_inside(flat, places.n_times)
+    if stacks is None:
+        return [(piece, UNNUMBERED) for piece in flat]
+    return [(flat[at], phase) for phase, stack in enumerate(stacks) for at in stack]
+
+
+def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
+    for clock in _COUNTING:
+        values = [piece.clocks.get(clock) for piece in slices]
+        known = np.array([np.nan if value is None else value for value in values])
+        if np.isnan(known).any():
+            continue
+        _, at, counts = np.unique(known, return_inverse=True, return_counts=True)
+        usual = int(np.median(counts))
+        if len(counts) > 1 and usual > 1 and np.mean(counts == usual) > 1 / 2:
+            return list(zip(slices, at.tolist(), strict=True))
+    return [(piece, UNNUMBERED) for piece in slices]

@@ -1,0 +1,135 @@
+"""A zip of DICOM files, unpacked to a folder of our own; hostile archives are refused."""
+
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+from napari_mamamia.core.errors import FormatError, SaveError
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.zip_files import open_zip
+
+__all__ = ["is_zip", "unpack"]
+
+MOST_BYTES: Final = 64 << 30
+MOST_RATIO: Final = 100.0
+MOST_FILES: Final = 500_000
+"""Our own limits: DICOM packs 2 to 20 times, a study has tens to thousands of files of some GB
+together, and a zip bomb packs 1000 times and more."""
+_FREE_OF_RATIO: Final = 1 << 20
+_BLOCK: Final = 1 << 20
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a path is a zip archive, by its contents; never raises."""
+    try:
+        return path.is_file() and zipfile.is_zipfile(path)
+    except (OSError, ValueError):
+        return False
+
+
+@reads("a whole zip archive", "copy or export it again")
+def unpack(archive: Path, folder: Path) -> Job[None]:
+    """Return a job that unpacks an archive into an empty folder.
+
+    Names, sizes and kinds are checked before anything is written, and sizes again while writing,
+    because a header may lie.
+
+    Raises
+    ------
+    FormatError
+        If a name leads out of the folder, a member is a link or encrypted, the archive is far
+        smaller than its contents (a zip bomb), or it is damaged.
+    SaveError
+        If the system refuses to write.
+    """
+    with open_zip(archive) as opened:
+        members = [info for info in opened.infolist() if not info.is_dir()]
+        _require_harmless(archive, members)
+        for index, info in enumerate(members):
+            text = f"Unpacking {archive.name}"
+            yield Progress(index, len(members), text)
+            for _ in paced(_copied(opened, info, folder, archive)):
+                yield Progress(index, len(members), text)
+
+
+def _copied(
+    opened: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, archive: Path
+) -> Iterator[int]:
+    """Write one member, and yield after each block; never more bytes than its header says."""
+    target = folder.joinpath(*_parts(info))
+    written = 0
+    with opened.open(info) as source, _made(target, archive) as stream:
+        while block := source.read(_BLOCK):
+            written += len(block)
+            if written > info.file_size:
+                raise _hostile(archive, f"{info.filename} is longer than its header says")
+            with _writing(archive):
+                stream.write(block)
+                stream.flush()
+            yield written
+
+
+def _made(target: Path, archive: Path) -> BinaryIO:
+    with _writing(archive):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.open("xb")
+
+
+@contextmanager
+def _writing(archive: Path) -> Iterator[None]:
+    """Tell what the system says while writing apart from what it says while reading."""
+    try:
+        yield
+    except OSError as error:
+        raise SaveError(
+            f"expected to unpack {archive}, but {error.strerror or error}: free some space"
+        ) from error
+
+
+def _require_harmless(archive: Path, members: list[zipfile.ZipInfo]) -> None:
+    if len(members) > MOST_FILES:
+        raise _hostile(archive, f"it holds {len(members)} files, more than {MOST_FILES}")
+    total = sum(info.file_size for info in members)
+    packed = max(archive.stat().st_size, 1)
+    if total > MOST_BYTES:
+        raise _hostile(archive, f"it unpacks to {total >> 30} GiB, more than {MOST_BYTES >> 30}")
+    if total > _FREE_OF_RATIO and total > MOST_RATIO * packed:
+        raise _hostile(
+            archive, f"it unpacks to {total / packed:.0f} times its size, as a zip bomb does"
+        )
+    seen: set[str] = set()
+    for info in members:
+        _require_harmless_member(archive, info, seen)
+
+
+def _require_harmless_member(archive: Path, info: zipfile.ZipInfo, seen: set[str]) -> None:
+    name = info.filename
+    parts = _parts(info)
+    if name.startswith("/") or ":" in name or ".." in parts or not parts:
+        raise _hostile(archive, f"the name {name!r} leads out of the folder")
+    if stat.S_ISLNK(info.external_attr >> 16):
+        raise _hostile(archive, f"{name!r} is a link")
+    if info.flag_bits & 1:
+        raise FormatError(
+            f"expected an archive without a password at {archive}, but {name!r} is encrypted: "
+            "unpack it yourself and import the folder"
+        )
+    key = "/".join(parts).casefold()
+    if key in seen:
+        raise _hostile(archive, f"it holds {name!r} twice")
+    seen.add(key)
+
+
+def _parts(info: zipfile.ZipInfo) -> tuple[str, ...]:
+    return PurePosixPath(info.filename.replace("\\", "/")).parts
+
+
+def _hostile(archive: Path, why: str) -> FormatError:
+    return FormatError(
+        f"expected an archive of DICOM files at {archive}, but {why}: nothing was unpacked from "
+        "it; ask whoever made it for another one"
+    )

@@ -1,0 +1,360 @@
+"""Parts of a study that are one scan repeated; which of them is the DCE exam, or the question.
+
+An acquisition is the parts of one sequence at one place. It holds every image once: copies of one
+place and moment are left out by rule, or asked about, whichever clock would order them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.dicom.clocks import order_inside
+from napari_mamamia.io.dicom.parts import Part, part_of
+from napari_mamamia.io.dicom.roles import Role
+from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out
+from napari_mamamia.io.exam.looks import Looks
+
+__all__ = [
+    "Acquisition",
+    "LeftOut",
+    "Volume",
+    "acquisitions_of",
+    "is_same_place",
+    "without_twins",
+]
+
+_MOVED_SHARE: Final = 0.15
+_MOVED_MM: Final = 0.3
+"""How far two series of one scan may lie apart: as much as a table moves between two phases."""
+_PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Volume:
+    """One stack of a part; `moment` is when it was acquired, None where nothing tells it."""
+
+    part: Part
+    stack: tuple[Slice, ...]
+    moment: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """A part that is no phase: what it is, how that is known, and of which series, "" of none."""
+
+    part: Part
+    role: Role
+    evidence: str
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Acquisition:
+    """Parts of one sequence and place, each image once, and what was left out of them."""
+
+    parts: tuple[Part, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def n_times(self) -> int:
+        """How often each place is shown."""
+        return sum(part.n_times for part in self.parts)
+
+    @property
+    def volumes(self) -> list[Volume]:
+        """The stacks of all parts."""
+        return [volume for part in self.parts for volume in _volumes(part)]
+
+    @property
+    def name(self) -> str:
+        """The series as messages name them."""
+        names = list(dict.fromkeys(part.header.series_name for part in self.parts))
+        also = [name.removeprefix("series ") for name in names[1:]]
+        side = self.parts[0].side
+        return f"{', '.join([names[0], *also])}{f' of the {side} breast' if side else ''}"
+
+    @property
+    def usual_gap_s(self) -> float | None:
+        """The median gap between its volumes in seconds, None where the moments are unknown."""
+        starts = self.starts_s
+        return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
+
+    @property
+    def starts_s(self) -> list[float] | None:
+        """When its volumes were acquired, in order of time; None where one does not tell it."""
+        moments = [volume.moment for volume in self.volumes]
+        starts = sorted(sum(moment) for moment in moments if moment is not None)
+        return starts if len(starts) == len(moments) else None
+
+
+def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
+    """Return parts that make whole stacks by sequence and place, most phases first."""
+    groups: list[list[Part]] = []
+    for part in parts:
+        if part.places is None:
+            continue
+        group = next((g for g in groups if _is_one_acquisition(g[0], part)), None)
+        if group is None:
+            groups.append([part])
+        else:
+            group.append(part)
+    found = [Acquisition(tuple(group)) for group in groups]
+    return sorted(found, key=lambda one: one.n_times, reverse=True)
+
+
+def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: str) -> Acquisition:
+    """Return an acquisition that shows no moment of a place twice.
+
+    Motion-corrected, filtered and otherwise processed copies go, a whole set at a time, where the
+    less processed set is as long; so do images sent twice, and subtractions, by their pixels.
+
+    Raises
+    ------
+    CaseError
+        If copies remain and nothing says which is the original.
+    """
+    kept, left = _least_processed(whole, name)
+    kept, sent = _sent_once(kept, looks)
+    kept, computed = _without_differences(kept, looks)
+    found = Acquisition(tuple(kept), (*left, *sent, *computed))
+    _require_no_twins(found, clock, name)
+    return found
+
+
+def difference(a: Part, b: Part) -> str:
+    """Return in what two parts differ, for messages: each thing, as the one has it and the other.
+
+    "in nothing but what they show" where it is none of size, spacing, place and sequence.
+    """
+    told = _apart_in_place(a, b) if a.places and b.places else []
+    told += [f"{what} {one} and {other}" for what, one, other in a.sequence.differences(b.sequence)]
+    if a.trigger != b.trigger:
+        told.append(f"trigger {a.trigger} and {b.trigger}")
+    return ", ".join(told) or "in nothing but the images themselves"
+
+
+def _apart_in_place(a: Part, b: Part) -> list[str]:
+    if a.places is None or b.places is None:
+        return []
+    grid, other = a.places.grid, b.places.grid
+    told = []
+    for what, one, two in (
+        ("slices x rows x columns", _by(grid.shape, "d"), _by(other.shape, "d")),
+        ("orientation", grid.orientation, other.orientation),
+        ("spacing", f"{_by(grid.spacing_mm, '.2f')} mm", f"{_by(other.spacing_mm, '.2f')} mm"),
+    ):
+        if one != two:
+            told.append(f"{what} {one} and {two}")
+    moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
+    if moved > min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM):
+        told.append(f"place, by {moved:.3g} mm")
+    return told
+
+
+def _by(numbers: Sequence[float], form: str) -> str:
+    return " x ".join(format(number, form) for number in numbers)
+
+
+def is_same_place(a: Part, b: Part) -> bool:
+    """Whether two parts show the same places, but for a table that moved a little."""
+    if a.places is None or b.places is None or a.places.grid.shape != b.places.grid.shape:
+        return False
+    grid, other = a.places.grid, b.places.grid
+    moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
+    back = other.affine.copy()
+    back[:3, 3] = grid.affine[:3, 3]
+    is_near = moved <= min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM)
+    return is_near and grid.is_same_place(Grid(other.shape, back))
+
+
+def _is_one_acquisition(a: Part, b: Part) -> bool:
+    is_one_beat = a.trigger == b.trigger
+    return is_one_beat and a.sequence.is_same(b.sequence) and is_same_place(a, b)
+
+
+def _volumes(part: Part) -> list[Volume]:
+    if part.places is None:
+        return []
+    rows = part.places.rows
+    stacks = order_inside(part.places.slices, part.n_times)
+    if stacks is None:  # nothing orders them: whoever needs the order refuses
+        stacks = np.arange(len(rows) * part.n_times).reshape(len(rows), part.n_times).T
+    flat = part.places.slices
+    return [
+        Volume(part, stack, _moment(stack[len(stack) // 2]))
+        for stack in (tuple(flat[at] for at in one) for one in stacks)
+    ]
+
+
+def _moment(piece: Slice) -> tuple[float, float] | None:
+    start = piece.clocks.get(Clock.ACQUISITION_TIME)
+    if start is None:
+        return None
+    return round(start, 2), round(piece.clocks.get(Clock.TRIGGER_TIME, 0.0), 2)
+
+
+def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[LeftOut]]:
+    """Keep the least processed set of parts, and those of others that are no copies of it."""
+    sets: dict[frozenset[str], list[Part]] = {}
+    for part in whole.parts:
+        sets.setdefault(part.kind.processing, []).append(part)
+    first, *others = sorted(sets, key=lambda words: ("moco" in words, len(words), sorted(words)))
+    kept, left = list(sets[first]), []
+    for words in others:
+        fate = _fate_of_set(sets[words], kept, name)
+        if fate is None:
+            kept += sets[words]
+            continue
+        role = next((r for w, r in _PROCESSED.items() if w in words - first), Role.FILTERED)
+        told = ", ".join(sorted(words - first)) or "processed"
+        left += [LeftOut(part, role, f"{told} in the header", fate) for part in sets[words]]
+    return kept, left
+
+
+def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | None:
+    """Return the series that a processed set is a copy of, None where it is no copy."""
+    ours = [v.moment for part in own for v in _volumes(part)]
+    theirs = [v.moment for part in kept for v in _volumes(part)]
+    known = None not in ours and None not in theirs
+    both = [[v.stack for part in some for v in _volumes(part)] for some in (own, kept)]
+    ways = in_brackets(*(leave_out(some, both[0] + both[1]) for some in reversed(both)))
+    if known and not set(ours) & set(theirs):
+        return None
+    of = " and ".join(dict.fromkeys(part.header.label for part in kept))
+    if len(theirs) >= len(ours):
+        return of
+    raise CaseError(
+        f"expected the phases of {name} once, but {own[0].header.series_name} "
+        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and {of}, which is "
+        f"less processed, {len(theirs)}: leave out the ones that do not count{ways}"
+    )
+
+
+def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
+    """Leave out volumes whose moment and values another one has."""
+    kept: list[Part] = []
+    left: list[LeftOut] = []
+    seen: dict[tuple[float, float], list[Volume]] = {}
+    for part in _by_number(parts):
+        own = _volumes(part)
+        twins = [_twin(volume, seen, looks) for volume in own]
+        originals = [v for v, twin in zip(own, twins, strict=True) if twin is None]
+        copies = [v for v, twin in zip(own, twins, strict=True) if twin is not None]
+        if originals:
+            kept.append(_some(part, originals, own))
+        if copies:
+            first = next(twin for twin in twins if twin is not None)
+            copy = _some(part, copies, own)
+            evidence = "the same acquisition time and the same values"
+            left.append(LeftOut(copy, Role.COPY, evidence, first.part.header.label))
+    return kept, left
+
+
+def _twin(
+    volume: Volume, seen: dict[tuple[float, float], list[Volume]], looks: Looks
+) -> Volume | None:
+    """Return the volume that shows the same, and remember this one where none does."""
+    if volume.moment is None:
+        return None
+    others = seen.setdefault(volume.moment, [])
+    twin = next((other for other in others if looks.are_equal(other.stack, volume.stack)), None)
+    if twin is None:
+        others.append(volume)
+    return twin
+
+
+def _some(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
+    if len(wanted) == len(own):
+        return part
+    return part_of([piece for volume in wanted for piece in volume.stack], part, allow_thin=True)
+
+
+def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
+    """Leave out volumes that their pixels show to be subtractions of the others."""
+    by_part = [_volumes(part) for part in parts]
+    every = [volume for own in by_part for volume in own]
+    ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
+    kept, left = [], []
+    for part, own in zip(parts, by_part, strict=True):
+        computed = [volume for volume in own if _is_difference(volume, ordered, looks)]
+        rest = [volume for volume in own if not any(volume is one for one in computed)]
+        if rest:
+            kept.append(_some(part, rest, own))
+        if computed:
+            evidence = "by its pixels: one phase less another"
+            gone = _some(part, computed, own)
+            left.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
+    return kept, left
+
+
+def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
+    """Whether a volume is another one less the first in time; the first itself never is."""
+    first = ordered[0]
+    return volume is not first and any(
+        looks.is_difference(volume.stack, other.stack, first.stack)
+        for other in ordered[1:]
+        if other is not volume
+    )
+
+
+def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
+    """Refuse volumes of one moment: one is a copy, whatever else would tell them apart."""
+    _require_times_of_all(found, name)
+    by_moment: dict[tuple[float, float], list[Volume]] = {}
+    for part in found.parts:
+        for volume in _timed(part):
+            if volume.moment is not None:
+                by_moment.setdefault(volume.moment, []).append(volume)
+    twins = next((own for own in by_moment.values() if len(own) > 1), None)
+    is_no_clock = len(by_moment) == 1
+    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was wiped
+        return
+    a, b = twins[:2]
+    both = (a.part.header.series_name, b.part.header.series_name)
+    names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
+    every = [volume.stack for volume in found.volumes]
+    moments = list(by_moment.values())
+    ways = [
+        leave_out([volume.stack for own in moments for volume in own[1:]], every),
+        leave_out([volume.stack for own in moments for volume in own[:-1]], every),
+        "--clock SeriesNumber" * is_no_clock,
+    ]
+    raise CaseError(
+        f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
+        f"AcquisitionTime, so one may be a copy, and nothing says which is the original: leave out "
+        f"the ones that do not count{', or name the clock that does' * is_no_clock}"
+        f"{in_brackets(*ways)}"
+    )
+
+
+def _require_times_of_all(found: Acquisition, name: str) -> None:
+    """Refuse volumes without AcquisitionTime beside others with one: computed images lose it."""
+    volumes = found.volumes
+    without = next((volume for volume in volumes if volume.moment is None), None)
+    timed = next((volume for volume in volumes if volume.moment is not None), None)
+    if without is None or timed is None:
+        return
+    series = without.part.header.series_name
+    every = [volume.stack for volume in volumes]
+    sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
+    ways = in_brackets(*(leave_out(some, every) for some in sets))
+    raise CaseError(
+        f"expected AcquisitionTime in all phases of {name}, but {series} lacks it and "
+        f"{timed.part.header.series_name} has it, so it may be computed from the others: leave out "
+        f"the ones that do not count{ways}"
+    )
+
+
+def _timed(part: Part) -> list[Volume]:
+    """Return the volumes of a part, the first alone where AcquisitionTime is that of the series."""
+    own = _volumes(part)
+    return own[:1] if len({volume.moment for volume in own}) == 1 else own
+
+
+def _by_number(parts: Sequence[Part]) -> list[Part]:
+    return sorted(parts, key=lambda part: part.header.series_number or 0)

@@ -1,0 +1,63 @@
+"""Planes whose values break off: a copy that was interrupted leaves zeros behind."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out
+
+__all__ = ["blank_tails", "require_values"]
+
+_MOST_SHARE: Final = 0.25
+"""Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
+choice: far above what the edge of a body does between phases."""
+_BAND: Final = 16
+"""Rows that are looked at together."""
+
+
+def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
+    """Return for each plane of (z, y, x) how many rows at its end hold one value, its last."""
+    return np.array([_blank_tail(plane) for plane in array], dtype=np.intp)
+
+
+def _blank_tail(plane: NDArray[Any]) -> int:
+    """Return how many rows at the end of (y, x) hold one value; rows are looked at from there."""
+    n_rows, last = len(plane), plane[-1, -1]
+    for end in range(n_rows, 0, -_BAND):
+        differs = (plane[max(end - _BAND, 0) : end] != last).any(axis=1)
+        if differs.any():
+            return n_rows - end + int(np.argmax(differs[::-1]))
+    return n_rows
+
+
+def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np.intp]]) -> None:
+    """Raise `FormatError` where a plane breaks off that another phase shows.
+
+    Parameters
+    ----------
+    stacks
+        The planes of each phase.
+    tails
+        What `blank_tails` says of each phase.
+    """
+    least = np.minimum.reduce(list(tails))
+    for index, (stack, own) in enumerate(zip(stacks, tails, strict=True)):
+        n_rows = stack[0].shape[0]
+        broken = np.flatnonzero(own - least > _MOST_SHARE * n_rows)
+        if len(broken):
+            piece, most = stack[int(broken[0])], int(own[broken[0]])
+            rows = (
+                f"{n_rows} rows hold one value"
+                if most >= n_rows
+                else f"last {most} of {n_rows} rows are blank"
+            )
+            raise FormatError(
+                f"expected values in all rows of {piece.name}, as other phases have there, but "
+                f"its {rows} (as in {len(broken)} of the {len(stack)} slices of phase {index} that "
+                "were read), as when a copy breaks off or a scan fails: copy the files again, or "
+                f"leave the phase out{in_brackets(leave_out([stack], stacks))}"
+            )

@@ -1,0 +1,379 @@
+"""Images of one DICOM study -> the phases of its DCE exam, and a word on everything left out.
+
+Each part of a series gets a role (dicom_parts, dicom_kinds), then one acquisition is the exam
+(dicom_choice), each of its moments counts once (dicom_acquisitions), a clock orders them
+(dicom_clocks), and the run that enhances from its own pre is kept (dicom_runs).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.dicom.clocks import Choice, choose_clock
+from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
+from napari_mamamia.io.dicom.roles import PHASES, Role
+from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, Slice
+from napari_mamamia.io.dicom.stack import FEWEST
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
+from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut
+from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
+from napari_mamamia.io.exam.copies import sent_once, without_copies
+from napari_mamamia.io.exam.doubts import (
+    landmark_warnings,
+    noise_warnings,
+    phase_doubts,
+    position_warnings,
+)
+from napari_mamamia.io.exam.looks import Looks
+from napari_mamamia.io.exam.midnight import over_midnight
+from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings
+from napari_mamamia.io.exam.selectors import Selection, idle_groups
+from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
+
+__all__ = ["Exam", "Joined", "SideSlices", "find_exam", "idle_selectors", "list_series"]
+
+_EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class SideSlices:
+    """Which slices of a joined exam show one breast: from `first` to `last`, both of them."""
+
+    side: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Two breasts in one exam, up the stack; slices between them hold `padding`."""
+
+    sides: tuple[SideSlices, ...]
+    padding: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """The phases of one DCE exam: planes up the stack, phase after phase, on one grid.
+
+    The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
+    stack. `times_s` are seconds since phase 0, None where no element tells them. `joined` says
+    where two breasts lie on the grid, None where it is one stack; `blocks` are means over blocks of
+    some planes of each phase.
+    """
+
+    stacks: tuple[tuple[Slice, ...], ...]
+    grid: Grid
+    choice: Choice
+    rows: tuple[SeriesRow, ...]
+    warnings: tuple[str, ...]
+    joined: Joined | None = None
+    blocks: tuple[NDArray[np.float32], ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def times_s(self) -> tuple[float, ...] | None:
+        """Seconds since phase 0, one for each phase."""
+        return self.choice.chosen.times_s
+
+
+def find_exam(
+    images: Sequence[Image],
+    name: str,
+    *,
+    clock: Clock | None = None,
+    selection: Selection = _EVERYTHING,
+    allow_thin: bool = False,
+) -> Exam:
+    """Return the phases of a study's DCE exam.
+
+    Whatever might belong to it and does not fit is a refusal; what is something else is left out by
+    name. Some planes of the volumes are read, to see where contrast comes.
+
+    Parameters
+    ----------
+    images
+        What `read_slices` said of each file of the study.
+    name
+        Of the study's folder, for messages.
+    clock
+        The clock that the user named; None chooses.
+    selection
+        What the user said is used, or left out.
+    allow_thin
+        Whether stacks of one or two slices count as whole.
+
+    Raises
+    ------
+    FormatError
+        If there is no MR image that can be a phase, or one lacks what its place depends on.
+    CaseError
+        If the exam contradicts itself: slices missing or doubled, unequal stacks, a changing
+        orientation, no clock, two acquisitions that fit, two patients.
+    """
+    _require_one_patient(images, selection, name)
+    kept, warnings = without_copies(_slices(images), name)
+    kept, again = sent_once(kept)
+    kept, late = over_midnight(kept)
+    candidates = candidates_of(
+        parts_of(kept, allow_thin=allow_thin), selection, allow_thin=allow_thin
+    )
+    _require_whole(images, candidates, selection, name)
+    looks = Looks()
+    chosen = choose_acquisition(candidates, looks, selection, clock, name)
+    title = name if len(chosen.parts) > 1 else chosen.parts[0].header.series_name
+    rows, grid = _joined(chosen.parts)
+    choice = choose_clock(rows, title, clock)
+    looks.require_values(_stacks(rows, choice))
+    is_named = bool(selection.use or clock)
+    run, doubts = _run(rows, choice, looks, selection, title, is_named=is_named)
+    if run.first:
+        chosen, rows = _from_run(chosen, rows, choice, run)
+        choice = choose_clock(rows, title, clock)
+    stacks = _stacks(rows, choice)
+    table = table_of(images, candidates, chosen, stacks)
+    doubts += _told(phase_doubts(stacks, choice, looks, title), is_named=bool(selection.use))
+    told = (
+        *warnings,
+        *again,
+        *_unplaced_left_out(images, selection),
+        *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
+        *late,
+        *candidates.warnings,
+        *choice.warnings,
+        *doubts,
+        *noise_warnings(stacks, choice.chosen.times_s, looks),
+        *_named_in_vain(table, selection),
+        *landmark_warnings(stacks),
+        *position_warnings(kept, stacks),
+    )
+    return Exam(
+        stacks,
+        grid,
+        choice,
+        table,
+        (*told, *_notes(chosen), *gap_warnings(_times(choice))),
+        blocks=tuple(looks.blocks(stack) for stack in stacks),
+    )
+
+
+def list_series(
+    images: Sequence[Image], selection: Selection = _EVERYTHING, *, allow_thin: bool = False
+) -> tuple[SeriesRow, ...]:
+    """Return the table of a study that `find_exam` refused; takes the same.
+
+    Parts that could be phases are "not decided".
+    """
+    parts = parts_of(sent_once(_slices(images))[0], allow_thin=allow_thin)
+    candidates = candidates_of(parts, selection, allow_thin=allow_thin)
+    return undecided_table(images, candidates)
+
+
+def idle_selectors(
+    images: Sequence[Image], selection: Selection, *, allow_thin: bool = False
+) -> tuple[str, ...]:
+    """Return the selectors that fit nothing of a study, as they are typed."""
+    parts = parts_of(_slices(images), allow_thin=allow_thin)
+    headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
+    idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])
+    return tuple(",".join(one.text for one in group) for group in idle)
+
+
+def _slices(images: Sequence[Image]) -> list[Slice]:
+    return [piece for image in images if isinstance(image, tuple) for piece in image]
+
+
+def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
+    """Refuse images of one study that name two patients; no name or number is told."""
+    pieces = [p for p in _slices(images) if selection.uses_series(p.header.series_number)]
+    headers = [piece.header for piece in pieces if piece.frame == 0]
+    for at, what in enumerate(("PatientID", "PatientBirthDate")):
+        known: dict[str, Header] = {}
+        for header in headers:
+            if header.patient[at]:
+                known.setdefault(header.patient[at], header)
+        if len(known) > 1:
+            a, b = list(known.values())[:2]
+            ways = in_brackets(*(_without_patient(pieces, at, own) for own in known))
+            raise CaseError(
+                f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
+                f"differ in {what}: move the images of the other patient out of the folder"
+                + f", or leave out all that is not of one of them{ways}"
+                * bool(ways)
+            )
+
+
+def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> str:
+    """Return the option that leaves one patient, "" where a series is of several."""
+    named = {p.header.series_number: set[str]() for p in pieces}
+    for piece in pieces:
+        named[piece.header.series_number].add(piece.header.patient[at])
+    if any(len(told - {""}) > 1 for told in named.values()):
+        return ""
+    gone = [[p] for p in pieces if p.header.patient[at] not in ("", own)]
+    return leave_out(gone, [[p] for p in pieces])
+
+
+def _require_whole(
+    images: Sequence[Image], candidates: Candidates, selection: Selection, name: str
+) -> None:
+    """Refuse images without a place that may be phases, and a study that has no phases at all."""
+    takes_all = not selection.leaves_out_role(Role.UNREADABLE)
+    bad = [image for image in images if isinstance(image, BadImage) and takes_all]
+    wanted = [image for image in bad if selection.uses_series(image.header.series_number)]
+    if not candidates.parts:
+        if wanted:
+            raise FormatError(wanted[0].reason)
+        if candidates.left_out and all(one.part.problem for one in candidates.left_out):
+            raise CaseError(candidates.left_out[0].part.problem)
+        left = [one.part for one in candidates.left_out if not one.part.problem]
+        ways = dict.fromkeys(use_series([part.slices]) for part in left)
+        raise FormatError(
+            f"expected MR images in {name} that can be phases, got "
+            f"{others_named(images, candidates)}: choose the folder of the DCE series"
+            + ", or name what is to be taken all the same" * bool(ways)
+            + in_brackets(*ways)
+        )
+    known = {part.header.series_uid for part in candidates.parts}
+    for image in wanted:
+        if image.header.series_uid in known or image.kind.role in PHASES:
+            raise FormatError(f"{image.reason}; or leave out what is no whole image "
+                              f"(--leave-out role={Role.UNREADABLE})")  # fmt: skip
+
+
+def _for_nothing(
+    stacks: Sequence[Sequence[Slice]],
+    candidates: Candidates,
+    clock: Clock | None,
+    *,
+    allow_thin: bool,
+) -> list[str]:
+    """Return a sentence for each thing that was said and decided nothing."""
+    told = []
+    if clock is not None and len(stacks) == 1:
+        told.append(f"{clock} was named to order the phases, but there is one only")
+    parts = [*candidates.parts, *(one.part for one in candidates.left_out)]
+    if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
+        told.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
+    return told
+
+
+def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:
+    """Return a sentence where images that cannot be placed were left out, as was asked for."""
+    if not selection.leaves_out_role(Role.UNREADABLE):
+        return []
+    bad = [i for i in images if isinstance(i, BadImage)]
+    said = f"{len(bad)} image(s) that cannot be placed were left out, as was asked for"
+    return [said] if bad else []
+
+
+def _joined(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
+    """Return the planes of all series by place, and the grid of the first series."""
+    all_places = [part.places for part in parts if part.places is not None]
+    ordered = sorted(all_places, key=lambda p: p.rows[0][0].header.series_number or 0)
+    grid = ordered[0].grid
+    rows = [[piece for places in ordered for piece in places.rows[z]] for z in range(grid.shape[0])]
+    return rows, grid
+
+
+def _stacks(rows: Sequence[Sequence[Slice]], choice: Choice) -> tuple[tuple[Slice, ...], ...]:
+    flat = [piece for row in rows for piece in row]
+    return tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
+
+
+def _times(choice: Choice) -> tuple[float, ...] | None:
+    return choice.chosen.times_s
+
+
+def _run(
+    rows: Sequence[Sequence[Slice]],
+    choice: Choice,
+    looks: Looks,
+    selection: Selection,
+    name: str,
+    *,
+    is_named: bool,
+) -> tuple[Run, list[str]]:
+    """Return the run that counts; a doubt is a warning where the user named what counts."""
+    if selection.wants_role(Role.EARLIER_PRE):
+        return Run(), []
+    try:
+        run = find_run(_stacks(rows, choice), _times(choice), looks, name, choice.other_orders)
+    except CaseError as error:
+        if not is_named:
+            raise
+        return Run(), [str(error)]
+    return run, [run.warning] if run.warning else []
+
+
+def _told(doubts: Sequence[CaseError], *, is_named: bool) -> list[str]:
+    """Return doubts as warnings where the user named what counts; raise the first one else."""
+    if doubts and not is_named:
+        raise doubts[0]
+    return [str(doubt) for doubt in doubts]
+
+
+def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
+    """Return a sentence for each series that the user named and that does not count."""
+    return [
+        f"series {row.number} was named, but is another sequence than the phases ({row.evidence}) "
+        "and left out"
+        for row in table
+        if row.role is Role.OTHER_SEQUENCE and selection.names_series(row.number)
+    ]
+
+
+def _from_run(
+    whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
+) -> tuple[Acquisition, list[list[Slice]]]:
+    """Return the acquisition and its planes without what was taken before the run."""
+    early = {id(p) for stack in _stacks(rows, choice)[: run.first] for p in stack}
+    parts: list[Part] = []
+    left: list[LeftOut] = []
+    for part in whole.parts:
+        own = [piece for piece in part.slices if id(piece) in early]
+        later = [piece for piece in part.slices if id(piece) not in early]
+        if later:
+            parts.append(part if not own else part_of(later, part, allow_thin=True))
+        if own:
+            gone = part if not later else part_of(own, part, allow_thin=True)
+            left.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
+    kept = [[piece for piece in row if id(piece) not in early] for row in rows]
+    return Acquisition(tuple(parts), (*whole.left_out, *left)), kept
+
+
+def _t1_note(parts: Sequence[Part]) -> list[str]:
+    """Return what series of other flip angles are good for, and how they get there."""
+    by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
+    if not by_angle:
+        return []
+    angles = ",".join(f"{part.sequence.flip_degrees:g}" for part in by_angle)
+    series = ", ".join(dict.fromkeys(part.header.label for part in by_angle))
+    tr = by_angle[0].sequence.repetition_time_ms
+    named = f" --vfa-tr {tr:g}" if tr else ""
+    return [
+        f"{series}: left out, because their flip angles ({angles} degrees) are not that of the "
+        "dynamic at their place; they measure T1: import each by itself (--use series=N, another "
+        f"--out) and give their volumes, as ID_0000.nii.gz, ... of one folder, to mamamia "
+        f'perfusion --vfa DIR --vfa-angles "{angles}"{named}'
+    ]
+
+
+def _notes(chosen: Acquisition) -> list[str]:
+    """Return what a user has to know of parts that were left out or processed."""
+    told = [
+        f"{one.part.header.label}: {one.part.n_times} phase(s) left out, "
+        f"{one.role.words}{' of ' * bool(one.of)}{one.of} ({one.evidence})"
+        for one in chosen.left_out
+        if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
+    ]
+    told += _t1_note([one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES])
+    processed = [part for part in chosen.parts if "moco" in part.kind.processing]
+    told += [
+        f"{part.header.label} is motion-corrected, and its original is not in the study"
+        for part in processed
+    ]
+    return told

@@ -1,0 +1,285 @@
+"""What the pixels of a study tell where its headers are silent: contrast, differences, copies.
+
+A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
+real slice and one real exam (table in docs/methods.md); they decide what is asked, and which of
+several pre-contrast phases is the last.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.block_means import block_means
+from napari_mamamia.io.dicom.pixels import read_plane
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.exam.blanks import blank_tails, require_values
+from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
+
+__all__ = ["CONTRAST", "Contrast", "Looks", "contrast_between", "enhancement", "is_difference"]
+
+CONTRAST: Final = 0.05
+"""From this `enhancement` on contrast came between two volumes."""
+NO_CONTRAST: Final = 0.04
+"""Below this `enhancement` none came; in between nobody knows."""
+_SOLID_RISE: Final = 0.3
+_SOLID: Final = 3
+"""How many blocks wide and high a rise of 30 % is at least that is no moved edge: 12 voxels. A pre
+moved by up to 3 voxels in its plane has none; a lesion of 10 mm has some."""
+_FINE: Final = 24
+"""Images of fewer rows or columns of blocks are too coarse for that: one block counts."""
+_PLANES: Final = 5
+_BODY: Final = 0.1
+_FLOOR: Final = 0.05
+_RISE: Final = 0.15
+_GAIN: Final = 0.05
+_VOXELS: Final = 4000
+_FIT: Final = 0.97
+_OPPOSITE: Final = (0.9, 1.1)
+_FEWEST_BLOCKS: Final = 20
+_LEAST_WEIGHT: Final = 0.05
+_MOST_WEIGHT: Final = 10.0
+_NEARLY: Final = 0.999
+"""Correlation from which on two volumes may be copies; the noise of two scans keeps below it, or
+differs by more than the rounding of values."""
+
+
+class Contrast(Enum):
+    """Whether contrast came between two volumes; UNCLEAR is what must be asked about."""
+
+    NONE = "none"
+    UNCLEAR = "unclear"
+    CAME = "came"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    blocks: NDArray[np.float32]
+    inner: NDArray[np.bool_]
+    voxels: NDArray[np.float32]
+    tails: NDArray[np.intp]
+    digest: bytes
+    pieces: tuple[Slice, ...]
+
+
+class Looks:
+    """Some planes of each volume of a study, read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Look] = {}
+        self._borrowed: dict[tuple[int, ...], Borrowed] = {}
+
+    def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
+        """Raise `FormatError` where a plane that was read breaks off in one volume only."""
+        looks = [self._look(stack) for stack in stacks]
+        require_values([look.pieces for look in looks], [look.tails for look in looks])
+
+    def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
+        """Return the share of the body that rises less the share that falls, -1 .. 1."""
+        return enhancement(self._look(before).blocks, self._look(after).blocks)
+
+    def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
+        """Return whether contrast came between two volumes."""
+        return contrast_between(self._look(before).blocks, self._look(after).blocks)
+
+    def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
+        """Whether contrast came or went between the first volume and another one."""
+        first = volumes[0]
+        return any(abs(self.enhancement(first, other)) >= CONTRAST for other in volumes[1:])
+
+    def are_equal(self, a: Sequence[Slice], b: Sequence[Slice]) -> bool:
+        """Whether two volumes have the same values."""
+        return self._look(a).digest == self._look(b).digest
+
+    def is_difference(
+        self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
+    ) -> bool:
+        """Whether a volume is another one less a third, up to a factor and an offset."""
+        return is_difference(*(self._look(one).voxels for one in (volume, of, less)))
+
+    def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
+        """Return the correlation of two volumes inside the body, -1 .. 1.
+
+        The body's border does not count: it makes all images of one body alike. 1 where too little
+        is left to tell, 0 where a volume shows one value.
+        """
+        one, other = self._look(a), self._look(b)
+        inner = one.inner & other.inner
+        if inner.sum() < _FEWEST_BLOCKS:
+            return 1.0
+        x, y = one.blocks[inner], other.blocks[inner]
+        if x.std() == 0 or y.std() == 0:
+            return 0.0
+        return float(np.corrcoef(x, y)[0, 1])
+
+    def same_values(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, int] | None:
+        """Return the first two volumes of which one is the other times a factor, None if none."""
+        voxels = np.stack([self._look(stack).voxels for stack in stacks]).astype(np.float64)
+        if len(voxels) < 2:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            near = np.nan_to_num(np.corrcoef(voxels))
+        for a, b in np.argwhere(np.triu(near, 1) > _NEARLY):
+            steps = [stacks[at][0].scaling.slope for at in (a, b)]
+            if _is_scaled(voxels[a], voxels[b], steps):
+                return int(a), int(b)
+        return None
+
+    def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
+        """Return which volumes, in order of time, have no noise of their own."""
+        key = tuple(id(stack[0]) for stack in stacks)
+        if key not in self._borrowed:
+            slabs = np.stack([_slab(stack) for stack in stacks])
+            self._borrowed[key] = find_borrowed(slabs, [s[0].scaling.slope for s in stacks])
+        return self._borrowed[key]
+
+    def blocks(self, stack: Sequence[Slice]) -> NDArray[np.float32]:
+        """Return means over blocks of some planes: (plane, row, column)."""
+        return self._look(stack).blocks
+
+    def _look(self, stack: Sequence[Slice]) -> _Look:
+        key = id(stack[0])
+        if key not in self._known:
+            self._known[key] = _look(stack)
+        return self._known[key]
+
+
+def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """Return the share of the body that rises by 15 % less the share that falls so.
+
+    A gain that changes everything alike is taken off. Near 0 where the body only moved.
+
+    Parameters
+    ----------
+    before, after
+        Means over blocks of the same places.
+    """
+    brightest = np.maximum(before, after)
+    white = float(np.percentile(brightest, 99))
+    body = brightest > _BODY * white
+    if white <= 0 or not body.any():
+        return 0.0
+    change = (after[body] - before[body]) / np.maximum(before[body], _FLOOR * white)
+    low, middle, high = np.percentile(change, (10, 50, 90))
+    if low > _GAIN or high < -_GAIN:
+        change = change - middle
+    return float(np.mean(change > _RISE) - np.mean(change < -_RISE))
+
+
+def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:
+    """Return whether contrast came, by `enhancement` and by whether a whole patch rises.
+
+    CAME: `enhancement` is .05 and more, and somewhere a patch rises by 30 %. NONE: it is below .04
+    either way, and no patch rises. A moved body alone shows no patch, a lesion alone no share.
+
+    Parameters
+    ----------
+    before, after
+        Means over blocks of the same places, (plane, row, column).
+    """
+    share = enhancement(before, after)
+    has_patch = _has_patch(before, after)
+    if share >= CONTRAST and has_patch:
+        return Contrast.CAME
+    return Contrast.NONE if abs(share) < NO_CONTRAST and not has_patch else Contrast.UNCLEAR
+
+
+def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
+    """Whether a square of blocks rises by 30 % more than the body does in the middle."""
+    brightest = np.maximum(before, after)
+    white = float(np.percentile(brightest, 99))
+    body = brightest > _BODY * white
+    if white <= 0 or not body.any():
+        return False
+    change = (after - before) / np.maximum(before, _FLOOR * white)
+    rises = body & (change - float(np.median(change[body])) > _SOLID_RISE)
+    if min(rises.shape[1:]) < _FINE:
+        return bool(rises.any())
+    squares = np.lib.stride_tricks.sliding_window_view(rises, (_SOLID, _SOLID), axis=(1, 2))
+    return bool(squares.all(axis=(3, 4)).any())
+
+
+def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[float]) -> bool:
+    """Whether one volume is the other times a factor, rounded to a step of its own."""
+    for x, y, step in ((a, b, steps[1]), (b, a, steps[0])):
+        factor = float(x @ y) / float(x @ x)
+        if float(np.abs(y - factor * x).max()) <= abs(step):
+            return True
+    return False
+
+
+def is_difference(
+    found: NDArray[np.float32], after: NDArray[np.float32], before: NDArray[np.float32]
+) -> bool:
+    """Whether ``found = a * after + b * before + c`` with -b/a near 1: a subtraction.
+
+    Values at the lowest of `found` do not count, because subtractions are cut at zero. The body
+    stands out of the air less than in `before`: else that is the difference, and this a scan.
+    """
+    white = float(np.percentile(np.maximum(after, before), 99))
+    body = np.maximum(after, before) > _BODY * white
+    counts = body & (found > found.min())
+    if counts.sum() < 20:
+        return False
+    x = found[counts].astype(np.float64)
+    terms = np.stack([after[counts], before[counts], np.ones(len(x))], axis=1).astype(np.float64)
+    spread = float(np.var(x))
+    if spread == 0:
+        return False
+    (a, b, c), *_ = np.linalg.lstsq(terms, x, rcond=None)
+    explained = 1 - float(np.var(x - terms @ (a, b, c))) / spread
+    return (
+        explained >= _FIT
+        and _LEAST_WEIGHT < a < _MOST_WEIGHT
+        and _OPPOSITE[0] <= -b / a <= _OPPOSITE[1]
+        and _above_air(found, body) <= a * _above_air(before, body)
+    )
+
+
+def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
+    """Return how far the body lies above the air in the middle; nothing where there is no air."""
+    air = values[~body]
+    return float(np.median(values[body]) - np.median(air)) if len(air) else 0.0
+
+
+def _look(stack: Sequence[Slice]) -> _Look:
+    places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
+    pieces = [stack[at] for at in sorted(set(places.tolist()))]
+    planes = np.stack([_quantity(piece) for piece in pieces])
+    blocks = block_means(planes)
+    flat = planes.ravel()
+    step = max(1, len(flat) // _VOXELS) | 1
+    return _Look(
+        blocks,
+        _inside(blocks),
+        flat[::step].copy(),
+        blank_tails(planes),
+        hashlib.sha256(planes.data).digest(),
+        tuple(pieces),
+    )
+
+
+def _slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
+    """Return neighbouring planes in the middle of a volume."""
+    first = max((len(stack) - SLAB) // 2, 0)
+    return np.stack([_quantity(piece) for piece in stack[first : first + SLAB]])
+
+
+def _inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which blocks (plane, row, column) are body, as are the four beside them."""
+    body = np.pad(blocks > _BODY * float(np.percentile(blocks, 99)), ((0, 0), (1, 1), (1, 1)))
+    rows, columns = slice(1, -1), slice(1, -1)
+    inner: NDArray[np.bool_] = body[:, rows, columns].copy()
+    for beside in (body[:, :-2, columns], body[:, 2:, columns], body[:, rows, :-2],
+                   body[:, rows, 2:]):  # fmt: skip
+        inner &= beside
+    return inner
+
+
+def _quantity(piece: Slice) -> NDArray[np.float32]:
+    plane = read_plane(piece).astype(np.float32)
+    return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)

@@ -1,0 +1,186 @@
+"""A folder of DICOM files -> ordered phases with times, for the window; and their voxels.
+
+One series with all phases, or one for each phase; classic or enhanced multi-frame. Which clock
+orders them is judged in `napari_mamamia.io.dicom.clocks`. Whatever leaves a doubt is refused with
+the reason.
+"""
+
+import logging
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.io.dicom.files import read_studies, require_readable
+from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
+from napari_mamamia.io.dicom.pixels import fill_planes
+from napari_mamamia.io.dicom.probe import may_be_dicom
+from napari_mamamia.io.dicom.slices import BadImage, OtherImage, Slice
+from napari_mamamia.io.dicom.stack import find_places
+from napari_mamamia.io.exam.exam import Exam, find_exam
+from napari_mamamia.io.exam.selectors import Selection
+from napari_mamamia.io.files.folders import list_names
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
+
+__all__ = ["find_phases", "looks_like_dicom", "read_dicom_header", "read_dicom_into"]
+
+_log = logging.getLogger(__name__)
+
+_LOOK_AT: Final = 8
+
+
+def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder, or a direct subfolder, has files with the DICOM mark.
+
+    Looks at a few of `names`, the folder's entries, and needs no pydicom.
+    """
+    if _holds_dicom(folder, names):
+        return True
+    entries = [folder / name for name in names[: 4 * _LOOK_AT]]
+    subfolders = [entry for entry in entries if entry.is_dir()][:_LOOK_AT]
+    return any(_holds_dicom(subfolder, list_names(subfolder)) for subfolder in subfolders)
+
+
+@reads("a readable DICOM exam", "export the series again")
+def find_phases(
+    folder: Path, selection: Selection | None = None, *, allow_thin: bool = False
+) -> CaseFiles:
+    """Return the phases of the exam in a folder and below it, in order of time.
+
+    The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
+    are left out, and those that `selection` leaves out; `allow_thin` takes one or two slices.
+    `time_s` of a phase is None where no element tells it.
+
+    Raises
+    ------
+    FormatError
+        If there is no MR image, or a file is damaged or lacks what its place depends on.
+    CaseError
+        If there are several exams, or the exam contradicts itself; see `find_exam`.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    studies = run_job(read_studies(folder))
+    for study in studies:
+        require_readable(study)
+    with_images = [study for study in studies if any(True for _ in study.headers)]
+    if len(with_images) > 1:
+        raise CaseError(
+            f"expected one exam in {folder}, but it holds {len(with_images)} different studies, "
+            f"below {with_images[0].folder} and {with_images[1].folder}: open one exam's folder"
+        )
+    exam = find_exam(
+        (with_images or studies)[0].images,
+        str(folder),
+        selection=selection or Selection(),
+        allow_thin=allow_thin,
+    )
+    for row in exam.rows:
+        if row.fate.startswith("left out"):
+            _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
+    return CaseFiles(folder.name, _sources(exam))
+
+
+@reads("a readable DICOM series", "export the series again")
+def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> VolumeHeader:
+    """Return shape, type and place of one phase; `files` are in slice order.
+
+    Voxel (x, y, z) counts along a row, down a column, and up the stack. Where slices are scaled
+    differently, `slope` and `intercept` are those of one slice and a warning says so.
+
+    Parameters
+    ----------
+    files
+        The file of each plane.
+    frames
+        The frame in each file, from 0; empty for single-frame files.
+
+    Raises
+    ------
+    FormatError
+        If a file is damaged, no MR image, or out of order.
+    CaseError
+        If the files are no complete stack.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    slices = _read(files, frames)
+    places = find_places(slices)
+    if [row[0] for row in places.rows] != slices:
+        raise FormatError(
+            f"expected the files of {places.name} in slice order, but {files[0]} is not where it "
+            "belongs: open the folder again"
+        )
+    scalings = {piece.scaling.pair for piece in slices}
+    slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
+    warnings: tuple[str, ...] = ()
+    if len(scalings) > 1:
+        warnings = (f"the slices of {places.name} are scaled one by one (RescaleSlope differs)",)
+    stored = slices[0].stored
+    return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
+
+
+@reads("a readable DICOM series", "export the series again")
+def read_dicom_into(
+    files: Sequence[Path], header: VolumeHeader, out: NDArray[Any], frames: Sequence[int] = ()
+) -> Job[None]:
+    """Fill `out`, (z, y, x) of the header's dtype, plane by plane; each slice's scaling applied.
+
+    Raises
+    ------
+    FormatError
+        If a plane cannot be read or has another size.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    if out.dtype != header.dtype:
+        raise ValueError(f"out must be of {header.dtype} for {header.path.name}, got {out.dtype}")
+    yield from fill_planes(_read(files, frames), out)
+
+
+def _read(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
+    """Return the plane of each file and frame; a file of many frames is read once."""
+    known: dict[Path, tuple[Slice, ...]] = {}
+    for file in files:
+        if file not in known:
+            found = read_slices(file)
+            if isinstance(found, BadImage):
+                raise FormatError(found.reason)
+            if isinstance(found, OtherImage):
+                raise FormatError(
+                    f"expected MR images only, got 1 x {found.kind} ({file}): open the folder again"
+                )
+            known[file] = found
+    wanted = frames or [0] * len(files)
+    try:
+        return [known[file][frame] for file, frame in zip(files, wanted, strict=True)]
+    except IndexError as error:
+        raise FormatError(
+            f"expected at least {max(wanted) + 1} frames in {files[0]}: open the folder again, it "
+            "has changed"
+        ) from error
+
+
+def _sources(exam: Exam) -> tuple[PhaseSource, ...]:
+    times = exam.times_s or (None,) * len(exam.stacks)
+    has_frames = any(piece.frame for stack in exam.stacks for piece in stack)
+    return tuple(
+        PhaseSource(
+            tuple(piece.file for piece in stack),
+            time_s=time,
+            frames=tuple(piece.frame for piece in stack) if has_frames else (),
+        )
+        for stack, time in zip(exam.stacks, times, strict=True)
+    )
+
+
+def _holds_dicom(folder: Path, names: Sequence[str]) -> bool:
+    """Whether one of the first files that may be DICOM by name is DICOM."""
+    likely = islice(filter(may_be_dicom, names), _LOOK_AT)
+    return any(is_dicom_file(folder / name) for name in likely)

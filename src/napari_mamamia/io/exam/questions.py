@@ -1,0 +1,112 @@
+"""Refusals that ask which images count, each with the options that answer it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.parts import Part
+from napari_mamamia.io.dicom.roles import PHASES
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.stack import find_places
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, series_selector, use_series
+from napari_mamamia.io.exam.acquisitions import Acquisition, difference
+from napari_mamamia.io.exam.selectors import selectors_of
+
+__all__ = ["ask_which", "is_turned_midway", "or_without", "two_turns", "without_odd_phases"]
+
+_MOST_WAYS: Final = 6
+
+
+def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
+    """Return the question which of several acquisitions counts, and in what the first differ."""
+    a, b = found[:2]
+    if is_turned_midway(a.parts[0], b.parts[0]):
+        return two_turns(a.parts[0], b.parts[0])
+    others = f", and {len(found) - 2} more" * (len(found) > 2)
+    ways = [_use(one, found) for one in found[:_MOST_WAYS]]
+    if {"left", "right"} <= {one.parts[0].side for one in found}:
+        ways = ["--sides join", "--sides two", *ways]
+    return CaseError(
+        f"expected series of one size and place in {name}, but {_counted(a)} and {_counted(b)}"
+        f"{others} differ: {difference(a.parts[0], b.parts[0])}; name what counts"
+        f"{in_brackets(*ways)}"
+    )
+
+
+def _counted(one: Acquisition) -> str:
+    return f"{one.name} ({one.n_times} phase{'s' * (one.n_times > 1)})"
+
+
+def _use(one: Acquisition, found: Sequence[Acquisition]) -> str:
+    """Return the option under which one acquisition counts and no other one."""
+    others = [part for other in found if other is not one for part in other.parts]
+    side = one.parts[0].side
+    if side and all(part.side not in ("", side) for part in others):
+        return f"--use side={side}"
+    own = {part.header.series_number for part in one.parts}
+    series = use_series(v.stack for v in one.volumes)
+    roles = dict.fromkeys(part.role for part in one.parts if part.role not in PHASES)
+    series += f",role={','.join(roles)}" * bool(roles)
+    if not any(part.header.series_number in own for part in others):
+        return series
+    first = {selector.text for selector in selectors_of(one.parts[0]) if selector.key != "phase"}
+    known = {selector.text for part in others for selector in selectors_of(part)}
+    apart = sorted(text for text in first - known if not text.startswith("series="))
+    if apart:
+        return f"{series},{apart[-1]}"
+    every = [volume.stack for other in found for volume in other.volumes]
+    return leave_out([v.stack for other in found if other is not one for v in other.volumes], every)
+
+
+def or_without(*ways: str) -> str:
+    """Return the advice to leave out what is broken, "" where no way does."""
+    told = in_brackets(*ways)
+    return f"; or leave out what is no whole phase{told}" if told else ""
+
+
+def without_odd_phases(part: Part) -> str:
+    """Return the option that leaves out the phases without which a part is whole, "" for none."""
+    by_phase: dict[int, list[Slice]] = {}
+    for piece in part.slices:
+        by_phase.setdefault(piece.phase, []).append(piece)
+    for facts in (_shown, _sized):
+        known = {phase: facts(own) for phase, own in by_phase.items()}
+        usual, _ = Counter(known.values()).most_common(1)[0]
+        odd = [own for phase, own in by_phase.items() if known[phase] != usual]
+        rest = [piece for phase, own in by_phase.items() if known[phase] == usual for piece in own]
+        if odd and _is_whole(rest):
+            return leave_out(odd, by_phase.values())
+    return ""
+
+
+def _shown(pieces: Sequence[Slice]) -> tuple[object, ...]:
+    places = sorted(tuple(round(mm, 1) for mm in piece.position_mm) for piece in pieces)
+    return *_sized(pieces), tuple(places)
+
+
+def _sized(pieces: Sequence[Slice]) -> tuple[object, ...]:
+    told = {(p.shape, str(p.stored), p.spacing_mm, p.orientation) for p in pieces}
+    return len(pieces), frozenset(told)
+
+
+def _is_whole(pieces: Sequence[Slice]) -> bool:
+    try:
+        find_places(pieces)
+    except CaseError:
+        return False
+    return True
+
+
+def is_turned_midway(a: Part, b: Part) -> bool:
+    """Whether two parts are images of one series in two orientations."""
+    return a.header.series_uid == b.header.series_uid and a.turn != b.turn
+
+
+def two_turns(a: Part, b: Part) -> CaseError:
+    """Return the question which orientation of a series counts."""
+    return CaseError(
+        f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
+        f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count"
+        + in_brackets(*(f"--use {series_selector(p.slices)},orientation={p.plane}" for p in (a, b)))
+    )

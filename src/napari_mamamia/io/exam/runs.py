@@ -1,0 +1,198 @@
+"""Phases in order of time: which one is the last before contrast, gaps, and second injections.
+
+An aborted and a repeated dynamic, or a pre-contrast scan that was taken twice, are one acquisition
+by their headers; only the pixels tell where contrast came.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.roles import Role
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out
+from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks
+
+__all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings"]
+
+ULTRAFAST_GAP_S: Final = 20.0
+"""Phases closer than this are an ultrafast series, which has several phases before contrast."""
+_LONG: Final = 3.0
+"""How many usual gaps part one run of a dynamic from the next."""
+_MISSING: Final = 1.7
+"""From how many usual gaps on a phase may be missing in a gap."""
+
+
+_MOST_WAYS: Final = 4
+_CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
+_NEVER: Final = (
+    "contrast comes between no phase and the next: is the series before contrast missing, or was "
+    "none given?"
+)
+
+
+_UNCLEAR: Final = (
+    "whether and when contrast comes is not clear from the pixels, so all phases are kept, the "
+    "first one as the scan before contrast: look at them; at most "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The phases of a dynamic with its own pre: `first` of all in time; `evidence` says why.
+
+    The phases before `first` show no contrast, nor does contrast come between them and it.
+    `warning` says that it comes nowhere.
+    """
+
+    first: int = 0
+    evidence: str = ""
+    warning: str = ""
+
+
+def find_run(
+    stacks: Sequence[Sequence[Slice]],
+    times_s: Sequence[float] | None,
+    looks: Looks,
+    name: str,
+    clocks: Sequence[str] = (),
+) -> Run:
+    """Return the run of phases that enhances from its own pre; `clocks` give them another order.
+
+    Raises
+    ------
+    CaseError
+        If contrast was injected twice, or whether it came is not clear where it decides which
+        phase is the pre.
+    """
+    _require_one_injection(stacks, times_s, looks, name)
+    _require_contrast_to_stay(stacks, looks, name, clocks)
+    if len(stacks) < 3 or _is_ultrafast(times_s):
+        return Run()
+    seen = [looks.contrast(stacks[0], stack) for stack in stacks[1:]]
+    steps = [looks.contrast(a, b) for a, b in pairwise(stacks)]
+    came = next(
+        (k for k, both in enumerate(zip(seen, steps, strict=True)) if set(both) == {Contrast.CAME}),
+        None,
+    )
+    if came == 0:
+        return Run()
+    if came is None and seen[0] is not Contrast.NONE:
+        most = max(looks.enhancement(stacks[0], stack) for stack in stacks[1:])
+        return Run(warning=f"{_UNCLEAR}{most:.1%} of the body rises")
+    if came is None and set(seen) == {Contrast.NONE}:
+        return Run(warning=_NEVER)
+    if came is None or set(seen[:came]) != {Contrast.NONE}:
+        until = len(seen) if came is None else came + 1
+        shares = ", ".join(f"{looks.enhancement(stacks[0], s):.1%}" for s in stacks[1 : until + 1])
+        raise CaseError(
+            f"expected contrast between the first two phases of {name}, but of the body "
+            f"{shares} rises from phase 0 to phases 1 to {until}, so which phase is the last "
+            "before contrast is not clear: look at them, and keep them all, or leave out what was "
+            f"taken before the last one{in_brackets(_keep_all(stacks), *_later(stacks, until))}"
+        )
+    return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
+
+
+def _keep_all(stacks: Sequence[Sequence[Slice]]) -> str:
+    """Return the option that keeps what was taken before the pre as phases too."""
+    roles = [*dict.fromkeys(stack[0].kind.role for stack in stacks), Role.EARLIER_PRE]
+    return f"--use role={','.join(roles)}"
+
+
+def _later(stacks: Sequence[Sequence[Slice]], until: int) -> list[str]:
+    """Return the options that make each later phase before `until` the pre."""
+    return [leave_out(stacks[:first], stacks) for first in range(1, min(until, _MOST_WAYS))]
+
+
+def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
+    """Return a sentence for each gap in which a phase may be missing.
+
+    The first one, in which contrast is given, may be of any length.
+    """
+    if times_s is None or len(times_s) < 4:
+        return ()
+    gaps = [b - a for a, b in pairwise(times_s)]
+    usual = float(np.median(gaps[1:]))
+    return tuple(
+        f"there are {gap:g} s between phase {k} and phase {k + 1}, and usually {usual:g} s: is a "
+        "phase missing there, or taken later?"
+        for k, gap in enumerate(gaps)
+        if k and gap >= _MISSING * usual
+    )
+
+
+def _require_one_injection(
+    stacks: Sequence[Sequence[Slice]],
+    times_s: Sequence[float] | None,
+    looks: Looks,
+    name: str,
+) -> None:
+    starts = {stack[0].header.contrast_start for stack in stacks} - {""}
+    if len(starts) > 1:
+        raise CaseError(
+            f"expected one injection in {name}, but its phases name {len(starts)} times of it "
+            "(ContrastBolusStartTime): leave out the runs that do not count"
+            + in_brackets(*(_keep_run(stacks, start) for start in sorted(starts)))
+        )
+    if times_s is None or len(stacks) < 4:
+        return
+    gaps = np.diff(times_s)
+    usual = float(np.median(gaps))
+    for at in (int(k) + 1 for k in np.flatnonzero(gaps > _LONG * usual)):
+        first, second = stacks[:at], stacks[at:]
+        if len(first) < 2 or len(second) < 2:
+            continue
+        if not _enhances(first, looks):
+            continue
+        if _enhances(second, looks) or _enhances((first[-1], *second), looks):
+            raise CaseError(
+                f"expected one injection in {name}, but contrast comes among the first {at} phases "
+                f"and, {gaps[at - 1]:g} s later, again in the other {len(second)}: leave out "
+                "the run that does not count"
+                + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
+            )
+
+
+def _keep_run(stacks: Sequence[Sequence[Slice]], start: str) -> str:
+    """Return the option that leaves out the phases of other injections."""
+    others = [s for s in stacks if s[0].header.contrast_start not in ("", start)]
+    return leave_out(others, stacks)
+
+
+def _require_contrast_to_stay(
+    stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[str]
+) -> None:
+    """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
+    rises = [looks.enhancement(stacks[0], stack) for stack in stacks]
+    came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
+    falls = [k for k, rise in enumerate(rises) if rise <= -CONTRAST]
+    gone = [
+        k
+        for k in range(came + 1, len(rises))
+        if rises[k] < CONTRAST and looks.enhancement(stacks[came], stacks[k]) <= -CONTRAST
+    ]
+    if falls or gone:
+        at = (falls or gone)[0]
+        ways = [f"--clock {clock}" for clock in clocks]
+        ways += [leave_out([stacks[k] for k in falls or gone], stacks)]
+        ways += [leave_out(stacks[:at], stacks)]
+        clock = "name the clock that counts, or" if clocks else _CONVERT
+        raise CaseError(
+            f"expected contrast to come and stay in {name}, but phase {at} looks as before "
+            f"contrast, behind phase {0 if falls else came}: the order is wrong, or a second run "
+            f"or copies follow the first; {clock} leave out the phases that do not count"
+            f"{in_brackets(*ways)}"
+        )
+
+
+def _enhances(stacks: Sequence[Sequence[Slice]], looks: Looks) -> bool:
+    return any(looks.enhancement(stacks[0], stack) >= CONTRAST for stack in stacks[1:])
+
+
+def _is_ultrafast(times_s: Sequence[float] | None) -> bool:
+    return times_s is not None and float(np.median(np.diff(times_s))) < ULTRAFAST_GAP_S

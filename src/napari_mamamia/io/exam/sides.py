@@ -1,0 +1,256 @@
+"""Two breasts that were taken as two sagittal stacks -> one exam on one grid, or why not.
+
+Nothing is resampled: the slices of both lie on one grid as they are, and the slices between them
+are padded. Where geometry, sequence or times of the two do not agree, joining is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.dicom.parts import Image, parts_of
+from napari_mamamia.io.dicom.roles import PHASES
+from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.exam.exam import Exam, Joined, SideSlices, find_exam
+from napari_mamamia.io.exam.selectors import Selection
+from napari_mamamia.io.exam.table import SeriesRow
+
+__all__ = ["SIDES", "Sides", "find_joined", "is_split", "shows_both"]
+
+SIDES: Final = ("left", "right")
+_MOVED_SHARE: Final = 0.15
+_MOVED_MM: Final = 0.3
+"""How far, as a share of the gap between slices and at most, a side may lie off the other's grid:
+as much as the table may move between two phases (`dicom_stack`)."""
+_SAME: Final = 1e-3
+_ALONE_S: Final = 300.0
+"""How far apart two sides of one phase each may be taken. Our own choice."""
+_AS_TWO: Final = "import them as two cases (--sides two)"
+
+
+class Sides(StrEnum):
+    """What becomes of two breasts in two sagittal stacks: ask, one case, or a case for each."""
+
+    ASK = "ask"
+    JOIN = "join"
+    TWO = "two"
+
+
+def is_split(
+    images: Sequence[Image],
+    *,
+    clock: Clock | None = None,
+    selection: Selection,
+    allow_thin: bool = False,
+) -> bool:
+    """Whether the exam of a study is two stacks, of the left and of the right breast.
+
+    Also where one of them is refused: whoever asks for both hears why.
+    """
+    if not _has_both(images, selection):
+        return False
+    try:
+        exam = find_exam(
+            images, "", clock=clock, selection=replace(selection, side=SIDES[0]),
+            allow_thin=allow_thin,
+        )  # fmt: skip
+    except (CaseError, FormatError):
+        return True
+    return _shows(exam, SIDES[0])
+
+
+def find_joined(
+    images: Sequence[Image],
+    name: str,
+    *,
+    clock: Clock | None = None,
+    selection: Selection,
+    allow_thin: bool = False,
+) -> Exam:
+    """Return the exam of both breasts on one grid; as `find_exam` where they are not two stacks.
+
+    Slices between the two hold 0. `times_s` are those of the side that was taken first.
+
+    Raises
+    ------
+    FormatError
+        As `find_exam`.
+    CaseError
+        As `find_exam`; and if the two sides differ in orientation, spacing, size, sequence, number
+        or times of phases, or do not lie on one grid.
+    """
+    sides = SIDES if _has_both(images, selection) else ("",)
+    exams = [
+        find_exam(images, name, clock=clock, selection=replace(selection, side=side),
+                  allow_thin=allow_thin)
+        for side in sides
+    ]  # fmt: skip
+    if len(exams) < 2 or not all(map(_shows, exams, sides)):
+        return exams[0]
+    return _joined(exams[0], exams[1], name)
+
+
+def _has_both(images: Sequence[Image], selection: Selection) -> bool:
+    """Whether parts of a left and of a right breast may be phases."""
+    slices = [piece for image in images if isinstance(image, tuple) for piece in image]
+    chosen = [part for part in parts_of(slices, allow_thin=True) if selection.uses(part)]
+    return set(SIDES) <= {part.side for part in chosen if part.role in PHASES}
+
+
+def shows_both(exam: Exam) -> bool:
+    """Whether the phases of an exam are two stacks, of the left and of the right breast."""
+    return all(_shows(exam, side) for side in SIDES)
+
+
+def _shows(exam: Exam, side: str) -> bool:
+    """Whether the phases of an exam are of one breast."""
+    return any(_is_of(row, side) for row in exam.rows if row.phases)
+
+
+def _joined(left: Exam, right: Exam, name: str) -> Exam:
+    _require_same(left, right, name)
+    times_s, told = _joint_times(left, right, name)
+    step = left.grid.affine[:3, 2]
+    is_left_first = bool((right.grid.affine[:3, 3] - left.grid.affine[:3, 3]) @ step > 0)
+    (low, low_side), (high, high_side) = (
+        ((left, "left"), (right, "right")) if is_left_first else ((right, "right"), (left, "left"))
+    )
+    start, off_mm = _place_on(low.grid, high.grid, name)
+    n_low, n_high = low.grid.shape[0], high.grid.shape[0]
+    grid = Grid((start + n_high, *low.grid.shape[1:]), low.grid.affine)
+    joined = Joined(
+        (SideSlices(low_side, 0, n_low - 1), SideSlices(high_side, start, start + n_high - 1))
+    )
+    padded = f"slices {n_low} to {start - 1} between them hold {joined.padding}"
+    told += [
+        f"the left and the right breast were joined, as was asked for; "
+        f"{padded if start > n_low else 'they touch'}"
+        + f", and the {high_side} one lies {off_mm:.2f} mm off the grid"
+        * (off_mm >= 0.01)
+    ]
+    rows = [row for row in left.rows if not _is_of(row, "right")]
+    rows += [row for row in right.rows if _is_of(row, "right")]
+    stacks = tuple(
+        (*a, *_padding(a[-1], start - n_low), *b)
+        for a, b in zip(low.stacks, high.stacks, strict=True)
+    )
+    return Exam(
+        stacks,
+        grid,
+        replace(left.choice, chosen=replace(left.choice.chosen, times_s=times_s)),
+        tuple(sorted(rows, key=lambda row: (row.number is None, row.number or 0, row.part))),
+        tuple(dict.fromkeys((*left.warnings, *right.warnings, *told))),
+        joined,
+        tuple(np.concatenate(both) for both in zip(low.blocks, high.blocks, strict=True)),
+    )
+
+
+def _is_of(row: SeriesRow, side: str) -> bool:
+    return side in row.part.split(", ")
+
+
+def _require_same(left: Exam, right: Exam, name: str) -> None:
+    """Refuse sides that differ in what one grid and one dynamic have in common."""
+    a, b = left.stacks[0][0], right.stacks[0][0]
+    facts: tuple[tuple[str, object, object], ...] = (
+        ("number of phases", len(left.stacks), len(right.stacks)),
+        ("rows and columns", a.shape, b.shape),
+        ("type of values", str(a.stored), str(b.stored)),
+    )
+    for what, one, other in facts:
+        if one != other:
+            raise _differ(what, one, other, name)
+    if not a.sequence.is_same(b.sequence):
+        raise _differ("sequence", a.sequence.text, b.sequence.text, name)
+    ours, theirs = (exam.grid.affine[:3, :3] for exam in (left, right))
+    if float(np.abs(ours - theirs).max()) > _SAME * float(np.abs(ours).max()):
+        mm = [" x ".join(f"{v:.3f}" for v in exam.grid.spacing_mm) for exam in (left, right)]
+        raise _differ("spacing (mm) and orientation", f"{mm[0]} {left.grid.orientation}",
+                      f"{mm[1]} {right.grid.orientation}", name)  # fmt: skip
+
+
+def _differ(what: str, one: object, other: object, name: str) -> CaseError:
+    return CaseError(
+        f"expected one {what} of the left and the right breast in {name} to join them, but they "
+        f"have {one} and {other}: {_AS_TWO}"
+    )
+
+
+def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
+    """Return the slice of `low`'s grid at which `high` begins, and how far beside it lies in mm."""
+    step = low.affine[:3, 2]
+    between = high.affine[:3, 3] - low.affine[:3, 3]
+    height = float(np.linalg.norm(step))
+    start = round(float(between @ step) / height**2)
+    off = between - start * step
+    off_mm = float(np.linalg.norm(off))
+    if off_mm > min(_MOVED_SHARE * height, _MOVED_MM):
+        along = abs(float(off @ step)) / height
+        raise CaseError(
+            f"expected the left and the right breast of {name} on one grid to join them, but "
+            f"{off_mm:.2f} mm lie between it and the nearest place of the other one "
+            f"({along:.2f} mm of them from slice to slice, the rest within a slice), and nothing "
+            f"is resampled: {_AS_TWO}"
+        )
+    if start < low.shape[0]:
+        raise CaseError(
+            f"expected the left and the right breast of {name} side by side to join them, but "
+            f"{low.shape[0] - start} of their slices overlap: {_AS_TWO}"
+        )
+    return start, off_mm
+
+
+def _padding(last: Slice, count: int) -> tuple[Slice, ...]:
+    """Return slices without values behind a plane; their places are not asked for again."""
+    return (replace(last, is_padding=True),) * count
+
+
+def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...], list[str]]:
+    """Return seconds since the first phase began on one of the sides; refuse times that differ."""
+    ours, theirs = _starts(left), _starts(right)
+    if ours is None or theirs is None:
+        raise CaseError(
+            f"expected times of both breasts in {name} to join them, but the headers do not tell "
+            f"whether they were taken together: {_AS_TWO}"
+        )
+    both = np.array([ours, theirs])
+    apart = both[1] - both[0]
+    gaps = [b - a for own in (ours, theirs) for a, b in pairwise(own)]
+    most = float(np.median(gaps)) / 2 if gaps else _ALONE_S
+    worst = int(np.argmax(np.abs(apart)))
+    if abs(apart[worst]) > most:
+        raise CaseError(
+            f"expected the left and the right breast of {name} taken together to join them, but "
+            f"phase {worst} of the right one begins {apart[worst]:+.0f} s from that of the left "
+            f"one, and half a gap between phases is {most:.0f} s: {_AS_TWO}"
+        )
+    earliest: NDArray[np.float64] = both.min(axis=0)
+    told = []
+    if abs(apart[worst]) >= 1:
+        told = [
+            f"the right breast was taken up to {abs(apart[worst]):.0f} s "
+            f"{'after' if apart[worst] > 0 else 'before'} the left one: the times are those of the "
+            "earlier one"
+        ]
+    return tuple(round(float(t - earliest[0]), 3) for t in earliest), told
+
+
+def _starts(exam: Exam) -> list[float] | None:
+    """Return when each phase began on a clock that both sides share, None where none tells it."""
+    name = exam.choice.chosen.timed_by or Clock.ACQUISITION_TIME.value
+    if name == Clock.TRIGGER_TIME:  # it starts anew with each series
+        name = Clock.ACQUIRED.value
+    found = []
+    for stack in exam.stacks:
+        told = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        if len(told) < len(stack):
+            return None
+        found.append(min(told))
+    return found

@@ -1,0 +1,70 @@
+"""The folder that holds the DICOM study which a case was imported from."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.elements import open_dicom
+from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
+from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.files.foreign import explained
+
+__all__ = ["imported_study"]
+
+
+def imported_study(root: Path, study_uid: str) -> Path | None:
+    """Return the folder, `root` or below it, with the study of a remapped UID; None if none has it.
+
+    Parameters
+    ----------
+    root
+        A folder with one subfolder for each study, or the folder of one study.
+    study_uid
+        As ``import.study_uid_remapped`` of ``patient_info_files/ID.json`` has it. Only the user who
+        imported the study can find it again, because UIDs are remapped under a secret of his own.
+    """
+    return _studies_below(root).get(study_uid) if study_uid else None
+
+
+@lru_cache(maxsize=4)
+def _studies_below(root: Path) -> Mapping[str, Path]:
+    """Return the folders by remapped UID; of each subfolder one file is opened, once a process.
+
+    Where all is one study, such as a folder for each series, that is `root`. A study that several
+    folders share with others is left out: nothing says which of its images are all of it.
+    """
+    secret = user_secret()
+    places: dict[str, list[Path]] = {}
+    for folder, files in _folders(root):
+        for uid in _first_uid(files):
+            places.setdefault(remapped_uid(uid, secret), []).append(folder)
+    if len(places) == 1:
+        (uid, folders), *_ = places.items()
+        return {uid: folders[0] if len(folders) == 1 else root}
+    return {uid: folders[0] for uid, folders in places.items() if len(folders) == 1}
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
+    """Yield the root with its own files, then each subfolder with all files below it."""
+    entries = sorted(root.iterdir())
+    yield root, entries
+    for folder in entries:
+        if folder.is_dir():
+            yield folder, sorted(folder.rglob("*"))
+
+
+def _first_uid(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the study's UID of the first whole image, if there is one."""
+    for path in files:
+        if not is_dicom_file(path):
+            continue
+        try:
+            header = open_dicom(path, path, stop_before_pixels=True)
+            with explained(path, "a readable DICOM file", "export the series again"):
+                uid = str(header.get("StudyInstanceUID") or "")  # pydicom reads it only now
+        except FormatError:
+            continue
+        if uid:
+            yield uid
+            return

@@ -1,0 +1,280 @@
+"""The table of a DICOM study: what each part of each series is, and what becomes of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from napari_mamamia.io.dicom.parts import Image, Part
+from napari_mamamia.io.dicom.roles import Role, Use
+from napari_mamamia.io.dicom.slices import UNNUMBERED, BadImage, OtherImage, Slice
+from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut
+from napari_mamamia.io.exam.choice import Candidates
+from napari_mamamia.io.exam.selectors import (
+    Group,
+    named_series,
+    read_selectors,
+    selectors_of,
+)
+
+__all__ = [
+    "UNREADABLE_FILES",
+    "SeriesRow",
+    "others_named",
+    "spans",
+    "table_of",
+    "undecided_table",
+    "unreadable_rows",
+]
+
+UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
+"""The selectors of files that cannot be read at all: they can be left out, and nothing else."""
+_EARLIER_PRE: Final = read_selectors([f"role={Role.EARLIER_PRE}"])[0]
+_UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
+_UNDECIDED: Final = "not decided"
+_UNPLACED: Final = "cannot be placed"
+_NO_STACK: Final = "no whole stack"
+_NOT_CHOSEN: Final = "not chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRow:
+    """One line of the table of a study: a series, or the part of it that is one kind of image.
+
+    `role` says what the part is (a value of `Role`), `evidence` how that is known, `use` what
+    becomes of it and `fate` why, in a sentence; `short_fate` the same without the names of files.
+    `part` tells the parts of one series from each other ("water", "echo 2", "left"). `n_slices` is
+    0 where the images were not looked at further. `kind` says in a word or two what it is,
+    `problem` what is wrong with it, "" where nothing is. `phases` are the phases it gives, counted
+    in order of time. `selectors` name the part for `--use`, empty where nothing can. `middle` is a
+    plane of the middle of the part, None where the files are no MR images.
+    """
+
+    number: int | None
+    description: str
+    n_images: int
+    n_slices: int
+    n_phases: int
+    size: tuple[int, int]
+    spacing_mm: tuple[float, float, float]
+    sequence: str
+    fate: str
+    short_fate: str
+    kind: str = ""
+    problem: str = ""
+    phases: tuple[int, ...] = ()
+    selectors: Group = ()
+    part: str = ""
+    role: Role = Role.PHASE
+    evidence: str = ""
+    use: Use = Use.LEFT_OUT
+    middle: Slice | None = field(default=None, repr=False, compare=False)
+
+
+def table_of(
+    images: Sequence[Image],
+    candidates: Candidates,
+    chosen: Acquisition,
+    stacks: Sequence[Sequence[Slice]],
+) -> tuple[SeriesRow, ...]:
+    """Return the table of an exam; `stacks` are the planes of its phases, in order of time."""
+    gone = {id(piece) for one in chosen.left_out for piece in one.part.slices}
+    used = {id(piece) for part in chosen.parts for piece in part.slices}
+    others = [
+        LeftOut(part, Role.OTHER_SEQUENCE, part.sequence.text)
+        for part in candidates.parts
+        if not any(id(piece) in gone or id(piece) in used for piece in part.slices)
+    ]
+    rows = [_used(part, stacks) for part in chosen.parts]
+    rows += [_left(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
+    return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
+
+
+def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
+    """Return the table of a study of which nothing becomes a case, because it was refused."""
+    rows = [
+        replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
+                use=Use.ASKED)
+        if not part.problem
+        else _left(LeftOut(part, part.role, part.kind.evidence))
+        for part in candidates.parts
+    ]  # fmt: skip
+    rows += [_left(one) for one in candidates.left_out]
+    return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
+
+
+def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
+    """Return a row for the files that cannot be read at all, none where there are none."""
+    if not reasons:
+        return ()
+    words = Role.UNREADABLE.words
+    return (
+        SeriesRow(
+            None, "", len(reasons), 0, 0, (0, 0), _UNKNOWN, "", reasons[0], words, words,
+            reasons[0], selectors=UNREADABLE_FILES, role=Role.UNREADABLE, use=Use.UNREADABLE,
+        ),
+    )  # fmt: skip
+
+
+def others_named(images: Sequence[Image], candidates: Candidates) -> str:
+    """Return the kinds of images that are no phases, with their counts, for messages."""
+    counts: dict[str, int] = {}
+    for image in images:
+        if isinstance(image, OtherImage):
+            counts[image.kind] = counts.get(image.kind, 0) + 1
+    for one in candidates.left_out:
+        counts[one.role.words] = counts.get(one.role.words, 0) + len(one.part.slices)
+    for part in candidates.not_chosen:
+        counts[_NOT_CHOSEN] = counts.get(_NOT_CHOSEN, 0) + len(part.slices)
+    return ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items())) or "no image"
+
+
+def _sorted(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
+    """Return the rows in an order that does not change with what becomes of them."""
+    return tuple(
+        sorted(
+            table,
+            key=lambda row: (
+                row.number is None,
+                row.number or 0,
+                row.part.partition("phase")[0],
+                min((int(one.value) for one in row.selectors if one.key == "phase"), default=0),
+                [one.text for one in row.selectors],
+            ),
+        )
+    )
+
+
+def _used(part: Part, stacks: Sequence[Sequence[Slice]]) -> SeriesRow:
+    own = {id(piece) for piece in part.slices}
+    phases = tuple(k for k, stack in enumerate(stacks) if id(stack[0]) in own)
+    fate = f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
+    return replace(
+        _row_of(part), fate=fate, short_fate=fate, kind="DCE phases", phases=phases, use=Use.USED
+    )
+
+
+def _left(one: LeftOut) -> SeriesRow:
+    row = _row_of(one.part)
+    if one.part.problem:
+        fate, kind = one.part.problem, _NO_STACK
+    else:
+        fate, kind = f"{one.role.words}{' of ' * bool(one.of)}{one.of}", one.role.words
+    if one.part.problem and one.role is not Role.PHASE:
+        fate = kind = one.role.words
+    return replace(
+        row,
+        fate=f"left out: {fate}",
+        short_fate=f"left out: {kind}",
+        kind=kind,
+        role=one.role,
+        evidence=one.evidence,
+        selectors=row.selectors + _EARLIER_PRE * _is_told_apart(one, row),
+        problem="" if kind == one.role.words else row.problem,
+    )
+
+
+def _is_told_apart(one: LeftOut, row: SeriesRow) -> bool:
+    """Whether a part is a phase but for the time it was taken at, which its role names."""
+    return one.role is Role.EARLIER_PRE and bool(row.selectors)
+
+
+def _unwanted(part: Part) -> SeriesRow:
+    told = f"left out: {_NOT_CHOSEN}"
+    return replace(_row_of(part), fate=told, short_fate=told, kind=_NOT_CHOSEN, problem="")
+
+
+def _row_of(part: Part) -> SeriesRow:
+    header, piece = part.header, part.slices[0]
+    places = part.places
+    return SeriesRow(
+        header.series_number,
+        header.description,
+        len(part.slices),
+        0 if places is None else len(places.rows),
+        part.n_times,
+        piece.shape,
+        (float("nan"), *piece.spacing_mm) if places is None else places.grid.spacing_mm,
+        part.sequence.text,
+        "",
+        "",
+        problem=part.problem,
+        selectors=selectors_of(part),
+        part=_name_of(part),
+        role=part.role,
+        evidence=part.kind.evidence,
+        middle=_middle_of(part),
+    )
+
+
+def _middle_of(part: Part) -> Slice:
+    pieces = part.slices if part.places is None else part.places.rows[len(part.places.rows) // 2]
+    return pieces[len(pieces) // 2]
+
+
+def _name_of(part: Part) -> str:
+    """Return what tells a part from the others of its series."""
+    words = [part.sequence.contrast] if part.sequence.contrast else []
+    if part.echo > 1:
+        words.append(f"echo {part.echo}")
+    words += [word for word in (part.side, part.turn) if word]
+    if part.trigger:
+        words.append(f"trigger {part.trigger}")
+    if len(part.phases) < part.n_numbered and UNNUMBERED not in part.phases:
+        words.append(f"phase{'s' * (len(part.phases) > 1)} {spans(part.phases)}")
+    return ", ".join(words)
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers, three and more in a row as a span.
+
+    Examples
+    --------
+    >>> spans((0, 1, 2, 5))
+    '0-2, 5'
+    """
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][-1] == number - 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    texts = (f"{one[0]}-{one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in found)
+    return ", ".join(texts)
+
+
+def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:
+    """Return a row for the images of each series and kind that cannot be placed or be a phase."""
+    groups: dict[tuple[int | None, str, str], list[OtherImage | BadImage]] = {}
+    for image in images:
+        if not isinstance(image, tuple):
+            kind = _UNPLACED if isinstance(image, BadImage) else image.kind
+            header = image.header
+            number = None if header is None else header.series_number
+            described = "" if header is None else header.description
+            groups.setdefault((number, described, kind), []).append(image)
+    return [_row_of_others(*key, own) for key, own in groups.items()]
+
+
+def _row_of_others(
+    number: int | None, described: str, kind: str, own: Sequence[OtherImage | BadImage]
+) -> SeriesRow:
+    first = own[0]
+    is_bad = isinstance(first, BadImage)
+    reason = first.reason if isinstance(first, BadImage) else ""
+    return SeriesRow(
+        number,
+        described,
+        len(own),
+        0,
+        0,
+        (0, 0),
+        _UNKNOWN,
+        "",
+        f"left out: {reason or kind}",
+        f"left out: {kind}",
+        kind,
+        reason,
+        selectors=() if not is_bad or number is None else named_series([number])[0],
+        role=Role.UNREADABLE if isinstance(first, BadImage) else first.role,
+        use=Use.UNREADABLE if is_bad else Use.LEFT_OUT,
+    )

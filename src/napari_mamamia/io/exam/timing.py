@@ -1,0 +1,144 @@
+"""What DICOM headers tell of the time axis besides starts: resolution, injection, centres, ends.
+
+Source of the resolution: UCSF's program (rnadkarni2/SlicerBreast_DCEMRI_FTV,
+chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases rests on it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.case import ScanTiming
+from napari_mamamia.io.dicom.elements import open_dicom, optional_number, seconds
+from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Clock, Slice
+from napari_mamamia.io.files.foreign import reads
+
+__all__ = ["Moments", "moments_of", "read_scan_timing"]
+
+_MILLISECONDS_FROM: Final = 1000.0
+_WHOLE_FROM: Final = 150.0
+_GE_DURATION: Final = (0x0019, 0x105A)
+_DAY_S: Final = 86400.0
+_MOST_S: Final = 7200.0
+"""An exam takes no two hours from its pre-contrast scan to the injection."""
+
+
+_LEAST_S: Final = 0.1
+"""A reference time this close to the start is the start, as some scanners write it."""
+_LEAST_SHARE: Final = 1.05
+"""Up to how many least gaps a frame's duration may be that of one phase; else it is the scan's."""
+_UNKNOWN: Final = "unknown: no element tells it"
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Centre and end of each phase, seconds since the start of phase 0; None where not told.
+
+    `centres_are` and `ends_are` say by which element, or that nothing tells it.
+    """
+
+    centres_s: tuple[float, ...] | None = None
+    centres_are: str = _UNKNOWN
+    ends_s: tuple[float, ...] | None = None
+    ends_are: str = _UNKNOWN
+
+
+def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
+    """Return which moments of each phase its frames tell besides the start, AcquisitionTime.
+
+    FrameReferenceDateTime is the centre where it differs from the start and lies before the next
+    phase. Else the centre is nominal: the start and half of FrameAcquisitionDuration, where that is
+    one phase's and not the whole scan's. Neither is known to be the centre of k-space.
+    """
+    starts = _least(stacks, Clock.ACQUISITION_TIME)
+    if starts is None:
+        return Moments()
+    gaps = [b - a for a, b in pairwise(starts)]
+    longest = _LEAST_SHARE * min(gaps) if gaps else math.inf
+    lasting = _least(stacks, DURATION)
+    ends, ends_are = None, _UNKNOWN
+    if lasting is not None and all(0 < one <= longest for one in lasting):
+        ends, ends_are = _since(starts, lasting), f"start and {DURATION}"
+    centres, centres_are = None, _UNKNOWN
+    told = _least(stacks, REFERENCE_TIME)
+    if told is not None:
+        behind = [one - start for one, start in zip(told, starts, strict=True)]
+        if all(_LEAST_S <= one <= longest for one in behind):
+            centres, centres_are = _since(starts, behind), REFERENCE_TIME
+    if centres is None and ends is not None and lasting is not None:
+        centres = _since(starts, [one / 2 for one in lasting])
+        centres_are = f"nominal: start and half of {DURATION}"
+    return Moments(centres, centres_are, ends, ends_are)
+
+
+def _least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
+    """Return the least value of each phase, None where a plane has none."""
+    found = []
+    for stack in stacks:
+        told = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        if len(told) < len(stack):
+            return None
+        found.append(min(told))
+    return found
+
+
+def _since(starts: Sequence[float], later: Sequence[float]) -> tuple[float, ...]:
+    pairs = zip(starts, later, strict=True)
+    return tuple(round(start + more - starts[0], 3) for start, more in pairs)
+
+
+@reads("a readable DICOM file", "export the series again")
+def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
+    """Return temporal resolution, number of images and injection from two headers.
+
+    Parameters
+    ----------
+    post, pre
+        A file of the first phase after contrast, and of phase 0.
+
+    Raises
+    ------
+    FormatError
+        If a file is damaged.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    after = open_dicom(post, post, stop_before_pixels=True)
+    before = open_dicom(pre, pre, stop_before_pixels=True)
+    maker = str(after.get("Manufacturer") or "").casefold()
+    count = optional_number(after, "NumberOfTemporalPositions")
+    positions = int(count) if count is not None and count >= 1 else None
+    return ScanTiming(
+        resolution_s=_resolution(after, maker, positions),
+        positions=None if "philips" in maker else positions,
+        injection_s=_injection(after, before),
+    )
+
+
+def _resolution(header: Any, maker: str, positions: int | None) -> float | None:
+    """Return the temporal resolution in s as UCSF's program reads it; None where it is not said."""
+    found = optional_number(header, "TemporalResolution")
+    if found is not None and found > _MILLISECONDS_FROM:
+        found /= 1000
+    if not found and maker.startswith("ge"):
+        duration = optional_number(header, _GE_DURATION)
+        found = None if duration is None else duration / 1e6 / (positions or 1)
+    if found and "siemens" in maker and found > _WHOLE_FROM and positions:
+        found /= positions
+    return found if found and found > 0 else None
+
+
+def _injection(after: Any, before: Any) -> float | None:
+    """Return the second of the injection since the start of phase 0, over midnight too."""
+    given = str(after.get("ContrastBolusStartTime") or before.get("ContrastBolusStartTime") or "")
+    start = str(before.get("AcquisitionTime") or "")
+    if not given or not start:
+        return None
+    try:
+        found = (seconds(given) - seconds(start)) % _DAY_S
+    except ValueError:
+        return None
+    return found if 0 < found < _MOST_S else None

@@ -1,0 +1,358 @@
+"""A file that one writer only ever adds whole lines to, and that is the writer's own.
+
+The name may lie where others can prepare it (an output folder, a share): a link is never followed,
+a file that has a second name is copied first, and nothing is emptied in place.
+"""
+
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self
+
+from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.io.files.save import saving
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = ["SYNC_EVERY_S", "AppendFile", "is_open_here", "opened_to_add"]
+
+SYNC_EVERY_S: Final = 1.0
+"""A power failure costs at most the lines of this time; the end of the program costs none."""
+
+_LOCKED_BYTE: Final = 1 << 40
+"""On Windows a locked byte cannot be read by others: one far behind any line."""
+
+_BLOCK: Final = 1 << 20
+
+_own_locks: Final[set[tuple[int, int, int]]] = set()
+"""What this process has open (process, device, file): the system's locks tell nobody whose they
+are, and some file systems have none."""
+_own_locks_turn: Final = threading.Lock()
+
+
+class AppendFile:
+    """The file at `path`, open for one writer that only ever adds lines.
+
+    A line goes to the system in one write, so that it is there after a kill -9 of this process; it
+    is forced to the disk at most `SYNC_EVERY_S` later, if `sync` is called that often, and by
+    `close`. A last line that a crash left without its end is cut off on opening.
+
+    Parameters
+    ----------
+    path
+        Made if missing, its folder too.
+    keep
+        Whether the lines of an existing file stay; if not, a new file takes its name.
+    sync_every_s
+        How long `append` may leave lines unforced; infinite where the caller calls `sync`, from
+        another thread if it likes.
+
+    Raises
+    ------
+    SaveConflictError
+        If another writer has the file open (not noticed on file systems without locks).
+    SaveError
+        If the system refuses to open or write, or a link or something else than a file is there.
+    """
+
+    def __init__(self, path: Path, *, keep: bool, sync_every_s: float = SYNC_EVERY_S) -> None:
+        self.path = path
+        self._sync_every_s = sync_every_s
+        self._handle = -1
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = _claimed(path)
+            self._size = _length_of_whole_lines(self._handle) if keep else 0
+            if _must_be_new(self._handle, self._size):
+                self._handle = _copied(self._handle, path, self._size)
+            self._back_to(self._size)
+        except OSError as error:
+            self._release()
+            if isinstance(error, SaveError | SaveConflictError):
+                raise
+            raise _failure(path, error) from error
+        self._synced_at = time.monotonic()
+        self._is_dirty = False
+
+    def append(self, line: bytes) -> None:
+        """Add one line, its end included; nothing of it stays if it cannot be written whole.
+
+        Raises
+        ------
+        SaveConflictError
+            If something else wrote to the file meanwhile; nothing is written then.
+        SaveError
+            If the system refuses to write, such as on a full disk; earlier lines stay.
+        """
+        try:
+            if os.fstat(self._handle).st_size != self._size:
+                raise _taken(self.path)
+            os.lseek(self._handle, self._size, os.SEEK_SET)
+            written = 0
+            while written < len(line):
+                written += os.write(self._handle, line[written:])
+        except SaveConflictError:
+            raise
+        except OSError as error:
+            self._back_to(self._size)
+            raise _failure(self.path, error) from error
+        self._size += len(line)
+        self._is_dirty = True
+        self.sync(every_s=self._sync_every_s)
+
+    @property
+    def size(self) -> int:
+        """Length of the file in bytes: where the next line begins."""
+        return self._size
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file still lies under its name; somebody may have removed or replaced it."""
+        return _is_at(self.path, self._handle)
+
+    def last_line(self) -> bytes:
+        """Return the last line with its end, b"" for an empty file."""
+        at, found = self._size, b""
+        while at > 0 and found.count(b"\n", 0, -1) == 0:
+            start = max(0, at - _BLOCK)
+            found = _read_at(self._handle, at - start, start) + found
+            at = start
+        return found[found.rfind(b"\n", 0, -1) + 1 :]
+
+    def count_lines(self) -> int:
+        """Return how many lines there are; reads the whole file."""
+        starts = range(0, self._size, _BLOCK)
+        return sum(_read_at(self._handle, _BLOCK, start).count(b"\n") for start in starts)
+
+    def put_back(self) -> Self:
+        """Return a copy of the file under its name, from which it was removed; let go of this one.
+
+        Raises
+        ------
+        SaveConflictError, SaveError
+            As for a new file; this one stays open.
+        """
+        copy = type(self)(self.path, keep=False, sync_every_s=self._sync_every_s)
+        try:
+            _copy_bytes(self._handle, copy._handle, self._size)
+        except OSError as error:
+            copy._release()
+            with suppress(OSError):
+                self.path.unlink()
+            raise _failure(self.path, error) from error
+        copy._size, copy._is_dirty = self._size, True
+        self._release()
+        return copy
+
+    def sync(self, *, every_s: float = SYNC_EVERY_S) -> None:
+        """Force to the disk what was appended, unless that was done less than `every_s` ago."""
+        if not self._is_dirty or time.monotonic() - self._synced_at < every_s:
+            return
+        self._is_dirty = False  # before, so that a line appended meanwhile counts as unforced
+        try:
+            os.fsync(self._handle)
+        except OSError as error:
+            self._is_dirty = True
+            raise _failure(self.path, error) from error
+        self._synced_at = time.monotonic()
+
+    def close(self) -> None:
+        """Force all lines to the disk and let go of the file; closing twice is harmless."""
+        if self._handle < 0:
+            return
+        try:
+            self.sync(every_s=0.0)
+        finally:
+            self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _back_to(self, size: int) -> None:
+        os.ftruncate(self._handle, size)
+        os.lseek(self._handle, size, os.SEEK_SET)
+
+    def _release(self) -> None:
+        if self._handle >= 0:
+            _let_go(self._handle)
+            self._handle = -1
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether this very process has the file at `path` open as its writer."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return (os.getpid(), found.st_dev, found.st_ino) in _own_locks
+
+
+def opened_to_add(path: Path) -> IO[bytes]:
+    """Return the plain file at `path`, open for adding bytes to, such as a log; made if missing.
+
+    Raises
+    ------
+    OSError
+        If the system refuses, or a link or something else than a file is there.
+    """
+    return os.fdopen(_opened(path, os.O_APPEND), "ab")
+
+
+def _claimed(path: Path) -> int:
+    """Return the file at `path`, locked for this writer; made if missing."""
+    while True:
+        with _closed_on_error(_opened(path)) as handle:
+            _lock(handle, path)
+            if _is_at(path, handle):
+                return handle
+        _let_go(handle)  # another writer gave the name to a new file meanwhile
+
+
+def _opened(path: Path, more: int = 0) -> int:
+    """Open for reading and writing what lies under this very name, if it is a plain file."""
+    # a FIFO would wait for its other end, a link would lead to somebody else's file
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if path.is_symlink():
+        raise _not_own(path, "a link to another place")
+    flags = os.O_RDWR | os.O_CREAT | more | careful | getattr(os, "O_BINARY", 0)
+    with _closed_on_error(os.open(path, flags, 0o666)) as handle:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise _not_own(path, "no plain file")
+        return handle
+
+
+def _must_be_new(handle: int, size: int) -> bool:
+    """Whether another name shows the same bytes, or lines would have to be emptied in place."""
+    if sys.platform == "win32":  # an open file cannot be replaced there
+        return False
+    now = os.fstat(handle)
+    return now.st_nlink > 1 or (size == 0 and now.st_size > 0)
+
+
+def _copied(handle: int, path: Path, size: int) -> int:
+    """Give the name to a new file with the first `size` bytes, locked; return its handle."""
+    copy = -1
+    try:
+        with saving(path, overwrite=True) as temporary:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            copy = os.open(temporary, flags, 0o666)
+            _copy_bytes(handle, copy, size)
+            _lock(copy, path)
+    except BaseException:
+        if copy >= 0:
+            _let_go(copy)
+        raise
+    _let_go(handle)
+    return copy
+
+
+def _let_go(handle: int) -> None:
+    _own_locks.discard(_identity(handle))
+    os.close(handle)
+
+
+def _read_at(handle: int, size: int, start: int) -> bytes:
+    os.lseek(handle, start, os.SEEK_SET)
+    return os.read(handle, size)
+
+
+def _copy_bytes(source: int, target: int, size: int) -> None:
+    at = 0
+    while at < size and (block := _read_at(source, min(_BLOCK, size - at), at)):
+        at += len(block)
+        while block:
+            block = block[os.write(target, block) :]
+
+
+def _identity(handle: int) -> tuple[int, int, int]:
+    found = os.fstat(handle)
+    return (os.getpid(), found.st_dev, found.st_ino)
+
+
+@contextmanager
+def _closed_on_error(handle: int) -> Iterator[int]:
+    try:
+        yield handle
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except OSError:
+        return False
+
+
+def _length_of_whole_lines(handle: int, block: int = 1 << 16) -> int:
+    """Return the length up to and including the last line end."""
+    end = os.lseek(handle, 0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - block)
+        found = _read_at(handle, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _lock(handle: int, path: Path) -> None:
+    """Claim the file for this writer; the system lets go of it when the process ends."""
+    with _own_locks_turn:
+        own = _identity(handle)
+        if own in _own_locks:
+            raise _taken(path)
+        _lock_against_others(handle, path)
+        _own_locks.add(own)
+
+
+def _lock_against_others(handle: int, path: Path) -> None:
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        raise _taken(path) from error
+    except OSError:
+        return  # a file system without locks
+
+
+def _taken(path: Path) -> SaveConflictError:
+    return SaveConflictError(
+        f"expected to be the only run that writes {path}, but another one is at work: wait "
+        "for it, or choose another output folder"
+    )
+
+
+def _not_own(path: Path, what: str) -> SaveError:
+    return SaveError(
+        f"expected a file of its own to add lines to at {path}, but it is {what}: nothing was "
+        "written there; remove it, or choose another folder"
+    )
+
+
+def _failure(path: Path, error: OSError) -> SaveError:
+    return SaveError(
+        f"expected to add a result to {path}, but {error.strerror or error}: free some space or "
+        "check the folder; results saved before are kept, --resume continues from them"
+    )

@@ -1,0 +1,57 @@
+"""SHA-256 of files, as provenance and manifests carry it."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.files.foreign import open_plain
+
+__all__ = ["sha256_job", "sha256_of"]
+
+_BLOCK_BYTES: Final = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as 64 lower-case hexadecimal digits.
+
+    Raises
+    ------
+    FormatError
+        If the file is missing or cannot be read.
+    """
+    try:
+        with open_plain(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def sha256_job(path: Path) -> Job[str]:
+    """Return a job for the same, for files that take longer; raises as `sha256_of`."""
+    yield Progress(0, 1, f"Checksum of {path.name}")
+    digest = hashlib.sha256()
+    try:
+        for block in paced(_blocks(path)):
+            if block is None:
+                yield Progress(0, 1, f"Checksum of {path.name}")
+            else:
+                digest.update(block)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with open_plain(path) as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            yield block
+
+
+def _unreadable(path: Path, error: OSError) -> FormatError:
+    return FormatError(
+        f"expected a readable file at {path}, but {error.strerror or error}: "
+        "check that it exists and that you may read it"
+    )

@@ -1,0 +1,86 @@
+"""JSON that somebody else may have written: sizes, depth and digits have limits."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.io.files.foreign import open_plain
+
+__all__ = ["MOST_BYTES", "parsed_json", "read_json"]
+
+MOST_BYTES: Final = 64 << 20
+"""Our own limit: the largest of these files, a manifest of 100,000 files, has some 40 MB."""
+_DEEPEST: Final = 64
+_MOST_DIGITS: Final = 20
+"""Of an integer: 64 bits have at most 20. Longer ones are refused by `float`, by numpy and by
+`math` with errors of many kinds, and no file of this field holds one."""
+
+
+def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
+    """Return the JSON in a file, UTF-8 with or without a mark.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        As `parsed_json`; also if the file is larger than `most_bytes`.
+    """
+    with open_plain(path) as stream:
+        data = stream.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it is larger than {most_bytes >> 20} MB")
+    return parsed_json(data.decode("utf-8-sig"))
+
+
+def parsed_json(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON, has an integer of more than 20 digits or half a character (one surrogate
+        alone, which no file can hold), or is nested over 64 levels deep.
+    """
+    try:
+        found = _DECODER.decode(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if text.count("[") + text.count("{") > _DEEPEST and _is_deep(found):
+        raise ValueError(f"it is nested over {_DEEPEST} levels deep")
+    if ("\\ud" in text or "\\uD" in text) and _has_half_characters(found):
+        raise ValueError("it has half a character, a surrogate without the other")
+    return found
+
+
+def _has_half_characters(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value has more than `_DEEPEST` levels; goes level by level, without recursion."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [item for one in level for item in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _whole(text: str) -> int:
+    if len(text.lstrip("-")) > _MOST_DIGITS:
+        raise ValueError(f"it has an integer of {len(text)} digits")
+    return int(text)
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=_whole)

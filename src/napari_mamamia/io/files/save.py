@@ -1,0 +1,185 @@
+"""Saving that leaves either the whole new file or the old one, never half of something."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
+from napari_mamamia.io.files.own_paths import new_path_in
+
+__all__ = ["flushed", "saving", "write_text_atomically"]
+
+_POLL_S: Final = 0.1
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_HARD_LINKS: Final = {
+    errno.EPERM,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EMLINK,
+    errno.EINVAL,
+}
+
+
+@contextmanager
+def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary path beside `target` to write to; it becomes `target` when the block ends.
+
+    Missing folders are made. After the block the temporary file is forced to the disk and renamed.
+    If the block or the renaming fails, the temporary file is removed and an existing `target` is
+    as it was. The temporary name (`own_paths`) starts with a dot and ends in ``.part``, so that no
+    listing of cases or masks takes it for one.
+
+    Parameters
+    ----------
+    target
+        The file to write.
+    overwrite
+        Whether an existing `target` is replaced.
+
+    Raises
+    ------
+    SaveConflictError
+        If `target` exists and `overwrite` is off, checked before the block and again while
+        renaming, so that a file that appeared meanwhile is not lost.
+    SaveError
+        If the system refuses to write (disk full, read-only folder); names target and reason.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     target = Path(folder) / "note.txt"
+    ...     with saving(target) as temporary:
+    ...         _ = temporary.write_text("done")
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['note.txt']
+    """
+    temporary = new_path_in(target.parent)
+    if not overwrite and os.path.lexists(target):
+        raise _conflict(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        _force_to_disk(temporary)
+        if overwrite:
+            temporary.replace(target)
+        else:
+            _rename_to_free_name(temporary, target)
+        _force_folder_to_disk(target.parent)
+    except MamamiaError:
+        raise
+    except OSError as error:
+        raise _failure(target, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write `text` to `path` as UTF-8 with Unix line ends, whole or not at all.
+
+    Raises
+    ------
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write, or `text` holds half a character, as a file name has for
+        each byte that is no UTF-8.
+    """
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = ascii(text[max(0, error.start - 20) : error.end])
+        raise SaveError(
+            f"expected text that UTF-8 can hold for {str(path)!a}, but {half} ends with half "
+            "a character: rename the file or folder whose name it is"
+        ) from error
+    with saving(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(data)
+
+
+def flushed(path: Path) -> Iterator[None]:
+    """Force a file to the disk in a thread; yields every 100 ms while it takes.
+
+    A slow disk takes seconds for a volume. Closed before its end, it waits for the disk.
+
+    Raises
+    ------
+    OSError
+        If the system refuses, such as for a disk that is full.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        forcing = thread.submit(_force_to_disk, path)
+        while wait((forcing,), _POLL_S).not_done:
+            yield
+        forcing.result()
+
+
+def _rename_to_free_name(temporary: Path, target: Path) -> None:
+    """Rename without ever replacing: `target` must not exist, not even since a moment ago."""
+    try:
+        if sys.platform == "win32":
+            temporary.rename(target)
+        else:
+            target.hardlink_to(temporary)
+    except FileExistsError as error:
+        raise _conflict(target) from error
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        _claim_and_replace(temporary, target)
+
+
+def _claim_and_replace(temporary: Path, target: Path) -> None:
+    """Do the same where the file system has no hard links: an empty file claims the name."""
+    try:
+        target.touch(exist_ok=False)
+    except FileExistsError as error:
+        raise _conflict(target) from error
+    try:
+        temporary.replace(target)
+    except OSError:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def _force_to_disk(path: Path) -> None:
+    with path.open("r+b") as stream:
+        os.fsync(stream.fileno())
+
+
+def _force_folder_to_disk(folder: Path) -> None:
+    """Make the new name durable; systems that cannot do it for folders are left alone."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _conflict(target: Path) -> SaveConflictError:
+    return SaveConflictError(
+        f"expected no file at {target}, but there is one already: nothing was written; "
+        "choose another name, or allow overwriting"
+    )
+
+
+def _failure(target: Path, error: OSError) -> SaveError:
+    if error.errno in _NO_ROOM:
+        remedy = "free some space or choose another disk"
+    elif error.errno in _NOT_ALLOWED:
+        remedy = "choose a folder that you may write to"
+    else:
+        remedy = "check the folder and the name"
+    return SaveError(
+        f"expected to save {target}, but {error.strerror or error}: {remedy}; "
+        "nothing was written, an existing file is unchanged"
+    )

@@ -1,0 +1,301 @@
+"""A PACS over DICOMweb: find studies, fetch one to a folder (and resume), store objects back.
+
+What is fetched is the original with the patient's name in it: the folder is the user's own, and
+`mamamia import` makes a case of it.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from napari_mamamia.core.errors import FormatError, MissingExtraError, PacsError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.elements import open_dicom
+from napari_mamamia.io.files.foreign import explained, reads, said
+from napari_mamamia.io.files.own_paths import sweep_below
+from napari_mamamia.io.files.save import saving
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.pacs.limits import Pace, TransferLimits
+
+__all__ = ["FetchedStudy", "FoundStudies", "PacsStudy", "fetch_study", "find_studies_on",
+           "store_files"]  # fmt: skip
+
+_STUDY_UID: Final = "0020000D"
+_SERIES_UID: Final = "0020000E"
+_INSTANCE_UID: Final = "00080018"
+_UID: Final = re.compile(r"[0-9.]{1,64}")
+_IMAGE: Final = 'multipart/related; type="application/dicom"; transfer-syntax=*'
+_BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PacsStudy:
+    """One study as the PACS lists it; `date` is ``YYYYMMDD``, "" where it is not told."""
+
+    study_uid: str
+    date: str
+    description: str
+    modalities: tuple[str, ...]
+    n_images: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStudies:
+    """The studies that a PACS lists, in order of date; `has_more`: it may have others."""
+
+    studies: tuple[PacsStudy, ...]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedStudy:
+    """Where a study was fetched to; `n_kept` of its images were there from an earlier attempt."""
+
+    folder: Path
+    n_images: int
+    n_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A connection with a PACS."""
+
+    url: str
+    client: Any
+    session: Any
+    pace: "Pace"
+    limits: "TransferLimits"
+
+
+@reads("a PACS", "check the address", PacsError)
+def find_studies_on(
+    url: str, *, patient_id: str = "", date: str = "", limits: "TransferLimits | None" = None
+) -> FoundStudies:
+    """Return the MR studies of a PACS, at most `limits.n_studies`.
+
+    Parameters
+    ----------
+    url
+        DICOMweb root, such as ``http://pacs:8042/dicom-web``.
+    patient_id, date
+        What the study must have; the date is ``YYYYMMDD`` or a range ``YYYYMMDD-YYYYMMDD``.
+    limits
+        What the PACS may take and send; None for those of `TransferLimits`.
+
+    Raises
+    ------
+    PacsError
+        If the PACS cannot be reached, refuses, or goes over the limits.
+    MissingExtraError
+        If dicomweb-client is not installed.
+    """
+    filters = {"ModalitiesInStudy": "MR", "PatientID": patient_id, "StudyDate": date}
+    line = _connect(url, limits)
+    most = line.limits.n_studies
+    with _reachable(line):
+        found = line.client.search_for_studies(
+            limit=most,
+            fields=["StudyDescription", "NumberOfStudyRelatedInstances", "ModalitiesInStudy"],
+            search_filters={name: value for name, value in filters.items() if value},
+        )
+    studies = map(_study, islice(found, most))
+    in_order = tuple(sorted(studies, key=lambda s: (s.date, s.study_uid)))
+    return FoundStudies(in_order, len(found) >= most)
+
+
+@reads("a study of a PACS", "check the address", PacsError)
+def fetch_study(
+    url: str, study_uid: str, folder: Path, *, limits: "TransferLimits | None" = None
+) -> Job[FetchedStudy]:
+    """Return a job that fetches a study, image by image, each whole or not at all.
+
+    Files are named by a digest of their UID and hold the bytes that the PACS sent. Images that are
+    in `folder` already are not fetched again: after a transfer that broke off, the same call goes
+    on where it ended.
+
+    Raises
+    ------
+    PacsError
+        If the PACS cannot be reached, has no such study, goes over the limits, or the transfer
+        breaks off; the message says how many images are there.
+    MissingExtraError
+        If dicomweb-client is not installed.
+    SaveError
+        If the system refuses to write.
+    """
+    line = _connect(url, limits)
+    sweep_below(folder)
+    text = "Fetching from the PACS"
+    yield Progress(0, 1, text)
+    with _reachable(line):
+        listed = _all_images(line, _uid(study_uid))
+    if not listed:
+        raise PacsError(
+            f"expected study {study_uid} at {url}, but it has no image of it: look for the study "
+            "again, it may have been moved"
+        )
+    n_kept = n_bytes = 0
+    for done, entry in enumerate(listed):
+        yield Progress(done, len(listed), text)
+        series, instance = (_first(entry, tag) for tag in (_SERIES_UID, _INSTANCE_UID))
+        target = folder / _digest(series)[:12] / f"{_digest(instance)[:32]}.dcm"
+        if target.is_file():
+            n_kept += 1
+            continue
+        state = f"{done} of {len(listed)} images are in {folder}"
+        with _reachable(line, state):
+            image = _image_bytes(line, f"{_uid(study_uid)}/series/{_uid(series)}", _uid(instance))
+            n_bytes += len(image)
+            if n_bytes > line.limits.study_bytes:
+                line.pace.too_large()
+        with saving(target) as temporary:
+            temporary.write_bytes(image)
+            with _reachable(line, state):
+                _require_image(temporary, image, instance)
+    yield Progress(len(listed), len(listed), text)
+    return FetchedStudy(folder, len(listed), n_kept)
+
+
+def store_files(
+    url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None
+) -> Job[int]:
+    """Return a job that stores DICOM files, such as a DICOM SEG, one by one; returns how many.
+
+    Raises
+    ------
+    PacsError
+        If the PACS cannot be reached, refuses a file or goes over the limits; the message names it.
+    FormatError
+        If a file is no DICOM file.
+    MissingExtraError
+        If dicomweb-client is not installed.
+    """
+    line = _connect(url, limits)
+    for done, file in enumerate(files):
+        yield Progress(done, len(files), f"Storing {file.name}")
+        image = open_dicom(file, file)
+        line.pace.begin(line.limits.list_bytes, line.limits.image_s)
+        with _reachable(line, f"{done} of {len(files)} files were stored, {file} was not"):
+            _require_stored(line.client.store_instances([image]))
+    yield Progress(len(files), len(files), "Stored")
+    return len(files)
+
+
+def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
+    """Return what the PACS lists, page by page; one that knows no pages repeats the first."""
+    found: dict[str, Mapping[str, Any]] = {}
+    line.pace.begin(line.limits.list_bytes, line.limits.list_s)
+    while True:
+        known = len(found)
+        for entry in line.client.search_for_instances(study_instance_uid=study_uid, offset=known):
+            found.setdefault(_first(entry, _INSTANCE_UID), entry)
+        if len(found) == known:
+            return list(found.values())
+        if len(found) > line.limits.n_images:
+            line.pace.stop(f"it lists more than {line.limits.n_images} images of one study")
+
+
+def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
+    """Return one image as the PACS sends it: the one part of a message that was sent to its end."""
+    line.pace.begin(line.limits.image_bytes, line.limits.image_s)
+    address = f"{line.client.base_url}/studies/{series}/instances/{instance}"
+    answer = line.session.get(address, headers={"Accept": _IMAGE}, timeout=line.limits.idle_s)
+    answer.raise_for_status()
+    kind = answer.headers.get("Content-Type", "")
+    if kind.lower().startswith("application/dicom"):  # not as the standard says, but seen
+        return bytes(answer.content)
+    named = _BOUNDARY.search(kind)
+    if named is None:
+        raise ValueError(f"it sent {kind[:60]!r} instead of an image")
+    edge = b"--" + named[1].encode()
+    head, _, rest = bytes(answer.content).partition(edge)
+    part, found, after = rest.partition(b"\r\n" + edge)
+    if head.strip() or not found or after[:2] != b"--":
+        raise ValueError("its message is not one image sent to its end")
+    return part.partition(b"\r\n\r\n")[2]
+
+
+def _require_image(path: Path, sent: bytes, instance: str) -> None:
+    """Refuse a file that is not, read again, the image that was asked for."""
+    if path.read_bytes() != sent:
+        raise ValueError("what was written reads back otherwise")
+    try:
+        image = open_dicom(path, path)
+    except FormatError as error:
+        why = said(error.__cause__ or error)
+        raise ValueError(f"it sent no image that can be read ({why})") from error
+    if str(image.get("SOPInstanceUID")) != instance:
+        raise ValueError(f"it sent another image than {instance}")
+
+
+def _uid(text: str) -> str:
+    """Return a UID, which becomes part of an address."""
+    if not _UID.fullmatch(text):
+        raise ValueError(f"a UID is digits and dots, not {text[:70]!r}")
+    return text
+
+
+def _connect(url: str, limits: "TransferLimits | None") -> _Line:
+    try:
+        from dicomweb_client.api import DICOMwebClient
+
+        from napari_mamamia.io.pacs.limits import Pace, TransferLimits, limited_session
+    except ImportError as error:
+        raise MissingExtraError("dicomweb-client", "dicom") from error
+    limits = limits or TransferLimits()
+    pace = Pace(limits)
+    session = limited_session(pace)
+    try:
+        client = DICOMwebClient(url, session=session, timeout=limits.idle_s)
+    except ValueError as error:
+        raise FormatError(
+            f"expected a DICOMweb address like http://pacs:8042/dicom-web, got {url!r}: correct it"
+        ) from error
+    client.set_http_retry_params(retry=False)
+    return _Line(url, client, session, pace, limits)
+
+
+@contextmanager
+def _reachable(line: _Line, state: str = "nothing was changed") -> Iterator[None]:
+    """Turn what goes wrong on the way into one error that says what is done so far."""
+    remedy = f"{state}; check address, network and rights, then run it again to go on"
+    with explained(line.url, "an answer from the PACS", remedy, PacsError):
+        try:
+            yield
+        finally:
+            if line.pace.reason:  # in place of what the libraries made of it
+                raise TimeoutError(line.pace.reason)
+
+
+def _require_stored(answer: Any) -> None:
+    failed = answer.get("FailedSOPSequence") or ()
+    if failed:
+        reason = failed[0].get("FailureReason")
+        raise ValueError(f"it refused the file (failure reason {reason})")
+
+
+def _study(entry: Mapping[str, Any]) -> PacsStudy:
+    count = _first(entry, "00201208")
+    return PacsStudy(
+        _first(entry, _STUDY_UID),
+        _first(entry, "00080020"),
+        _first(entry, "00081030"),
+        tuple(str(v) for v in entry.get("00080061", {}).get("Value", ())),
+        int(count) if count.isdigit() else None,
+    )
+
+
+def _first(entry: Mapping[str, Any], tag: str) -> str:
+    """Return the first value of an element in DICOM JSON as one line, "" where there is none."""
+    values = entry.get(tag, {}).get("Value") or ("",)
+    return "".join(c if c.isprintable() else " " for c in str(values[0]))
+
+
+def _digest(uid: str) -> str:
+    return hashlib.sha256(uid.encode()).hexdigest()

@@ -1,0 +1,275 @@
+"""Every byte of a file, searched for what tells a patient; packed files are unpacked."""
+
+import base64
+import binascii
+import bz2
+import gzip
+import io
+import lzma
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.foreign import open_bounded, reads
+from napari_mamamia.io.privacy.identifiers import Among, Sign, folded
+
+__all__ = ["search_file"]
+
+_DEPTH: Final = 5
+_CHUNK: Final = 1 << 23
+_OVERLAP: Final = 512
+_MOST_TEXT: Final = 1 << 27
+_HEAD: Final = 352
+_PIXELS: Final = b"\xe0\x7f\x10\x00"
+_DATA_URI: Final = re.compile(rb"base64,([A-Za-z0-9+/=\s]{16,})")
+_RUN: Final = re.compile(rb"[\x20-\x7e\x80-\xff]{4,}")
+_NIFTI: Final = (b"n+1\0", b"ni1\0")
+_SEALED: Final = (
+    b"7z\xbc\xaf'\x1c", b"Rar!\x1a", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\x89HDF\r\n",
+)  # fmt: skip
+"""How 7z, rar, zstandard, lz4 and HDF5 begin, which are not unpacked here."""
+_DEFLATED: Final = re.compile(rb"(?:stream|LOCAL|\n)\r?\n(?=\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda])")
+"""Before what is packed inside a PDF, an MHA, an NRRD: zlib's or gzip's own head follows."""
+_ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
+_GZIP: Final = b"\x1f\x8b"
+_PACKERS: Final[Mapping[bytes, Callable[[Any], Any]]] = {
+    _GZIP: lambda stream: gzip.GzipFile(fileobj=stream),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
+_ANY_HEAD: Final = 32 + zlib.MAX_WBITS
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{11,}")
+_HEX: Final = re.compile(rb"(?:[0-9a-f]{2}){5,}|(?:[0-9A-F]{2}){5,}")
+_READABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]+")
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+_PNG_TEXT: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf"})
+
+Piece = tuple[bool, bytes]
+"""Whether it is text (short words count), and the bytes."""
+
+
+@reads("a file that can be searched for what tells the patient", "get the bundle again")
+def search_file(path: Path, signs: Sequence[Sign | Among]) -> Job[tuple[str, ...]]:
+    """Return a job for the elements, by name, of which some byte of a file tells.
+
+    Unpacked and searched: gzip, bzip2, xz, zip (with the names in it, so .xlsx too), parquet,
+    pictures inside HTML, the texts of PNG, streams of PDF, MHA and NRRD, words in base64 or hex.
+    Voxels and other binary data are searched for words of at least 6 letters, everything else for
+    all signs. The file's own name is not looked at.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be unpacked (7z, rar, zstandard, lz4, HDF5 never are), or a text in it is
+        larger than 128 MiB.
+    """
+    found: dict[str, None] = {}
+    with open_bounded(path) as stream:
+        for number, (is_text, piece) in enumerate(_pieces(stream, _DEPTH)):
+            for start in range(0, len(piece), _CHUNK):
+                yield Progress(number, number + 1, "Searching for what tells the patient")
+                part = piece[max(0, start - _OVERLAP) : start + _CHUNK]
+                open_signs = [sign for sign in signs if sign.element not in found]
+                told = _in_text(part, open_signs) if is_text else _in_voxels(part, open_signs)
+                found.update(dict.fromkeys(told))
+    return tuple(found)
+
+
+def _in_text(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
+    views = [piece.decode("utf-8", "replace"), piece.decode("latin-1")]
+    if b"\0" in piece:
+        views.append(piece.replace(b"\0", b"").decode("latin-1"))  # ASCII as UTF-16
+    if not piece.isascii() or b"\0" in piece:
+        views += [piece.decode(name, "replace") for name in ("utf-16-le", "utf-16-be")]
+    for text in map(folded, dict.fromkeys(views)):
+        yield from (sign.element for sign in signs if sign.is_in(text))
+
+
+def _in_voxels(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
+    lower = piece.lower()
+    yield from (sign.element for sign in signs if sign.is_in_bytes(lower))
+
+
+def _pieces(stream: BinaryIO, depth: int) -> Iterator[Piece]:
+    """Yield all bytes of a stream, unpacked, in pieces that overlap a little."""
+    if depth == 0:
+        raise FormatError("expected files packed in each other at most five times: unpack them")
+    head = stream.read(_HEAD)
+    rest = _Joined(head, stream)
+    _require_open(head)
+    unpack = next((opener for magic, opener in _PACKERS.items() if head.startswith(magic)), None)
+    if unpack is not None:
+        yield from _gzip_names(head)
+        with unpack(rest) as inner:
+            yield from _pieces(inner, depth - 1)
+    elif head[:4] == b"PK\x03\x04":
+        yield from _members(_seekable(rest, stream), depth)
+    elif head[:4] == b"PAR1":
+        yield from _columns(_whole(rest))
+    elif head[344:348] in _NIFTI:
+        yield from _volume(rest)
+    elif head[128:132] == b"DICM":
+        before, mark, after = _whole(rest).partition(_PIXELS)
+        yield True, before
+        yield False, mark + after
+    elif head[:8] == _PNG:
+        yield from _picture(_whole(rest))
+    else:
+        yield from _text(_whole(rest), depth)
+
+
+def _require_open(head: bytes) -> None:
+    if head.startswith(_SEALED):
+        raise FormatError(
+            "expected a file that can be looked into, got 7z, rar, zstd, lz4 or HDF5: unpack it"
+        )
+
+
+class _Joined(io.RawIOBase):
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        super().__init__()
+        self._head, self._stream = head, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)] or self._stream.read(len(buffer))
+        self._head = self._head[len(data) :] if self._head else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _whole(stream: io.RawIOBase) -> bytes:
+    parts, size = [], 0
+    while piece := stream.read(_CHUNK):
+        parts.append(piece)
+        size += len(piece)
+        if size > _MOST_TEXT:
+            raise FormatError(
+                f"expected a text of at most {_MOST_TEXT >> 20} MiB, got more: search it by hand"
+            )
+    return b"".join(parts)
+
+
+def _seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
+    """Return a file as it is; what is packed in another one, as bytes."""
+    return stream if isinstance(stream, io.BufferedReader) else io.BytesIO(_whole(rest))
+
+
+def _gzip_names(head: bytes) -> Iterator[Piece]:
+    """Yield what a gzip file's own header tells: the name of the packed file, a comment."""
+    if head[:2] == _GZIP and len(head) > 10 and head[3] & 0b11100:
+        yield True, head[10:]
+
+
+def _members(data: BinaryIO, depth: int) -> Iterator[Piece]:
+    with zipfile.ZipFile(data) as archive:
+        yield True, archive.comment
+        for member in archive.infolist():
+            raw_name = member.orig_filename.encode("cp437", "replace")  # as it lies there
+            texts = (member.filename.encode(), raw_name, member.comment, member.extra)
+            yield True, b"\n".join(texts)
+            with archive.open(member) as inner:
+                yield from _pieces(inner, depth - 1)  # type: ignore[arg-type]
+
+
+def _columns(data: bytes) -> Iterator[Piece]:
+    table = import_module("pyarrow.parquet").read_table(io.BytesIO(data))
+    yield True, str(table.schema.to_string(show_schema_metadata=True)).encode()
+    for key, value in (table.schema.metadata or {}).items():
+        yield True, key + b"\n" + value
+    for column in table.itercolumns():
+        told = {str(value) for value in column.to_pylist() if value is not None}
+        yield True, "\n".join(sorted(told)).encode("utf-8", "replace")
+
+
+def _volume(stream: io.RawIOBase) -> Iterator[Piece]:
+    """Yield a NIfTI header with its extensions as text, and the voxels."""
+    head = stream.read(_HEAD) or b""
+    order = "<" if struct.unpack("<i", head[:4])[0] == _HEAD - 4 else ">"
+    (offset,) = struct.unpack(f"{order}f", head[108:112])
+    n_more = int(offset) - _HEAD if _HEAD <= offset <= _MOST_TEXT else 0
+    more = b""
+    while len(more) < n_more and (piece := stream.read(n_more - len(more))):
+        more += piece
+    yield True, head + more
+    last = b""
+    while piece := stream.read(_CHUNK):
+        yield False, last + piece
+        last = piece[-_OVERLAP:]
+
+
+def _picture(data: bytes) -> Iterator[Piece]:
+    at = len(_PNG)
+    while at + 8 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        name, value = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        if name in _PNG_TEXT:
+            yield True, value
+            for packed in _ZLIB.finditer(value) if name != b"tEXt" else ():
+                yield True, _unpacked(value[packed.start() :])
+        else:
+            yield False, value
+        at += 12 + length
+    yield True, data[at:]
+
+
+def _text(data: bytes, depth: int) -> Iterator[Piece]:
+    """Yield a text, or of other bytes the printable runs; what is packed in it apart."""
+    for found in _DATA_URI.finditer(data):
+        try:
+            inner = base64.b64decode(found[1])
+        except binascii.Error:
+            continue  # it is searched as text below
+        yield from _pieces(io.BytesIO(inner), depth - 1)
+    for mark in _DEFLATED.finditer(data):
+        yield True, _unpacked(data[mark.end() :])
+    plain = _DATA_URI.sub(_undecodable, data)
+    yield True, b"\n".join(_decoded(plain))
+    if b"\0" not in plain or plain[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        yield True, plain
+    else:
+        yield True, b"\n".join(_RUN.findall(plain))
+        yield True, b"\n".join(_RUN.findall(plain.replace(b"\0", b"")))
+        yield False, plain
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """Return what begins with the head of zlib or gzip, as far as it can be unpacked."""
+    try:
+        return zlib.decompressobj(_ANY_HEAD).decompress(packed, _MOST_TEXT)
+    except zlib.error:
+        return b""  # a chance likeness
+
+
+def _decoded(data: bytes) -> Iterator[bytes]:
+    """Yield the words in base64 and hex that a text holds, as far as they are readable."""
+    for found in _BASE64.finditer(data):
+        text = found[0].translate(_URL_SAFE)
+        told = base64.b64decode(text[: len(text) // 4 * 4] if len(text) % 4 == 1 else text + b"==")
+        if _READABLE.fullmatch(told):
+            yield told
+    for found in _HEX.finditer(data):
+        told = bytes.fromhex(found[0].decode())
+        if _READABLE.fullmatch(told):
+            yield told
+
+
+def _undecodable(found: re.Match[bytes]) -> bytes:
+    """Return what stays of a packed part: nothing if it was unpacked."""
+    try:
+        base64.b64decode(found[1])
+    except binascii.Error:
+        return found[0]
+    return b"base64,"

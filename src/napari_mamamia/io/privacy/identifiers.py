@@ -1,0 +1,339 @@
+"""What tells a patient, and whether a text holds it: names, numbers, dates and UIDs of a study.
+
+Texts are compared without case, accents and signs between words. What is too short to mean anybody,
+such as a number of four digits, is no sign of anyone.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from napari_mamamia.io.privacy.common_words import OWN_WORDS, PARTICLES, PLACE_WORDS
+
+__all__ = ["Among", "Identifier", "Sign", "folded", "looks_personal", "signs_of", "without_signs"]
+
+_LEAST_LETTERS: Final = 3
+_LEAST_ID: Final = 4
+_LEAST_NUMBER: Final = 5
+_LEAST_PLACE: Final = 5
+_LEAST_UID: Final = 10
+_LEAST_RAW: Final = 6
+"""Letters from which on a word counts in voxels and inside other words, where few are by chance."""
+_FEW: Final = 32
+_RAW_RUN: Final = re.compile(rb"[a-z0-9]{6,}")
+_LEAST_IN_HEX: Final = 7
+_LEAST_TWO: Final = 5
+"""Letters from which on two of a word may stand for an umlaut (Boehm, not Joe)."""
+_MOST_NAMES: Final = 4
+_LEAST_WORDS: Final = 2
+_LEAST_PHRASE: Final = 12
+_NOT_OUR_TIME: Final = r"(?!t\d\d:\d\d:\d\d\+00:00)"
+"""When a mask was made stands in its provenance in this form, on the day of the exam too."""
+_MONTHS: Final = (
+    ("jan", "ene", "gen"), ("feb", "fev"), ("mar", "mrz"), ("apr", "avr", "abr"),
+    ("may", "mai", "mag"), ("jun", "juin", "giu"), ("jul", "juil", "lug"),
+    ("aug", "aou", "ago"), ("sep", "set"), ("oct", "okt", "ott"), ("nov",),
+    ("dec", "dez", "dic"),
+)  # fmt: skip
+"""How months begin in English, German, French, Spanish and Italian, without accents."""
+
+_PERSONAL: Final = {
+    "person": re.compile(r"[^\W\d_]+(?:\^[^\W\d_]*)+"),
+    "exam": re.compile(r"(?<!\d)(?:19|20)\d\d([-./]?)[01]\d\1[0-3]\d(?!\d)"),
+    "id": re.compile(r"[A-Za-z]{1,4}-?\d{5,}|(?<![\d.])\d{7,}(?!\.?\d)"),
+}
+"""What looks like a name, a day and a number in a text that nobody has explained, by kind."""
+_LETTER: Final = r"[^\W\d_]"
+_RUN_OF_UID: Final = rf"(?<![\d.])[\d.]{{{_LEAST_UID},}}"
+_LONG_RUN_OF_DIGITS: Final = rf"(?<!\d)(?<!\d\.)\d{{{_LEAST_IN_HEX},}}"
+_RUN_OF_DIGITS: Final = rf"(?<![^\W_])(?<!\d\.)\d{{{_LEAST_NUMBER},}}(?![^\W_])"
+_RUN_OF_LETTERS: Final = rf"(?<![^\W_])[^\W_]{{{_LEAST_ID},}}"
+_HEX: Final = frozenset("abcdef")
+_BETWEEN: Final = r"[\W_]"
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """One element of a source that tells the patient.
+
+    `kind` is "name", "person" (what looks like a name in a text of unknown meaning), "id", "date"
+    (of birth), "exam" (the day of the exam), "place", "uid" or "text" (a comment or description);
+    it is `certain` where the file says that the identity was not removed.
+    """
+
+    element: str
+    text: str = field(repr=False)
+    kind: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """How an identifier shows in a folded text: all `words` in it, and the `pattern`.
+
+    `raws` are bytes that tell it among voxels, none where it is too short for that.
+    """
+
+    element: str
+    words: tuple[str, ...] = field(repr=False)
+    pattern: re.Pattern[str] = field(repr=False)
+    raws: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a folded text holds the identifier."""
+        return all(word in text for word in self.words) and self.pattern.search(text) is not None
+
+    def is_in_bytes(self, lower: bytes) -> bool:
+        """Whether bytes in lower case hold it."""
+        return any(raw in lower for raw in self.raws)
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """How the UIDs or numbers of one element show, however many: a `run` that is one of them.
+
+    A text is gone through once. Of a run with dots its beginnings count too: a UID that was
+    made longer still tells the one that it was made of.
+    """
+
+    element: str
+    run: re.Pattern[str] = field(repr=False)
+    texts: frozenset[str] = field(repr=False)
+    raws: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a folded text holds one of them."""
+        return any(map(self._tells, self.run.findall(text)))
+
+    def _tells(self, run: str) -> bool:
+        while run and run not in self.texts:
+            run = run.rpartition(".")[0]
+        return bool(run)
+
+    def is_in_bytes(self, lower: bytes) -> bool:
+        """Whether bytes in lower case hold one of them.
+
+        Many are looked for together: in each run of letters and digits, which voxels seldom are,
+        every part as long as one of them.
+        """
+        if len(self.raws) <= _FEW:
+            return any(raw in lower for raw in self.raws)
+        wanted, lengths = frozenset(self.raws), sorted({len(raw) for raw in self.raws})
+        return any(
+            run[0][at : at + length] in wanted
+            for run in _RAW_RUN.finditer(lower)
+            for length in lengths
+            for at in range(len(run[0]) - length + 1)
+        )
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case, without accents, JSON, HTML and URL escapes undone.
+
+    Examples
+    --------
+    >>> folded("Müller &amp; Ko%20")
+    'muller & ko '
+    """
+    if "\\u" in text:
+        text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
+    if "&" in text:
+        text = html.unescape(text)
+    if "%" in text:
+        text = unquote(text)
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in apart if not unicodedata.combining(c))
+
+
+def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
+    """Return the signs of identifiers, each once; of UIDs and numbers one for each element."""
+    found: dict[tuple[str, str], Sign] = {}
+    runs: dict[tuple[str, str], dict[str, None]] = {}
+    for one in dict.fromkeys(identifiers):
+        for sign in _SIGNS[one.kind](one):
+            if isinstance(sign, Sign):
+                found.setdefault((sign.element, sign.pattern.pattern), sign)
+            else:
+                runs.setdefault((one.element, sign.run), {})[sign.text] = None
+    several = (
+        Among(element, re.compile(run), frozenset(texts), tuple(_raws(run, texts)))
+        for (element, run), texts in runs.items()
+    )
+    return (*found.values(), *several)
+
+
+class _Run(NamedTuple):
+    """One text that must be a whole run of the pattern `run`."""
+
+    run: str
+    text: str
+
+
+def _raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
+    """Yield the bytes that tell numbers with letters among voxels."""
+    if run == _RUN_OF_LETTERS:
+        yield from (raw for text in texts if not text.isdigit() and (raw := _raw(text)))
+
+
+def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
+    """Return a text for the user in which each word that tells the patient is ``***``."""
+    told = tuple(signs)
+    if not any(sign.is_in(folded(text)) for sign in told):
+        return text
+    parts = re.split(r"([^\w.^=-]+)", text)
+    shown = "".join("***" if any(s.is_in(folded(part)) for s in told) else part for part in parts)
+    return shown if not any(sign.is_in(folded(shown)) for sign in told) else "***"
+
+
+def looks_personal(element: str, text: str) -> Iterator[Identifier]:
+    """Yield what looks like a name, a day or a number in a text that nobody has explained."""
+    for kind, pattern in _PERSONAL.items():
+        for found in pattern.finditer(text):
+            yield Identifier(element, found[0], kind, certain=False)
+
+
+def _names(one: Identifier) -> Iterator[Sign]:
+    for text in _spellings(one.text):
+        words = [w for w in re.findall(f"{_LETTER}+", text) if _is_word(w)]
+        for word in dict.fromkeys(words):
+            is_long = len(word) >= _LEAST_LETTERS or not word.isascii()
+            if is_long and word not in OWN_WORDS and word not in PARTICLES:
+                yield _word(one.element, word)
+        for first, second in permutations(dict.fromkeys(words[:_MOST_NAMES]), 2):
+            least = 0 if len(first + second) >= _LEAST_RAW else 1
+            yield Sign(
+                one.element,
+                (first, second),
+                re.compile(f"(?<!{_LETTER}){first}{_BETWEEN}{{{least},3}}{second}(?!{_LETTER})"),
+            )
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """Return a name as it is folded, with German umlauts as two letters, and with one for two."""
+    umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "æ": "ae"})
+    composed = unicodedata.normalize("NFC", text.casefold())
+    plain = folded(text)
+    shorter = re.sub(f"{_LETTER}{{{_LEAST_TWO},}}", lambda word: _one_letter(word[0]), plain)
+    return tuple(dict.fromkeys((plain, folded(composed.translate(umlauts)), shorter)))
+
+
+def _one_letter(word: str) -> str:
+    """Return a word in which ``ae``, ``oe``, ``ue`` are a, o, u: Mueller is Müller, folded."""
+    return re.sub("(?<![aeq])([aou])e", r"\1", word)
+
+
+def _is_word(word: str) -> bool:
+    return len(word) > 1 or not word.isascii()
+
+
+def _word(element: str, word: str) -> Sign:
+    if len(word) >= _LEAST_RAW:
+        raw = _raw(word)
+        return Sign(element, (word,), re.compile(re.escape(word)), (raw,) * bool(raw))
+    edge = r"[^\W_]" if _HEX.issuperset(word) else _LETTER  # Ada stands in many a checksum
+    return Sign(element, (word,), re.compile(f"(?<!{edge}){re.escape(word)}(?!{edge})"))
+
+
+def _ids(one: Identifier) -> Iterator[Sign | _Run]:
+    parts = re.findall(r"[^\W_]+", folded(one.text))
+    whole = "".join(parts)
+    too_short = len(whole) < (_LEAST_NUMBER if whole.isdigit() else _LEAST_ID)
+    if too_short or OWN_WORDS.issuperset(parts):
+        return
+    yield _id(one.element, parts)
+    for part in parts if len(parts) > 1 else ():
+        if len(part) >= _LEAST_NUMBER and part not in OWN_WORDS:
+            yield _id(one.element, [part])
+
+
+def _id(element: str, parts: list[str]) -> Sign | _Run:
+    whole = "".join(parts)
+    is_long = whole.isdigit() and len(whole) >= _LEAST_IN_HEX
+    if len(parts) == 1:
+        short = _RUN_OF_DIGITS if whole.isdigit() else _RUN_OF_LETTERS
+        return _Run(_LONG_RUN_OF_DIGITS if is_long else short, whole)
+    body = f"{_BETWEEN}{{0,2}}".join(map(re.escape, parts))
+    edge = r"\d" if is_long else r"[^\W_]"
+    fraction = r"(?<!\d\.)" if whole.isdigit() else ""
+    return Sign(element, tuple(parts), re.compile(f"(?<!{edge}){fraction}{body}(?!{edge})"))
+
+
+def _dates(one: Identifier) -> Iterator[Sign]:
+    if pattern := _day(one.text):
+        yield Sign(one.element, (_day_digits(one.text)[:4],), re.compile(pattern))
+
+
+def _exam_days(one: Identifier) -> Iterator[Sign]:
+    if pattern := _day(one.text):
+        own = re.compile(pattern + _NOT_OUR_TIME)
+        yield Sign(one.element, (_day_digits(one.text)[:4],), own)
+
+
+def _day_digits(text: str) -> str:
+    """Return year, month and day as eight digits, "" for what is no date or a placeholder."""
+    digits = re.sub(r"\D", "", text)[:8]
+    is_day = len(digits) == 8 and digits[:4] > "1900" and "01" <= digits[4:6] <= "12"
+    return digits if is_day and "01" <= digits[6:] <= "31" else ""
+
+
+def _day(text: str) -> str:
+    """Return the pattern of a day in its usual spellings, months by number or by name."""
+    digits = _day_digits(text)
+    if not digits:
+        return ""
+    year, month, day = digits[:4], digits[4:6], digits[6:]
+    orders = ((year, month, day), (day, month, year), (month, day, year))
+    bodies = [r"[-./_ ]?".join(order) for order in orders]
+    short = {month: f"0?{int(month)}", day: f"0?{int(day)}", year: year}
+    bodies += [r"[-./_ ]".join(short[part] for part in order) for order in orders]
+    named = f"(?:{'|'.join(_MONTHS[int(month) - 1])}){_LETTER}*"
+    gap = r"[-./_, ]{0,2}"
+    bodies += [f"0?{int(day)}{gap}{named}{gap}{year}", f"{named}{gap}0?{int(day)}{gap}{year}"]
+    bodies.append(f"{year}{gap}{named}{gap}0?{int(day)}")
+    return rf"(?<!\d)(?<!\d\.)(?:{'|'.join(bodies)})(?!\d)"
+
+
+def _phrases(one: Identifier) -> Iterator[Sign]:
+    """Yield each sentence of a free text that is long enough to be no chance."""
+    for sentence in re.split(r"[.;\r\n]+", folded(one.text)):
+        words = re.findall(r"[^\W_]+", sentence)
+        if len(words) >= _LEAST_WORDS and len("".join(words)) >= _LEAST_PHRASE:
+            body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
+            yield Sign(one.element, tuple(words), re.compile(rf"(?<![^\W_]){body}(?![^\W_])"))
+
+
+def _places(one: Identifier) -> Iterator[Sign]:
+    for text in _spellings(one.text):
+        words = re.findall(r"[^\W_]+", text)
+        if len("".join(words)) < _LEAST_PLACE:
+            continue
+        if not PLACE_WORDS.union(OWN_WORDS).issuperset(words):
+            body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
+            yield Sign(one.element, tuple(words), re.compile(body))
+        for word in words:
+            told = word.isalpha() and len(word) >= _LEAST_PLACE
+            if told and word not in PLACE_WORDS and word not in OWN_WORDS:
+                yield _word(one.element, word)
+
+
+def _uids(one: Identifier) -> Iterator[_Run]:
+    uid = one.text.strip()
+    if len(uid) >= _LEAST_UID:
+        yield _Run(_RUN_OF_UID, uid)
+
+
+def _raw(word: str) -> bytes:
+    return word.encode() if word.isascii() and len(word) >= _LEAST_RAW else b""
+
+
+_SIGNS: Final = {
+    "name": _names, "person": _names, "id": _ids, "date": _dates, "exam": _exam_days,
+    "place": _places, "uid": _uids, "text": _phrases,
+}  # fmt: skip

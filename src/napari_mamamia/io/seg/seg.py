@@ -1,0 +1,163 @@
+"""DICOM SEG -> masks: binary, fractional with its threshold stated, overlapping ones kept apart."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
+from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.files.foreign import open_bounded, reads
+from napari_mamamia.io.seg.codes import load_highdicom
+
+__all__ = ["FRACTION_THRESHOLD", "Segment", "Segmentation", "dicom_grid", "read_segmentation"]
+
+FRACTION_THRESHOLD: Final = 0.5
+"""Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
+
+_BACKGROUND: Final = ("125040", "DCM")
+_LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """One segment of a SEG object.
+
+    `mask` is bool ``(z, y, x)`` on the segmentation's grid; of a fractional one, where the value is
+    at least `threshold` of the largest (None for a binary one). `algorithm` is AUTOMATIC,
+    SEMIAUTOMATIC or MANUAL; `kind` and `region` are code meanings, "" where there is none.
+    """
+
+    number: int
+    label: str
+    mask: NDArray[np.bool_]
+    threshold: float | None
+    kind: str
+    region: str
+    algorithm: str
+    algorithm_name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segmentation:
+    """What a SEG object holds. `grid` spans the stored frames only, not the whole image.
+
+    `warnings` are plain sentences, such as the threshold of a fractional object.
+    """
+
+    grid: Grid
+    segments: tuple[Segment, ...]
+    source_series: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_overlapping(self) -> bool:
+        """Whether some voxel belongs to more than one segment."""
+        count = np.zeros(self.grid.shape, np.uint16)
+        for segment in self.segments:
+            count += segment.mask
+        return bool((count > 1).any())
+
+    def on_grid(self, segment: Segment, grid: Grid) -> NDArray[np.bool_]:
+        """Return a segment as a mask of a whole image; frames that are not stored are empty.
+
+        Axes may run the other way in the image; nothing is resampled.
+
+        Raises
+        ------
+        GridMismatchError
+            If the stored frames do not fall on voxels of `grid`.
+        """
+        turn = reorientation_to(self.grid, grid.orientation)
+        stored = turn.array(segment.mask)
+        start = grid.to_voxel(turn.target.to_world_mm((0, 0, 0)))
+        first = np.round(start).astype(int)
+        ends = first + np.array(stored.shape)
+        last = grid.to_voxel(turn.target.to_world_mm(np.array(stored.shape) - 1))
+        off = max(np.abs(start - first).max(), np.abs(last - (ends - 1)).max())
+        if off > 2 * SAME_PLACE_VOXELS or first.min() < 0 or (ends > grid.shape).any():
+            raise GridMismatchError(
+                f"the segmentation's frames, {turn.target.shape} voxels from {first.tolist()} "
+                f"(z, y, x), do not fall on the image of shape {grid.shape}: it belongs to another "
+                "image, or the image was resampled"
+            )
+        out = np.zeros(grid.shape, np.bool_)
+        out[tuple(slice(a, b) for a, b in zip(first, ends, strict=True))] = stored
+        return out
+
+
+@reads("a DICOM segmentation of one regular stack", "export it again, or convert it to NIfTI")
+def read_segmentation(path: Path) -> Segmentation:
+    """Return the segments of a DICOM SEG file, each as its own mask.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, no segmentation, tiled (whole-slide), or its frames do not form a
+        regular stack.
+    MissingExtraError
+        If highdicom is not installed.
+    """
+    hd = load_highdicom()
+    with open_bounded(path) as stream:
+        found = hd.seg.segread(stream)
+    fractional = found.SegmentationType == "FRACTIONAL"
+    volume = found.get_volume(combine_segments=False, rescale_fractional=True)
+    values: NDArray[Any] = volume.array
+    grid = dicom_grid(volume.affine, values.shape[:3])
+    threshold = FRACTION_THRESHOLD if fractional else None
+    described = [found.get_segment_description(number) for number in found.segment_numbers]
+    kept = [k for k, description in enumerate(described) if not _is_background(description)]
+    segments = tuple(_segment(described[k], values[..., k], threshold) for k in kept)
+    series = found.get("ReferencedSeriesSequence") or ()
+    source = str(series[0].SeriesInstanceUID) if series else ""
+    warnings = []
+    if fractional:
+        warnings.append(
+            f"{path.name} holds {str(found.SegmentationFractionalType).lower()} from 0 to 1: "
+            f"voxels of at least {FRACTION_THRESHOLD:g} are taken as inside"
+        )
+    if n_left := len(described) - len(kept):
+        warnings.append(f"{path.name} lists the background as {n_left} segment(s): left out")
+    return Segmentation(grid, segments, source, tuple(warnings))
+
+
+def _is_background(description: Any) -> bool:
+    """Whether a segment is what lies around: of a label map, or of a program that lists it.
+
+    Source: DICOM PS3.3, C.8.20.2 (only a label map may number a segment 0, its background) and
+    PS3.16, code (125040, DCM, "Background"). highdicom leaves it out itself where the object says
+    Pixel Padding Value.
+    """
+    kind = description.segmented_property_type
+    is_coded = (kind.value, kind.scheme_designator) == _BACKGROUND
+    named = str(description.segment_label).strip().casefold() == "background"
+    return int(description.segment_number) == 0 or is_coded or named
+
+
+def dicom_grid(affine_lps: NDArray[Any], shape: tuple[int, ...]) -> Grid:
+    """Return the grid of a volume whose affine takes (slice, row, column) to LPS mm."""
+    affine = np.array(affine_lps, dtype=np.float64)
+    turned = affine.copy()
+    turned[:3, :3] = affine[:3, 2::-1]
+    z, y, x = (int(n) for n in shape)
+    return Grid((z, y, x), _LPS_TO_RAS @ turned)
+
+
+def _segment(description: Any, values: NDArray[Any], threshold: float | None) -> Segment:
+    inside = values > 0 if threshold is None else values >= threshold
+    regions = description.anatomic_regions or ()
+    algorithm = description.algorithm_identification
+    return Segment(
+        number=int(description.segment_number),
+        label=str(description.segment_label),
+        mask=np.ascontiguousarray(inside),
+        threshold=threshold,
+        kind=str(description.segmented_property_type.meaning),
+        region=str(regions[0].meaning) if regions else "",
+        algorithm=str(description.algorithm_type.value),
+        algorithm_name="" if algorithm is None else str(algorithm.name),
+    )

@@ -1,0 +1,315 @@
+"""What UCSF's program writes into a DICOM SEG of its own: VOI, thresholds, phases and FTV.
+
+Source: private block "UCSF BIRP PRIVATE CREATOR 011710xx" (group 0117) of the SEG objects in the
+ISPY1 collection of TCIA, as read on ISPY1_1002.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.elements import (
+    needed,
+    numbers,
+    open_dicom,
+    require_room,
+    shape_of,
+    spacing_of,
+)
+from napari_mamamia.io.files.foreign import reads
+
+__all__ = [
+    "UcsfAnalysis",
+    "UcsfFrames",
+    "UcsfMeasure",
+    "UcsfRegion",
+    "is_segmentation",
+    "read_ucsf_seg",
+]
+
+CREATOR: Final = "UCSF BIRP PRIVATE CREATOR 011710xx"
+GROUP: Final = 0x0117
+_METHOD: Final = "PERCENT_MAX"
+_SEG: Final = "1.2.840.10008.5.1.4.1.1.66.4"
+_REMEDY: Final = "take a SEG that UCSF's FTV program wrote with its VOI and thresholds"
+
+
+@dataclass(frozen=True, slots=True)
+class UcsfRegion:
+    """A box that counts (VOI) or not (omitted): centre and three half-axes, LPS mm."""
+
+    is_inside: bool
+    centre_mm: tuple[float, float, float]
+    half_axes_mm: tuple[tuple[float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UcsfMeasure:
+    """An FTV as UCSF counted it: `kind` is pe or ser, the SER lies above `above`, at most `most`.
+
+    `volume_cc` is in cc.
+    """
+
+    kind: str
+    above: float
+    most: float
+    voxels: int
+    volume_cc: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UcsfFrames:
+    """The stored frames: `mask` bool ``(frame, row, column)``, `places_mm` of their first pixels.
+
+    `along_row` and `along_column` are the directions in which columns and rows count, of
+    length 1, LPS; `spacing_mm` is between rows and between columns. Within a slice the place is off
+    by half a pixel against the images: UCSF's program writes a corner for a centre.
+    """
+
+    mask: NDArray[np.bool_]
+    places_mm: tuple[tuple[float, float, float], ...]
+    along_row: tuple[float, float, float]
+    along_column: tuple[float, float, float]
+    spacing_mm: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UcsfAnalysis:
+    """What a SEG says of UCSF's analysis.
+
+    Parameters
+    ----------
+    patient_id, study_uid, name
+        Whose SEG, of which study, and what it calls itself.
+    frames
+        The mask and where it lies.
+    regions
+        VOI and omitted boxes, in the places of `frames`.
+    enhancement, background, neighbours
+        PE in percent, share of the 95th percentile of phase 0, neighbours of 26.
+    least_signal
+        Threshold of phase 0 that followed, in the signal's unit; None where it is not said.
+    phases, times_s, resolution_s
+        Phases that were used (pre, early, late), when they stood on UCSF's clock, and the temporal
+        resolution, seconds.
+    measures
+        What UCSF counted, pe first.
+    """
+
+    patient_id: str
+    study_uid: str
+    name: str
+    frames: UcsfFrames
+    regions: tuple[UcsfRegion, ...]
+    enhancement: float
+    background: float
+    neighbours: int
+    least_signal: float | None
+    phases: tuple[int, int, int]
+    times_s: tuple[float, ...]
+    resolution_s: float | None
+    measures: tuple[UcsfMeasure, ...]
+
+
+def is_segmentation(path: Path) -> bool:
+    """Return whether a file is a DICOM SEG object; False for anything that cannot be read."""
+    try:
+        header = open_dicom(path, path, stop_before_pixels=True, specific_tags=["SOPClassUID"])
+    except (FormatError, OSError):
+        return False
+    return str(header.get("SOPClassUID") or "") == _SEG
+
+
+@reads("a DICOM SEG of UCSF's FTV program", _REMEDY)
+def read_ucsf_seg(path: Path) -> UcsfAnalysis:
+    """Return what UCSF's program wrote into a SEG object.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, no SEG, not UCSF's, or lacks the VOI, a threshold or the phases.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    header = open_dicom(path, path)
+    if str(header.get("SOPClassUID") or "") != _SEG:
+        raise FormatError(f"expected a DICOM SEG in {path}, got another object: {_REMEDY}")
+    block = _block(header)
+    if block is None:
+        raise FormatError(
+            f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG of somebody "
+            f"else: {_REMEDY}"
+        )
+    said = _parameters(block)
+    method = str(said.get("tissue_masking_method", _METHOD))
+    if method != _METHOD:
+        raise FormatError(
+            f"expected tissue_masking_method {_METHOD} in {path}, got {method!r}: FTV under "
+            f"another one is not known here; {_REMEDY}"
+        )
+    neighbours = _parameter(path, said, "minimum_neighbor_count")
+    least = said.get("pre_contrast_threshold")
+    return UcsfAnalysis(
+        patient_id=str(header.get("PatientID") or ""),
+        study_uid=str(header.get("StudyInstanceUID") or ""),
+        name=str(header.get("SeriesDescription") or path.name),
+        frames=_frames(path, header),
+        regions=_regions(path, block),
+        enhancement=_parameter(path, said, "PE_threshold"),
+        background=_parameter(path, said, "PCT_background_threshold") / 100,
+        neighbours=int(neighbours),
+        least_signal=None if least is None else _finite(path, "pre_contrast_threshold", least),
+        phases=_phases(path, block),
+        times_s=tuple(float(time) for time in _values(block, 0x34)),
+        resolution_s=next(map(float, _values(block, 0x31)), None),
+        measures=_measures(path, block),
+    )
+
+
+def _block(header: Any) -> Any | None:
+    try:
+        return header.private_block(GROUP, CREATOR)
+    except KeyError:
+        return None
+
+
+def _inner(item: Any, offset: int) -> Any:
+    """Return the value of an element of the block inside an item of one of its sequences."""
+    block = _block(item)
+    return block[offset].value if block is not None and offset in block else None
+
+
+def _values(block: Any, offset: int) -> Sequence[Any]:
+    if offset not in block:
+        return ()
+    value = block[offset].value
+    if value is None or value == "":
+        return ()
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+
+
+def _parameters(block: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for item in _values(block, 0x10):
+        value = _inner(item, 0x19)
+        found[str(_inner(item, 0x14))] = _inner(item, 0x1A) if value is None else value
+    return found
+
+
+def _parameter(path: Path, said: dict[str, Any], name: str) -> float:
+    if said.get(name) is None:
+        got = ", ".join(sorted(said)) or "no parameter"
+        raise FormatError(
+            f"expected {name} in UCSF's block of {path}, got {got}: FTV cannot be counted under "
+            f"it; {_REMEDY}"
+        )
+    return _finite(path, name, said[name])
+
+
+def _finite(path: Path, name: str, value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise FormatError(f"expected {name} of 0 or more in {path}, got {value}: {_REMEDY}")
+    return number
+
+
+def _regions(path: Path, block: Any) -> tuple[UcsfRegion, ...]:
+    found = []
+    for item in _values(block, 0x20):
+        if _inner(item, 0x50) is not None or _inner(item, 0x42) is None:
+            raise FormatError(
+                f"expected boxes as regions of {path}, got a polygon: FTV under such a SEG is not "
+                f"known here; {_REMEDY}"
+            )
+        vectors = [_vector(_inner(item, offset)) for offset in (0x42, 0x43, 0x44, 0x45)]
+        if any(vector is None for vector in vectors):
+            raise FormatError(
+                f"expected a centre and three half-axes in mm for each region of {path}, got "
+                f"{vectors}: {_REMEDY}"
+            )
+        centre, *axes = (vector for vector in vectors if vector is not None)
+        found.append(UcsfRegion(int(_inner(item, 0x41)) == 1, centre, tuple(axes)))
+    if not any(region.is_inside for region in found):
+        raise FormatError(f"expected a VOI in {path}, got none: {_REMEDY}")
+    return tuple(found)
+
+
+def _vector(value: Any) -> tuple[float, float, float] | None:
+    if value is None or len(value) < 3:
+        return None
+    x, y, z = (float(number) for number in value[:3])
+    return (x, y, z) if math.isfinite(x + y + z) else None
+
+
+def _phases(path: Path, block: Any) -> tuple[int, int, int]:
+    found = [int(phase) for phase in _values(block, 0x35)[:4]]
+    if len(found) != 3 or not 0 <= found[0] < found[1] < found[2]:
+        raise FormatError(
+            f"expected three phases (before contrast, early, late) in {path}, got {found}: "
+            f"{_REMEDY}"
+        )
+    return (found[0], found[1], found[2])
+
+
+def _measures(path: Path, block: Any) -> tuple[UcsfMeasure, ...]:
+    found = []
+    for item in _values(block, 0xB0):
+        low, high, voxels, volume = (
+            _finite(path, "an FTV", _inner(item, offset)) for offset in (0xB1, 0xB2, 0xB3, 0xB4)
+        )
+        name = str(_inner(item, 0xB5) or "")
+        kind = "ser" if low > 0 or name.casefold().startswith("ftvser") else "pe"
+        found.append(UcsfMeasure(kind, round(low, 6), round(high, 6), int(voxels), volume))
+    found.sort(key=lambda one: one.kind)
+    if not found or found[0].kind != "pe":
+        raise FormatError(f"expected UCSF's own FTV in {path}, got none: {_REMEDY}")
+    return tuple(found)
+
+
+def _frames(path: Path, header: Any) -> UcsfFrames:
+    shared = needed(path, header, "SharedFunctionalGroupsSequence")[0]
+    shape = shape_of(path, header)
+    cosines = numbers(path, shared.PlaneOrientationSequence[0], "ImageOrientationPatient", 6)
+    x, y, z, p, q, r = cosines
+    length = (math.hypot(x, y, z), math.hypot(p, q, r), abs(x * p + y * q + z * r) + 1)
+    if not all(math.isclose(one, 1, abs_tol=1e-3) for one in length):
+        raise FormatError(
+            f"expected two upright axes of length 1 in {path}, got {cosines}: {_REMEDY}"
+        )
+    places = tuple(
+        _place(path, frame.PlanePositionSequence[0])
+        for frame in needed(path, header, "PerFrameFunctionalGroupsSequence")
+    )
+    n_frames = int(needed(path, header, "NumberOfFrames"))
+    if n_frames != len(places):
+        raise FormatError(
+            f"expected a place for each of the {n_frames} frames of {path}, got {len(places)}: "
+            f"{_REMEDY}"
+        )
+    return UcsfFrames(
+        _mask(path, header, (n_frames, *shape)),
+        places,
+        (x, y, z),
+        (p, q, r),
+        spacing_of(path, shared.PixelMeasuresSequence[0]),
+    )
+
+
+def _place(path: Path, item: Any) -> tuple[float, float, float]:
+    x, y, z = numbers(path, item, "ImagePositionPatient", 3)
+    return (x, y, z)
+
+
+def _mask(path: Path, header: Any, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    bits = int(needed(path, header, "BitsAllocated"))
+    require_room(
+        path, math.prod(shape) * bits // 8, bool(header.file_meta.TransferSyntaxUID.is_compressed)
+    )
+    values: NDArray[Any] = np.asarray(header.pixel_array).reshape(shape)
+    return values > 0

@@ -1,0 +1,140 @@
+"""Masks -> DICOM SEG, on the very slices of the series that they were drawn on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError, MamamiaError, SaveError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.dicom.pseudonym import Pseudonym, mark_impersonal, without_person
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.seg.codes import SegmentMeaning, load_highdicom, segment_description
+from napari_mamamia.io.seg.seg import read_segmentation
+from napari_mamamia.io.seg.sources import name_frames, referring_to, source_images
+
+__all__ = ["write_segmentation"]
+
+_SERIES_OFFSET: Final = 1000
+"""Added to the source's series number, so that the segmentation sorts behind the images."""
+
+
+def write_segmentation(
+    labels: NDArray[np.uint8],
+    names: Sequence[tuple[int, str]],
+    grid: Grid,
+    source: PhaseSource,
+    source_grid: Grid,
+    meaning: SegmentMeaning,
+    path: Path,
+    *,
+    pseudonym: Pseudonym | None = None,
+    software: str = "",
+    overwrite: bool = False,
+) -> None:
+    """Write a binary DICOM SEG and read it back before it gets its name.
+
+    Parameters
+    ----------
+    labels
+        ``(z, y, x)`` on `grid`. Each label of `names` that occurs becomes a segment of its name.
+    source, source_grid
+        One phase that is DICOM, and its grid: the same place as `grid`, whose axes may run the
+        other way. Either one file for each slice, or one multi-frame file, which may hold other
+        phases too: the segmentation names the frames of this one.
+    meaning
+        What the segments are said to be made by.
+    pseudonym
+        What stands in place of the patient, with remapped UIDs; None writes the source's patient,
+        study and UIDs, as a PACS needs them.
+    software
+        This software's name and version, as ``SoftwareVersions``.
+
+    Raises
+    ------
+    CaseError
+        If a label has no coded name, the mask is empty, or the source is a mosaic or spread over
+        several multi-frame files.
+    GridMismatchError
+        If the two grids are not one place.
+    FormatError
+        If a source file cannot be read or lacks what a segmentation must refer to.
+    MissingExtraError
+        If highdicom is not installed.
+    SaveConflictError, SaveError
+        As for every file that is written; `SaveError` also if it does not read back equal.
+    """
+    load_highdicom()
+    turn = reorientation_to(grid, source_grid.orientation)
+    first = source.files[0]
+    require_same_grid(turn.target, source_grid, "the mask", f"the DICOM series of {first}")
+    found = [(value, name) for value, name in names if np.any(labels == value)]
+    if not found:
+        raise CaseError(
+            f"a DICOM SEG needs at least one marked voxel, but the mask for {path.name} is empty: "
+            "leave the case out, or export it as NIfTI"
+        )
+    masks = [labels == value for value, _ in found]
+    turned = np.stack([turn.array(mask) for mask in masks], axis=-1)
+    with referring_to(first):
+        images = source_images(source)
+        if pseudonym is not None:
+            images = [without_person(image, pseudonym) for image in images]
+        made = _made(turned, [name for _, name in found], images, meaning, software)
+        name_frames(made, source.frames)
+        if pseudonym is not None:
+            mark_impersonal(made)
+    with saving(path, overwrite=overwrite) as temporary:
+        made.save_as(temporary)
+        _require_equal(temporary, path, masks, grid)
+
+
+def _made(
+    stack: NDArray[np.bool_],
+    names: Sequence[str],
+    images: Sequence[Any],
+    meaning: SegmentMeaning,
+    software: str,
+) -> Any:
+    """Return the SEG object of masks ``(z, y, x, segment)`` on the slices `images`."""
+    hd = load_highdicom()
+    described = [segment_description(hd, k, name, meaning) for k, name in enumerate(names, start=1)]
+    return hd.seg.Segmentation(
+        source_images=images,
+        pixel_array=stack,
+        segmentation_type="BINARY",
+        segment_descriptions=described,
+        series_instance_uid=hd.UID(),
+        series_number=int(images[0].get("SeriesNumber") or 0) + _SERIES_OFFSET,
+        sop_instance_uid=hd.UID(),
+        instance_number=1,
+        manufacturer="napari-mamamia developers",
+        manufacturer_model_name="napari-mamamia",
+        software_versions=software or "unknown",
+        device_serial_number="1",
+        content_label="SEGMENTATION",
+        content_description="Tumour annotation on breast DCE-MRI",
+        series_description=f"Segmentation {meaning.name}"[:64],
+    )
+
+
+def _require_equal(
+    temporary: Path, path: Path, wanted: Sequence[NDArray[np.bool_]], grid: Grid
+) -> None:
+    try:
+        seen = read_segmentation(temporary)
+        same = len(seen.segments) == len(wanted) and all(
+            np.array_equal(seen.on_grid(segment, grid), mask)
+            for segment, mask in zip(seen.segments, wanted, strict=True)
+        )
+    except MamamiaError as error:
+        raise SaveError(f"expected {path} to read back, but {error}: save again") from error
+    if not same:
+        raise SaveError(
+            f"expected {path} to read back as it was written, but its masks differ: save again; "
+            "an existing file is unchanged"
+        )

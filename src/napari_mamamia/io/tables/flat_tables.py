@@ -1,0 +1,80 @@
+"""Any flat records as a table: .csv and .xlsx, one row for each record."""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.files.csv_text import as_csv_text
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.tables.workbook_writer import write_workbook
+
+__all__ = ["Cell", "flat_table_job"]
+
+_LINE_END: Final = "\n"
+
+Cell = str | float
+
+
+def flat_table_job(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    n_rows: int,
+    path: Path,
+    *,
+    name: str = "table",
+    overwrite: bool = False,
+) -> Job[None]:
+    """Return a job that writes a head line and rows; the suffix says how, ``.csv`` or ``.xlsx``.
+
+    Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
+    infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing
+    stays of a job that is closed before its end.
+
+    Raises
+    ------
+    FormatError
+        If `path` has another suffix.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".xlsx":
+        cells = chain([columns], rows)
+        return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
+    if suffix == ".csv":
+        return _write_csv(columns, rows, n_rows, path, overwrite)
+    raise FormatError(f"expected a table as .csv or .xlsx, got {path}: choose one of them")
+
+
+def _write_csv(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    n_rows: int,
+    path: Path,
+    overwrite: bool,
+) -> Job[None]:
+    with saving(path, overwrite=overwrite) as temporary:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(",".join(map(_cell, columns)) + _LINE_END)
+            done = 0
+            for row in paced(rows):
+                if row is None:
+                    yield Progress(done, n_rows, f"Writing {path.name}")
+                    continue
+                stream.write(",".join(map(_cell, row)) + _LINE_END)
+                done += 1
+        yield Progress(n_rows, n_rows, f"Writing {path.name}")
+
+
+def _cell(value: Cell) -> str:
+    if isinstance(value, str):
+        text = as_csv_text(value)
+        quoted = any(mark in text for mark in ',"\r\n') or text != text.strip()
+        return '"' + text.replace('"', '""') + '"' if quoted else text
+    return repr(float(value)).removesuffix(".0") if math.isfinite(value) else ""

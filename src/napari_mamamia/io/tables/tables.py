@@ -1,0 +1,191 @@
+"""Score tables and summaries, written and read back without loss."""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.files.csv_text import from_csv_text
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.tables.flat_tables import flat_table_job
+
+__all__ = ["case_scores_job", "read_case_scores", "write_case_scores", "write_json"]
+
+_COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
+_TEXTS: Final = frozenset({"case_id", "status", "device", "tags", "profile", "warning", "reason"})
+_LATER: Final = frozenset(
+    {"diameter_reference_mm", "prediction_seconds", "peak_memory_bytes", "device", "tags"}
+)
+"""Columns that came later: tables of before lack them."""
+
+
+def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
+    """Do what `case_scores_job` does, to its end."""
+    run_job(case_scores_job(rows, path, overwrite=overwrite))
+
+
+def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> Job[None]:
+    """Return a job that writes one row for each case; the columns are the fields of `CaseScore`.
+
+    The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
+    refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes
+    to read back the same. nan and infinite values are empty cells. Nothing stays of a job that is
+    closed before its end.
+
+    Raises
+    ------
+    FormatError
+        If `path` has another suffix.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return _write_parquet(rows, path, overwrite)
+    if suffix in (".csv", ".xlsx"):
+        return flat_table_job(
+            _COLUMNS, map(_row, rows), len(rows), path, name="case_scores", overwrite=overwrite
+        )
+    raise FormatError(
+        f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
+    )
+
+
+@reads("a score table", "score the cases again")
+def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
+    """Return the rows of a score table; empty cells are nan, further columns are passed over.
+
+    In a table of an earlier version what it has no column for is unknown: nan, or "" for a text.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, lacks a column, or a cell is not what its column holds; names
+        file, line and column.
+    """
+    try:
+        with TextIOWrapper(open_plain(path), "utf-8-sig", newline="") as stream:
+            table = csv.DictReader(stream, strict=True)
+            there = table.fieldnames or ()
+            columns = tuple(name for name in _COLUMNS if name in there)
+            missing = [n for n in _COLUMNS if n not in there and n not in _LATER]
+            if missing:
+                raise FormatError(
+                    f"expected the columns of a score table in {path}, but "
+                    f"{', '.join(missing)} are missing: score the cases again"
+                )
+            return tuple(_score(row, columns, path, table.line_num) for row in table)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(
+            f"expected a score table in {path}, but it cannot be read ({error}): "
+            "score the cases again"
+        ) from error
+
+
+def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
+    """Write dataclasses, mappings, sequences and plain values as JSON.
+
+    nan and infinite numbers become null, enum members their values, paths and mapping keys text
+    (names of files as `readable_name` has them), numpy scalars and arrays plain numbers and lists.
+
+    Raises
+    ------
+    TypeError
+        If `content` holds anything else.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text_atomically(path, text + "\n", overwrite=overwrite)
+
+
+def _row(row: CaseScore) -> list[str | float]:
+    return [getattr(row, name) for name in _COLUMNS]
+
+
+def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Job[None]:
+    arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
+    columns = {}
+    for done, name in enumerate(_COLUMNS):
+        yield Progress(done, len(_COLUMNS), f"Writing {path.name}")
+        if name in _TEXTS:
+            texts = [str(getattr(row, name)) for row in rows]
+            columns[name] = arrow.array(texts, type=arrow.string())
+        else:
+            numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
+            columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
+    with saving(path, overwrite=overwrite) as temporary:
+        import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
+    yield Progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
+
+
+def _score(
+    row: Mapping[str, str | None], columns: Sequence[str], path: Path, line: int
+) -> CaseScore:
+    values: dict[str, Any] = {}
+    for name in columns:
+        cell = row[name]
+        try:
+            values[name] = _value(name, cell)
+        except ValueError as error:
+            raise FormatError(
+                f"expected {'a status' if name == 'status' else 'a number or an empty cell'} in "
+                f"column {name} of {path}, line {line}, got {cell!r}: score the cases again"
+            ) from error
+    return CaseScore(**values)
+
+
+def _value(name: str, cell: str | None) -> str | float:
+    if cell is None:
+        raise ValueError("the row is too short")
+    if name == "status":
+        return ScoreStatus(cell)
+    if name in _TEXTS:
+        return from_csv_text(cell)
+    return float(cell) if cell else math.nan
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` as JSON types only."""
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str | Path):
+        return readable_name(str(value))
+    return _plain_container(value)
+
+
+def _plain_container(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [_plain(item) for item in value]
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+
+
+def _key(key: Any) -> str:
+    return readable_name(str(key.value if isinstance(key, Enum) else key))

@@ -1,0 +1,134 @@
+"""A sheet as an .xlsx file, written row by row in little memory, so that the writing can stop."""
+
+import math
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.io.files.save import saving
+
+__all__ = ["write_workbook"]
+
+_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+"""Spreadsheet programs read ``_x0041_`` as a character; ``_x005F_`` stands for the underscore."""
+
+_EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
+"""Equal tables give equal bytes; a zip file knows no time before this one."""
+
+_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_FORMATS: Final = "http://schemas.openxmlformats.org"
+_MAIN: Final = f"{_FORMATS}/spreadsheetml/2006/main"
+_LINKS: Final = f"{_FORMATS}/officeDocument/2006/relationships"
+_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+
+_PARTS: Final = (
+    (
+        "[Content_Types].xml",
+        f'<Types xmlns="{_FORMATS}/package/2006/content-types">'
+        '<Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="xml" ContentType="application/xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{_TYPE}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{_TYPE}.worksheet+xml"/>'
+        "</Types>",
+    ),
+    (
+        "_rels/.rels",
+        f'<Relationships xmlns="{_FORMATS}/package/2006/relationships">'
+        f'<Relationship Id="rId1" Type="{_LINKS}/officeDocument" Target="xl/workbook.xml"/>'
+        "</Relationships>",
+    ),
+    (
+        "xl/_rels/workbook.xml.rels",
+        f'<Relationships xmlns="{_FORMATS}/package/2006/relationships">'
+        f'<Relationship Id="rId1" Type="{_LINKS}/worksheet" Target="worksheets/sheet1.xml"/>'
+        "</Relationships>",
+    ),
+)
+"""Source: ECMA-376, Office Open XML, part 1, the least parts of a workbook."""
+
+
+def write_workbook(
+    rows: Iterable[Sequence[str | float]],
+    n_rows: int,
+    path: Path,
+    *,
+    name: str,
+    overwrite: bool = False,
+) -> Job[None]:
+    """Return a job that writes rows as the only sheet of an .xlsx file; nan is an empty cell.
+
+    Numbers have as many digits as it takes to read back the same. Characters that spreadsheets
+    refuse become "?"; a text that starts with = is no formula. Nothing stays of a job that is
+    closed before its end.
+
+    Raises
+    ------
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    with saving(path, overwrite=overwrite) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
+            for part, text in (*_PARTS, ("xl/workbook.xml", _workbook(name))):
+                book.writestr(_entry(part), _HEAD + text)
+            with book.open(_entry("xl/worksheets/sheet1.xml"), "w", force_zip64=True) as sheet:
+                sheet.write(f'{_HEAD}<worksheet xmlns="{_MAIN}"><sheetData>'.encode())
+                done = 0
+                for row in paced(_lines(rows)):
+                    if row is None:
+                        yield Progress(min(done, n_rows), n_rows, f"Writing {path.name}")
+                    else:
+                        sheet.write(row)
+                        done += 1
+                sheet.write(b"</sheetData></worksheet>")
+        yield Progress(n_rows, n_rows, f"Writing {path.name}")
+
+
+def _entry(part: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(part, _EARLIEST)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _workbook(name: str) -> str:
+    quoted = escape(name, {'"': "&quot;"})
+    return (
+        f'<workbook xmlns="{_MAIN}" xmlns:r="{_LINKS}"><sheets>'
+        f'<sheet name="{quoted}" sheetId="1" r:id="rId1"/></sheets></workbook>'
+    )
+
+
+def _lines(rows: Iterable[Sequence[str | float]]) -> Iterator[bytes]:
+    letters: list[str] = []
+    for number, row in enumerate(rows, start=1):
+        while len(letters) < len(row):
+            letters.append(_letters(len(letters)))
+        cells = (_cell(f"{letters[k]}{number}", value) for k, value in enumerate(row))
+        yield f'<row r="{number}">{"".join(cells)}</row>'.encode("utf-8", "replace")
+
+
+def _cell(place: str, value: str | float) -> str:
+    if isinstance(value, str):
+        if not value:
+            return ""
+        text = escape(_LIKE_AN_ESCAPE.sub("_x005F_", _NOT_IN_XML.sub("?", str(value))))
+        text = text.replace("\r", "&#13;")
+        return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+    return f'<c r="{place}"><v>{float(value)!r}</v></c>' if math.isfinite(value) else ""
+
+
+def _letters(place: int) -> str:
+    """Return a column's letters, 0 for A, 26 for AA."""
+    found = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        found = chr(ord("A") + rest) + found
+    return found

@@ -1,0 +1,94 @@
+"""Single-file NIfTI-1 and NIfTI-2, ``.nii`` and ``.nii.gz``: opened for reading, and written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.volumes.inflate import Content
+from napari_mamamia.io.volumes.nifti_geometry import make_nifti_header, stored_grid
+from napari_mamamia.io.volumes.nifti_header import (
+    NIFTI1_BYTES,
+    NIFTI2_BYTES,
+    is_nifti2,
+    known_fields,
+    parse_nifti_header,
+)
+from napari_mamamia.io.volumes.streams import VoxelStream, open_stream
+from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
+
+__all__ = ["open_nifti", "read_nifti_header", "write_nifti"]
+
+
+@contextmanager
+def open_nifti(
+    path: Path, content: Content = Content.IMAGE
+) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
+    """Give the header of a NIfTI file and its bytes from the first voxel on.
+
+    Whether the file is compressed is seen from its first bytes, not from its name;
+    `content` matters for the speed alone.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is no volume, or cannot hold the voxels its header promises.
+    """
+    with open_stream(path, content=content) as stream:
+        raw = stream.head(NIFTI1_BYTES)
+        if is_nifti2(raw):
+            raw += stream.head(NIFTI2_BYTES - NIFTI1_BYTES)
+        header, offset = parse_nifti_header(path, raw)
+        voxels = header.n_volumes * prod(header.grid.shape)
+        stream.require(offset + voxels * header.stored.itemsize)
+        for _ in stream.skip(offset - len(raw)):
+            pass
+        yield header, stream
+
+
+@reads("a readable NIfTI file", "copy or download it again")
+def read_nifti_header(path: Path) -> VolumeHeader:
+    """Return what a NIfTI file says of itself; only its first bytes are read."""
+    with open_nifti(path) as (header, _):
+        return header
+
+
+def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> Job[None]:
+    """Return a job that writes voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
+
+    Where `grid` came from a NIfTI file, the header's geometry is that file's byte for byte;
+    elsewhere the affine is rounded to float32, as NIfTI-1 stores it.
+
+    Parameters
+    ----------
+    array
+        ``(z, y, x)`` or ``(n, z, y, x)`` on `grid`; bool (written as uint8), integer, float32 or
+        float64.
+    grid
+        Shape and place.
+    path
+        The file to make.
+    overwrite
+        Whether an existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        If array and grid differ in shape, or the type cannot be stored.
+    SaveConflictError, SaveError
+        See `save_volume`.
+    """
+    if array.ndim not in (3, 4) or array.shape[-3:] != grid.shape:
+        raise ValueError(f"the array has shape {array.shape}, its grid {grid.shape} (z, y, x)")
+    fields = None if grid.nifti_header is None else known_fields(grid.nifti_header)
+    stored = stored_type(array, "<" if fields is None else fields.endianness)
+    n_volumes = array.shape[0] if array.ndim == 4 else 1
+    header = make_nifti_header(grid, n_volumes, stored)
+    is_gzip = path.name.lower().endswith(".gz")
+    content = VolumeContent(b"", header, array, stored, is_gzip)
+    place = stored_grid(grid)
+    yield from save_volume(content, path, place, read_nifti_header, overwrite=overwrite)

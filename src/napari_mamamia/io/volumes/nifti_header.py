@@ -1,0 +1,233 @@
+"""NIfTI headers: from the 348 or 540 bytes to a `VolumeHeader`."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from nibabel.nifti1 import Nifti1Header, data_type_codes
+from nibabel.nifti2 import Nifti2Header
+from nibabel.spatialimages import HeaderDataError
+
+from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.volumes.streams import refusal
+
+__all__ = [
+    "EXTENSION_FLAG",
+    "NIFTI1_BYTES",
+    "NIFTI2_BYTES",
+    "is_nifti2",
+    "known_fields",
+    "parse_nifti_header",
+]
+
+NIFTI1_BYTES: Final = 348
+NIFTI2_BYTES: Final = 540
+EXTENSION_FLAG: Final = bytes(4)
+"""Stands after the header; zeros say that no extension follows."""
+
+_SIZES: Final[Mapping[int, Any]] = {NIFTI1_BYTES: Nifti1Header, NIFTI2_BYTES: Nifti2Header}
+_SINGLE_FILE: Final = (b"n+1", b"n+2")
+_TWO_FILES: Final = (b"ni1", b"ni2")
+_NOT_VOLUMES: Final = range(1004, 1011)
+"""Intent codes of matrices, vectors, points, triangles and quaternions. Source: nifti1.h,
+NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION."""
+_UNITS: Final = {1: "metres", 3: "micrometres"}
+_UNIT_BITS: Final = 0x07
+_SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
+
+
+def parse_nifti_header(path: Path, raw: bytes) -> tuple[VolumeHeader, int]:
+    """Return what the first bytes of a single-file NIfTI say, and where its voxels begin.
+
+    The affine is nibabel's: the sform if its code is above 0, else the qform, else the spacing with
+    x towards the patient's left and the origin in the middle.
+
+    Parameters
+    ----------
+    path
+        Named in errors and kept in the header.
+    raw
+        The header: 348 bytes of NIfTI-1, 540 of NIfTI-2, decompressed; fewer are refused.
+
+    Raises
+    ------
+    FormatError
+        If this is not a volume of a known number type, 3-D or a row of 3-D volumes, with positive
+        spacing and an affine that spans space.
+    """
+    fields = _fields(path, raw)
+    size = int(fields["sizeof_hdr"])
+    shape_xyz, n_volumes = _extents(path, fields)
+    slope, intercept = _scaling(path, fields)
+    _require_spacing(path, fields)
+    grid, warnings = _place(path, fields, shape_xyz, raw[:size])
+    header = VolumeHeader(
+        path, grid, _stored_type(path, fields), slope, intercept, n_volumes, warnings
+    )
+    return header, _offset(path, fields, size)
+
+
+def is_nifti2(raw: bytes) -> bool:
+    """Return whether a file that starts with `raw` has the longer header of NIfTI-2."""
+    return _byte_order(raw, NIFTI2_BYTES) is not None
+
+
+def known_fields(raw: bytes) -> Any:
+    """Return nibabel's view of header bytes of either version and byte order; None if unknown."""
+    for size, kind in _SIZES.items():
+        byte_order = _byte_order(raw, size)
+        if byte_order is not None and len(raw) >= size:
+            return kind(raw[:size], endianness=byte_order, check=False)
+    return None
+
+
+def _byte_order(raw: bytes, size: int) -> str | None:
+    """Return the byte order in which the first number of `raw` is `size`, if either."""
+    for byte_order in "<>":
+        if raw[:4] == np.array(size, f"{byte_order}i4").tobytes():
+            return byte_order
+    return None
+
+
+def _fields(path: Path, raw: bytes) -> Any:
+    fields = known_fields(raw)
+    if fields is None:
+        raise refusal(
+            path,
+            "a NIfTI file",
+            f"it starts with {raw[:8]!r} and has no NIfTI header",
+            "check that it is the right file; convert other formats to .nii.gz first",
+        )
+    magic = bytes(fields["magic"])[:3]
+    if magic not in _SINGLE_FILE:
+        came = "header and voxels are two files" if magic in _TWO_FILES else "it is Analyze 7.5"
+        raise refusal(path, "a single-file NIfTI", came, "convert it to .nii.gz first")
+    return fields
+
+
+def _extents(path: Path, fields: Any) -> tuple[tuple[int, int, int], int]:
+    """Return the extents along (x, y, z) and the number of volumes."""
+    n = int(fields["dim"][0])
+    sizes = tuple(int(size) for size in fields["dim"][1 : 1 + n]) if 1 <= n <= 7 else ()
+    while len(sizes) > 3 and sizes[-1] == 1:
+        sizes = sizes[:-1]
+    remedy = "export the exam as one 3-D file for each phase, or as one 4-D file"
+    if len(sizes) not in (3, 4) or min(sizes) < 1:
+        raise refusal(path, "a 3-D or 4-D volume", f"its shape is {sizes} (x, y, z, ...)", remedy)
+    if int(fields["intent_code"]) in _NOT_VOLUMES:
+        came = f"intent code {int(fields['intent_code'])} says matrices, vectors or points"
+        raise refusal(path, "an image or a mask", came, remedy)
+    x, y, z, *more = sizes
+    return (x, y, z), more[0] if more else 1
+
+
+def _stored_type(path: Path, fields: Any) -> np.dtype[np.generic]:
+    code = int(fields["datatype"])
+    try:
+        stored: np.dtype[Any] = np.dtype(fields.get_data_dtype())
+    except (HeaderDataError, KeyError):
+        stored = np.dtype("V0")
+    if stored.kind not in "iuf" or stored.itemsize > 8:
+        name = data_type_codes.label.get(code, "unknown")
+        raise refusal(
+            path,
+            "voxels that are integers of up to 64 bits, float32 or float64",
+            f"their type is {name} (code {code})",
+            "convert it to int16 or float32 first",
+        )
+    return stored
+
+
+def _require_spacing(path: Path, fields: Any) -> None:
+    spacing_xyz = [float(size) for size in fields["pixdim"][1:4]]
+    if not all(np.isfinite(size) and size > 0 for size in spacing_xyz):
+        came = f"pixdim[1..3] is {', '.join(f'{size:g}' for size in spacing_xyz)}"
+        remedy = "export it again from the scanner's data; a guessed spacing would be wrong"
+        raise refusal(path, "a positive voxel spacing", came, remedy)
+
+
+def _scaling(path: Path, fields: Any) -> tuple[float, float]:
+    """Return slope and intercept; 1 and 0 where the slope is 0 or not a number."""
+    slope, intercept = float(fields["scl_slope"]), float(fields["scl_inter"])
+    if slope == 0 or not np.isfinite(slope):
+        return 1.0, 0.0
+    if not np.isfinite(intercept):
+        came = f"scl_slope is {slope:g} and scl_inter {intercept:g}"
+        raise refusal(path, "a finite intercept", came, "export it again without scaling")
+    return slope, intercept
+
+
+def _offset(path: Path, fields: Any, size: int) -> int:
+    """Return where voxels begin; never before the end of header and extension flag."""
+    offset = float(fields["vox_offset"])
+    if not np.isfinite(offset):
+        raise refusal(path, "a finite vox_offset", f"it is {offset}", "export the file again")
+    return max(int(offset), size + len(EXTENSION_FLAG))
+
+
+def _place(
+    path: Path, fields: Any, shape_xyz: tuple[int, int, int], raw: bytes
+) -> tuple[Grid, tuple[str, ...]]:
+    """Return the grid, and what is unusual about it."""
+    repaired = fields
+    if not _is_sound(fields):
+        repaired = fields.copy()
+        repaired.check_fix(logger=_SILENT, error_level=logging.CRITICAL + 1)
+    x, y, z = shape_xyz
+    try:
+        grid = Grid((z, y, x), repaired.get_best_affine(), raw)
+    except (ValueError, HeaderDataError) as error:
+        remedy = "export it again from the scanner's data"
+        raise refusal(path, "an affine that spans space", str(error), remedy) from error
+    found = (_two_forms(repaired, grid), _no_form(repaired), _shear(grid), _unit(fields))
+    return grid, tuple(f"{path.name}: {text}" for text in found if text)
+
+
+def _is_sound(fields: Any) -> bool:
+    """Whether nibabel's repair would leave the place alone; it takes as long as all the rest."""
+    codes = int(fields["qform_code"]), int(fields["sform_code"])
+    return float(fields["pixdim"][0]) in (-1.0, 1.0) and all(0 <= code <= 4 for code in codes)
+
+
+def _two_forms(repaired: Any, grid: Grid) -> str:
+    if int(repaired["qform_code"]) == 0 or int(repaired["sform_code"]) == 0:
+        return ""
+    try:
+        other = Grid(grid.shape, repaired.get_qform())
+    except (ValueError, HeaderDataError):
+        return "its qform cannot be used; the sform is"
+    apart_mm = grid.farthest_corner_mm(other)
+    if apart_mm <= SAME_PLACE_VOXELS * min(grid.spacing_mm):
+        return ""
+    return (
+        f"qform and sform place the volume up to {apart_mm:.2f} mm apart; the sform is used. "
+        "Other software may use the qform: check the place on the images"
+    )
+
+
+def _no_form(repaired: Any) -> str:
+    if int(repaired["qform_code"]) != 0 or int(repaired["sform_code"]) != 0:
+        return ""
+    return (
+        "it has neither qform nor sform; its first axis is taken to run to the patient's left. "
+        "Check left and right on the images"
+    )
+
+
+def _shear(grid: Grid) -> str:
+    if not grid.is_sheared:
+        return ""
+    return (
+        "its axes are not at right angles (sheared affine); it is measured and exported as it is. "
+        "A copy at right angles: mamamia straighten DATASET --out DIR"
+    )
+
+
+def _unit(fields: Any) -> str:
+    unit = _UNITS.get(int(fields["xyzt_units"]) & _UNIT_BITS)
+    if unit is None:
+        return ""
+    return f"its header says that lengths are in {unit}; they are taken as mm"

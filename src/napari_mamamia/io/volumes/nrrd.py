@@ -1,0 +1,199 @@
+"""NRRD volumes, 3-D, raw or gzip, in one file: opened for reading, and written."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import nrrd
+import numpy as np
+from nrrd.errors import NRRDError
+from numpy.typing import NDArray
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.volumes.inflate import Content
+from napari_mamamia.io.volumes.streams import VoxelStream, open_stream, refusal
+from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
+
+__all__ = ["open_nrrd", "read_nrrd_header", "write_nrrd"]
+
+_TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
+    "right-anterior-superior": (1, 1, 1),
+    "ras": (1, 1, 1),
+    "left-anterior-superior": (-1, 1, 1),
+    "las": (-1, 1, 1),
+    "left-posterior-superior": (-1, -1, 1),
+    "lps": (-1, -1, 1),
+}
+"""Signs that turn each patient space into RAS. Source: NRRD format definition, "space" field,
+https://teem.sourceforge.net/nrrd/format.html."""
+_SPACE_ASSUMED: Final = "left-posterior-superior"
+_GZIP: Final = ("gzip", "gz")
+_ENCODINGS: Final = (*_GZIP, "raw")
+_NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
+_CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
+
+
+@contextmanager
+def open_nrrd(
+    path: Path, content: Content = Content.IMAGE
+) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
+    """Give the header of an NRRD file and its bytes from the first voxel on.
+
+    `content` matters for the speed alone.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is no 3-D volume in a patient space, is packed in another way
+        than raw or gzip, or cannot hold the voxels its header promises.
+    """
+    fields, start = _fields(path)
+    header = _header(path, fields)
+    is_gzip = fields["encoding"].lower() in _GZIP
+    with open_stream(path, start, content=content, is_gzip=is_gzip) as stream:
+        stream.require(prod(header.grid.shape) * header.stored.itemsize)
+        yield header, stream
+
+
+@reads("a readable NRRD file", "copy or download it again")
+def read_nrrd_header(path: Path) -> VolumeHeader:
+    """Return what an NRRD file says of itself; only its header is read."""
+    with open_nrrd(path) as (header, _):
+        return header
+
+
+def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> Job[None]:
+    """Return a job that writes voxels as a gzip NRRD in left-posterior-superior space; verified.
+
+    The affine is written in full precision. pynrrd's own writer is not used: it stamps the time
+    into the header, and equal masks shall give equal files.
+
+    Parameters
+    ----------
+    array
+        ``(z, y, x)`` on `grid`; bool (written as uint8), integer, float32 or float64.
+    grid
+        Shape and place.
+    path
+        The file to make.
+    overwrite
+        Whether an existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        If array and grid differ in shape, or the type cannot be stored.
+    SaveConflictError, SaveError
+        See `save_volume`.
+    """
+    if array.shape != grid.shape:
+        raise ValueError(f"the array has shape {array.shape}, its grid {grid.shape} (z, y, x)")
+    stored = stored_type(array)
+    content = VolumeContent(_text(grid, stored).encode("ascii"), b"", array, stored, is_gzip=True)
+    place = Grid(grid.shape, grid.affine)
+    yield from save_volume(content, path, place, read_nrrd_header, overwrite=overwrite)
+
+
+def _fields(path: Path) -> tuple[Mapping[str, Any], int]:
+    """Return pynrrd's header fields and where the bytes behind the header begin."""
+    with open_stream(path, is_gzip=False):
+        pass
+    try:
+        with open_plain(path) as file:
+            fields = nrrd.read_header(file)
+            return fields, file.tell()
+    except (NRRDError, ValueError, LookupError, StopIteration) as error:
+        remedy = "check that it is the right file; copy or download it again"
+        raise refusal(path, "an NRRD file", f"its header is not one ({error})", remedy) from error
+
+
+def _header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
+    sizes = tuple(int(size) for size in fields.get("sizes", ()))
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise refusal(path, "a 3-D volume", f"its sizes are {sizes}", _CONVERT)
+    _require_attached(path, fields)
+    affine, warnings = _affine(path, fields)
+    x, y, z = sizes
+    try:
+        grid = Grid((z, y, x), affine)
+    except ValueError as error:
+        remedy = "export it again from the scanner's data"
+        raise refusal(path, "directions that span space", str(error), remedy) from error
+    if grid.is_sheared:
+        text = (
+            "its axes are not at right angles (sheared); it is measured and exported as it is. A "
+            "copy at right angles: mamamia straighten DATASET --out DIR"
+        )
+        warnings = (*warnings, f"{path.name}: {text}")
+    return VolumeHeader(path, grid, _stored(path, fields), warnings=warnings)
+
+
+def _require_attached(path: Path, fields: Mapping[str, Any]) -> None:
+    """Refuse voxels in another file, behind a gap, or packed in a rare way."""
+    encoding = str(fields.get("encoding", "none")).lower()
+    if encoding not in _ENCODINGS:
+        raise refusal(path, "raw or gzip encoding", f"it is {encoding}", _CONVERT)
+    for name in ("data file", "datafile", "line skip", "lineskip", "byte skip", "byteskip"):
+        if fields.get(name):
+            came = f"its header says {name}: {fields[name]}"
+            raise refusal(path, "voxels right behind the header", came, _CONVERT)
+
+
+def _affine(path: Path, fields: Mapping[str, Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return the affine, voxel (x, y, z) to RAS mm, and what had to be assumed."""
+    warnings: tuple[str, ...] = ()
+    space = str(fields.get("space", "")).lower()
+    if not space:
+        space = _SPACE_ASSUMED
+        text = f"it names no space; {space} is assumed. Check left and right on the images"
+        warnings = (f"{path.name}: {text}",)
+    if space not in _TO_RAS:
+        raise refusal(path, "a patient space such as left-posterior-superior", space, _CONVERT)
+    affine = np.eye(4)
+    affine[:3, :3] = _directions(path, fields).T
+    affine[:3, 3] = fields.get("space origin", np.zeros(3))
+    affine[:3] *= np.array(_TO_RAS[space])[:, None]
+    return affine, warnings
+
+
+def _directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return one row for each axis (x, y, z): its step in mm in the file's space."""
+    if "space directions" in fields:
+        directions = np.asarray(fields["space directions"], dtype=np.float64)
+    else:
+        directions = np.diag(np.asarray(fields.get("spacings", ()), dtype=np.float64))
+    if directions.shape != (3, 3):
+        raise refusal(path, "a direction in mm for each of 3 axes", "some are missing", _CONVERT)
+    return directions
+
+
+def _stored(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
+    """Return the number type; pynrrd knows its many names, asked here with an empty volume."""
+    empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
+    try:
+        stored: np.dtype[Any] = nrrd.read_data(empty, BytesIO(), index_order="C").dtype
+    except (NRRDError, LookupError, ValueError) as error:
+        raise refusal(path, "an NRRD of numbers", str(error), _CONVERT) from error
+    if stored.kind not in "iuf":
+        raise refusal(path, "an NRRD of numbers", f"its type is {stored}", _CONVERT)
+    return stored
+
+
+def _text(grid: Grid, stored: np.dtype[Any]) -> str:
+    """Return the header; the empty line at its end belongs to it."""
+    signs = np.array(_TO_RAS[_SPACE_ASSUMED])
+    lps = grid.affine[:3] * signs[:, None]
+    vectors = [f"({','.join(repr(float(v)) for v in column)})" for column in lps.T]
+    name = _NAMES.get(stored.name, stored.name)
+    sizes = " ".join(str(n) for n in grid.shape[::-1])
+    return (
+        f"NRRD0004\ntype: {name}\ndimension: 3\nspace: {_SPACE_ASSUMED}\nsizes: {sizes}\n"
+        f"space directions: {' '.join(vectors[:3])}\nkinds: domain domain domain\n"
+        f"endian: little\nencoding: gzip\nspace origin: {vectors[3]}\n\n"
+    )

@@ -1,0 +1,248 @@
+"""Voxels to a file: block by block, verified by re-reading, whole or not at all."""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError, SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.save import flushed, saving
+from napari_mamamia.io.volumes.blocks import BLOCK_BYTES, BlockGzip, PlainBlocks
+from napari_mamamia.io.volumes.inflate import crc32_of
+
+_Steps: TypeAlias = Generator[int, None, int]
+"""Yields how many planes are done at every block, returns the CRC-32 of the file's bytes."""
+
+__all__ = ["Planes", "VolumeContent", "save_volume", "stored_type"]
+
+_BUFFER_BYTES: Final = 1 << 20
+_YIELD_SECONDS: Final = 0.05
+_SLOW_BYTES: Final = 1 << 23
+"""From this size on a file is forced to the disk in a thread, while the job goes on to answer."""
+
+
+class Planes(Protocol):
+    """Voxels to be written: an array, or what gives its planes one after the other, once.
+
+    A plane may be used until the next one is asked for. Asking may raise `FormatError`.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(z, y, x)``, of an array also ``(n, z, y, x)``."""
+
+    @property
+    def ndim(self) -> int:
+        """3 or 4."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of every plane."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the planes, of an array with 4 axes its volumes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VolumeContent:
+    """What goes into a volume file.
+
+    `array` is ``(z, y, x)`` or ``(n, z, y, x)``; its values are written as `stored`, which differs
+    from the array's type in byte order at most (bool becomes uint8). `plain` comes first and is
+    never compressed; `header` comes next, compressed with the voxels where `is_gzip`.
+    """
+
+    plain: bytes
+    header: bytes
+    array: Planes
+    stored: np.dtype[Any]
+    is_gzip: bool
+
+    @property
+    def n_planes(self) -> int:
+        """How many planes all volumes have together."""
+        return int(np.prod(self.array.shape[:-2]))
+
+
+def stored_type(array: Planes, byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
+    """Return the file type of `array`: its own in `byte_order`; uint8 for bool.
+
+    Raises
+    ------
+    ValueError
+        If the array is not bool, integer, float32 or float64.
+    """
+    if array.dtype.kind == "b":
+        return np.dtype(np.uint8)
+    if array.dtype.kind not in "iuf" or not array.dtype.itemsize <= 8 or array.dtype == np.float16:
+        raise ValueError(f"a volume is bool, integer, float32 or float64, got {array.dtype}")
+    return array.dtype.newbyteorder(byte_order)
+
+
+def save_volume(
+    content: VolumeContent,
+    target: Path,
+    grid: Grid,
+    read_header: Callable[[Path], VolumeHeader],
+    *,
+    overwrite: bool,
+) -> Job[None]:
+    """Return a job that writes `content`, reads it back, compares, and only then gives it its name.
+
+    Progress counts planes. A job that is closed before its end leaves an older file as it was, and
+    no other.
+
+    Compressed blocks are inflated and compared with the voxels while they are written; then the
+    file's checksum is compared with that of the bytes written, and its header with what it must
+    say.
+
+    Parameters
+    ----------
+    content
+        What to write.
+    target
+        Where to; an existing file survives every failure.
+    grid
+        Shape and affine that the file must have when read back, exactly.
+    read_header
+        Reads the header of the finished file.
+    overwrite
+        Whether an existing file is replaced.
+
+    Raises
+    ------
+    SaveConflictError
+        If `target` exists and `overwrite` is off.
+    SaveError
+        If writing fails, or the file read back differs; the message says in what.
+    """
+    total = content.n_planes
+    with saving(target, overwrite=overwrite) as temporary:
+        try:
+            writing = _write(content, temporary)
+            written = yield from _paced(writing, total, f"Writing {target.name}")
+        except FormatError:  # what the planes are read from is at fault, not the file written
+            raise
+        except ValueError as error:
+            raise _differs(target, str(error)) from error
+        try:
+            read = read_header(temporary)
+        except ValueError as error:
+            raise _differs(target, str(error)) from error
+        yield Progress(total, total, f"Checking {target.name}")
+        checking = _checksum_of(temporary, total)
+        found = yield from _paced(checking, total, f"Checking {target.name}")
+        if found != written:
+            raise _differs(target, "the bytes on the disk are not those written")
+        for what, wanted, got in _facts(content, grid, read):
+            if wanted != got:
+                raise _differs(target, f"{what} is {got}, expected {wanted}")
+
+
+def _write(content: VolumeContent, path: Path) -> _Steps:
+    """Write the file and force it to the disk."""
+    checksum = 0
+    with path.open("wb", buffering=_BUFFER_BYTES) as file:
+
+        def write(data: bytes) -> None:
+            nonlocal checksum
+            file.write(data)
+            checksum = crc32_of(data, checksum)
+
+        write(content.plain)
+        blocks = BlockGzip(write) if content.is_gzip else PlainBlocks(write)
+        if content.header:
+            blocks.add(content.header)
+        yield from _add_planes(blocks, content)
+        blocks.close()
+    if path.stat().st_size >= _SLOW_BYTES:
+        for _ in flushed(path):
+            yield content.n_planes
+    return checksum
+
+
+def _checksum_of(path: Path, done: int) -> _Steps:
+    checksum = 0
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_BUFFER_BYTES):
+            checksum = crc32_of(data, checksum)
+            yield done
+    return checksum
+
+
+def _paced(steps: _Steps, total: int, text: str) -> Job[int]:
+    """Pass on progress at most every 50 ms."""
+    last = perf_counter()
+    with closing(steps):
+        while True:
+            try:
+                done = next(steps)
+            except StopIteration as stop:
+                checksum: int = stop.value
+                return checksum
+            if perf_counter() - last >= _YIELD_SECONDS:
+                yield Progress(done, total, text)
+                last = perf_counter()
+
+
+def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iterator[int]:
+    """Add the voxels; planes and blocks of zeros take the short way."""
+    step = BLOCK_BYTES // content.stored.itemsize
+    n_voxels = int(np.prod(content.array.shape[-2:]))
+    done = 0
+    for plane in _planes(content.array):
+        yield done
+        done += 1
+        if plane.size != n_voxels:
+            raise ValueError(f"plane {done} has {plane.size} voxels, expected {n_voxels}")
+        if _is_zero(plane):
+            blocks.add_zeros(plane.nbytes)
+            continue
+        for start in range(0, plane.size, step):
+            part = plane[start : start + step]
+            if _is_zero(part):
+                blocks.add_zeros(part.nbytes)
+            else:
+                blocks.add(part.astype(content.stored, copy=False).tobytes())
+                yield done
+    if done != content.n_planes:
+        raise ValueError(f"{done} of {content.n_planes} planes came")
+
+
+def _is_zero(values: NDArray[Any]) -> bool:
+    """Return whether all bytes are 0; as bool, numpy looks at many at once and stops early."""
+    return not values.view(np.bool_).any()
+
+
+def _planes(array: Planes) -> Iterator[NDArray[Any]]:
+    """Yield the planes of all volumes, each flat and contiguous."""
+    for volume in array if array.ndim == 4 else (array,):
+        for plane in volume:
+            yield np.ascontiguousarray(plane).reshape(-1)
+
+
+def _facts(
+    content: VolumeContent, grid: Grid, read: VolumeHeader
+) -> Iterator[tuple[str, object, object]]:
+    """Yield what must agree: its name, what was written, what was read."""
+    n_volumes = content.array.shape[0] if content.array.ndim == 4 else 1
+    yield "the shape (z, y, x)", grid.shape, read.grid.shape
+    yield "the number of volumes", n_volumes, read.n_volumes
+    yield "the affine", grid.affine.tolist(), read.grid.affine.tolist()
+    yield "the voxel type", content.stored, read.stored
+    yield "scaling", False, read.is_scaled
+
+
+def _differs(target: Path, what: str) -> SaveError:
+    return SaveError(
+        f"expected {target} to read back as it was written, but {what}: save again, on another "
+        "disk if this repeats; an existing file is unchanged"
+    )

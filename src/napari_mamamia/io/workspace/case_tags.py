@@ -1,0 +1,104 @@
+"""What readers noted of whole cases: an event for each tag that was set or taken back.
+
+Each run of the program writes a file of its own in the workspace's folder ``case_tags``, see
+`event_store`: nothing that anybody noted is lost, and two windows never wait for each other. The
+file ``case_tags.jsonl`` of earlier versions is read too, and no longer written.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.records import CaseTag
+from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_events
+
+__all__ = ["OLD_TAGS_NAME", "TAGS_FOLDER", "append_tag", "read_tag_notes"]
+
+TAGS_FOLDER: Final = "case_tags"
+OLD_TAGS_NAME: Final = "case_tags.jsonl"
+
+_one_at_a_time: Final = threading.Lock()
+"""Threads of one program share its file."""
+
+
+def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool) -> CaseTag:
+    """Note that a reader set a tag, or took it back; return it with its time.
+
+    The note is on the disk when this returns.
+
+    Raises
+    ------
+    CaseError
+        If `reader` cannot name a folder.
+    SaveError
+        If the system refuses to write; earlier notes stay.
+    """
+    folder = workspace / TAGS_FOLDER
+    with _one_at_a_time, EventWriter(folder, reader) as writer:
+        seen = _last_about(folder, case_id, tag)
+        event = writer.append({"case_id": case_id, "tag": tag, "on": on}, seen)
+    return CaseTag(case_id, tag, reader, event.at)
+
+
+@reads("tags of cases", "check the folder case_tags of the workspace")
+def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
+    """Return the tags that are set, in the order of their setting; none where nobody noted any.
+
+    Of the notes of one case, tag and reader the last counts; letter case does not part them. Torn
+    and damaged lines are passed over, and lines of another form, such as those of a later version.
+
+    Raises
+    ------
+    FormatError
+        If a file is there but cannot be read.
+    """
+    events = read_events(workspace / TAGS_FOLDER).events
+    entries = [{**event.body, "reader": event.reader, "created": event.at} for event in events]
+    found: dict[tuple[str, str, str], CaseTag] = {}
+    for entry in (*_old_entries(workspace / OLD_TAGS_NAME), *entries):
+        tag = _tag(entry)
+        if tag is None:
+            continue
+        key = (case_key(tag.case_id), tag.tag.casefold(), tag.reader)
+        if entry["on"] is True:
+            found.setdefault(key, tag)
+        else:
+            found.pop(key, None)
+    return tuple(found.values())
+
+
+def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
+    """Return the hash of the last event of a case and tag: a new one comes after it by any clock.
+
+    Where a file cannot be read the clocks decide; a note is taken all the same.
+    """
+    with suppress(FormatError):
+        wanted = (case_key(case_id), tag.casefold())
+        about = [one.hash for one in read_events(folder).events if _key(one) == wanted]
+        return tuple(about[-1:])
+    return ()
+
+
+def _key(event: Event) -> tuple[str, str]:
+    """Return the case and the tag that an event is of, without letter case."""
+    return case_key(str(event.body.get("case_id"))), str(event.body.get("tag")).casefold()
+
+
+def _old_entries(path: Path) -> Iterator[Any]:
+    if path.exists():
+        yield from read_checked_lines(path)
+
+
+def _tag(entry: Any) -> CaseTag | None:
+    """Return what a line says, None for a line of another form."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("on"), bool):
+        return None
+    values = [entry.get(name) for name in ("case_id", "tag", "reader", "created")]
+    texts = [value for value in values if isinstance(value, str)]
+    return CaseTag(*texts) if len(texts) == len(values) else None

@@ -1,0 +1,381 @@
+"""The journal of a mask: every step is on the disk when the mouse button is up.
+
+``refined/READER/ID.journal`` beside the mask holds one JSON line for each opening, step, undo,
+redo, jump and saving. It is only ever appended to: a record of how the annotation came about, from
+which the mask can be made again bit for bit. The lines form a chain; its first record binds it to
+case, reader, grid, format and the mask that editing began with.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.difference import Difference
+from napari_mamamia.core.edits import Step
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.io.files.chained_lines import ChainedLines, line_at, scan_chained_lines
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.workspace.journal_records import JournalRecord, Opened, decoded, encoded
+from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
+
+__all__ = [
+    "Damage",
+    "Journal",
+    "JournalContents",
+    "PlacedRecord",
+    "journal_path",
+    "read_journal",
+    "scan_journal",
+]
+
+_SYNC_AFTER_S: Final = 0.5
+"""A power failure costs at most the steps of this time; a kill -9 of this program costs none."""
+
+_SUFFIX: Final = ".journal"
+
+_NOT_A_RECORD: Final = "it holds no record of a journal ({})"
+_NO_RECORD: Final = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+)
+"""What JSON of another form makes of reading it."""
+
+
+def journal_path(mask_path: Path) -> Path:
+    """Return where the journal of a reader's mask lies.
+
+    Examples
+    --------
+    >>> journal_path(Path("refined/Ana/DUKE_001.nii.gz")).as_posix()
+    'refined/Ana/DUKE_001.journal'
+    """
+    return mask_path.with_name(mask_path.name.removesuffix(MASK_SUFFIX) + _SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRecord:
+    """A record, when it was written (ISO 8601, UTC), where it stands and what it follows.
+
+    `number` is its place in the file, from 1, `start` its first byte; `index` is its place as it
+    was written, from 0, which differs where records were removed, doubled or moved. `hash` and
+    `prev` are its own hash and that of the record before it, `prev` "" for one of the time before
+    records formed a chain.
+    """
+
+    at: str
+    start: int
+    record: JournalRecord
+    number: int = 0
+    index: int = 0
+    hash: str = ""
+    prev: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A record that cannot be read, or that does not follow the one before it.
+
+    `record` is its place in the file, from 1; `is_lost` says that it cannot be read at all.
+    """
+
+    record: int
+    start: int
+    reason: str
+    is_lost: bool = True
+
+    @property
+    def text(self) -> str:
+        """Where and what it is, in plain words."""
+        return f"record {self.record} (byte {self.start}): {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalContents:
+    """All records up to the first damage."""
+
+    records: tuple[PlacedRecord, ...]
+    damage: Damage | None = None
+
+
+@reads("a journal", "choose the file that lies beside the mask")
+def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
+    """Yield all records of a journal in order, and a `Damage` where one is not what it was.
+
+    A record that can be read but does not follow the one before it comes after its `Damage`.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is no journal, or was written in another version of the format.
+    """
+    for line in scan_chained_lines(path):
+        if line.problem:
+            yield Damage(line.number, line.start, line.problem, is_lost=line.entry is None)
+        if line.entry is None:
+            continue
+        try:
+            at, record = decoded(line.entry)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from error
+        except _NO_RECORD as error:
+            yield Damage(line.number, line.start, _NOT_A_RECORD.format(error))
+            continue
+        if line.number == 1 and not line.problem and not isinstance(record, Opened):
+            raise FormatError(
+                f"expected a journal at {path}, but its first record is {line.entry['kind']!r}, "
+                "not 'opened': choose the file that lies beside the mask"
+            )
+        index = line.seq if line.is_chained else line.number - 1
+        yield PlacedRecord(at, line.start, record, line.number, index, line.hash, line.prev)
+
+
+@reads("a journal", "choose the file that lies beside the mask")
+def read_journal(path: Path) -> JournalContents:
+    """Return all records of a journal up to the first damage; raises as `scan_journal`."""
+    records: list[PlacedRecord] = []
+    for item in scan_journal(path):
+        if isinstance(item, Damage):
+            return JournalContents(tuple(records), item)
+        records.append(item)
+    return JournalContents(tuple(records))
+
+
+class Journal:
+    """The journal at `path`, open for one window.
+
+    Writing never raises: what the system refuses stays in memory, `problem` says so, and every
+    later write tries again. It may be used from several threads.
+
+    Parameters
+    ----------
+    path
+        Made with the first record, its folder too.
+
+    Raises
+    ------
+    SaveConflictError
+        If another window has it open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._lines: ChainedLines | None = None
+        self._queue: list[JournalRecord] = []
+        self._header: Opened | None = None
+        self._reason = ""
+        self._starts: dict[int, int] = {}
+        self._timer: threading.Timer | None = None
+        self._is_closed = False
+        try:
+            self._open()
+        except SaveConflictError:
+            raise
+        except SaveError as error:
+            self._reason = _why(error)
+
+    @property
+    def waiting(self) -> int:
+        """How many records are not on the disk yet."""
+        return len(self._queue)
+
+    @property
+    def problem(self) -> str:
+        """Why steps are not recorded, in plain words; "" while all is well."""
+        if not self._reason:
+            return ""
+        return (
+            f"NOT recorded: {self._reason}; {self.waiting} record(s) wait in memory and would be "
+            f"lost in a crash: free some space or check the folder {self.path.parent}; each step "
+            "tries again"
+        )
+
+    def begin(self, opened: Opened) -> None:
+        """Write `opened` before the next record; a look without a step leaves no trace."""
+        self._header = opened
+
+    def write(self, record: JournalRecord) -> None:
+        """Append a record; it survives the end of this program from now on, unless `problem`."""
+        with self._lock:
+            if self._header is not None:
+                self._queue.append(self._header)
+                self._header = None
+            self._queue.append(record)
+            self._drain()
+
+    def mark(self) -> str:
+        """Return the hash of the last record, for `Saved`; "" where records still wait.
+
+        What stands in memory is tried to be written first, that of the opening too.
+        """
+        with self._lock:
+            if self._header is not None:
+                self._queue.append(self._header)
+                self._header = None
+            self._drain()
+            return "" if self._queue or self._lines is None else self._lines.head
+
+    def retry(self) -> None:
+        """Try to write what waits."""
+        with self._lock:
+            self._drain()
+
+    def know(self, number: int, start: int) -> None:
+        """Note where the step of an earlier run begins, for `read_back`."""
+        self._starts[number] = start
+
+    def read_back(self, number: int) -> Difference:
+        """Return the difference of a step from memory or from the file.
+
+        Raises
+        ------
+        FormatError
+            If the file is gone or the record damaged.
+        """
+        for record in tuple(self._queue):
+            if isinstance(record, Step) and record.number == number:
+                return record.difference
+        start = self._starts.get(number)
+        if start is not None:
+            return step_at(self.path, start, number).difference
+        raise FormatError(
+            f"expected step {number} in {self.path}, but it is not there: it cannot be undone; "
+            "your mask is as it was"
+        )
+
+    def set_aside(self) -> Path | None:
+        """Give the file another name, where it stays, and begin a new one; return that name.
+
+        None, with `problem` set, where the system refuses.
+        """
+        with self._lock:
+            self._let_go()
+            target = _free_name(self.path)
+            try:
+                self.path.rename(target)
+                self._open()
+            except (OSError, SaveError) as error:
+                self._reason = _why(error)
+                return None
+            self._starts.clear()
+            return target
+
+    def close(self) -> None:
+        """Force all records to the disk and let go of the file; an empty one is removed.
+
+        A record that comes later, such as that of a save still under way, is added all the same.
+        """
+        with self._lock:
+            self._is_closed = True
+            if self._queue:
+                self._drain()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lines, self._lines = self._lines, None
+        if lines is None:
+            return
+        is_empty = lines.size == 0
+        try:
+            lines.close()
+        except SaveError as error:
+            self._reason = _why(error)
+        if is_empty:
+            with suppress(OSError):
+                self.path.unlink()
+
+    def _open(self) -> ChainedLines:
+        self._lines = ChainedLines(self.path, sync_every_s=float("inf"))
+        return self._lines
+
+    def _drain(self) -> None:
+        try:
+            lines = self._in_place()
+            while self._queue:
+                record = self._queue[0]
+                start = lines.size
+                lines.add(encoded(record))
+                if isinstance(record, Step):
+                    self._starts[record.number] = start
+                del self._queue[0]
+            self._reason = ""
+        except OSError as error:
+            self._reason = _why(error)
+        if self._is_closed:
+            self._let_go()
+        elif self._timer is None:
+            self._timer = threading.Timer(_SYNC_AFTER_S, self._sync)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _in_place(self) -> ChainedLines:
+        """Return the open file; put it back where somebody removed it, beside what lies there."""
+        lines = self._lines or self._open()
+        if not lines.is_in_place:
+            if self.path.exists():
+                self.path.rename(_free_name(self.path))
+            lines = self._lines = lines.put_back()
+        return lines
+
+    def _sync(self) -> None:
+        """Force to the disk, in a thread of its own; a failure is said like one of writing."""
+        self._timer = None
+        lines = self._lines
+        if lines is None:
+            return
+        try:
+            lines.sync(every_s=0.0)
+        except SaveError as error:
+            if self._lines is lines:
+                self._reason = _why(error)
+
+
+def step_at(path: Path, start: int, number: int) -> Step:
+    """Return the step whose record begins at byte `start`.
+
+    Raises
+    ------
+    FormatError
+        If the file is gone or the record is not step `number`.
+    """
+    line = line_at(path, start)
+    if line.entry is None:
+        raise _unreadable(path, number, line.problem)
+    try:
+        _, record = decoded(line.entry)
+    except _NO_RECORD as error:
+        raise _unreadable(path, number, str(error)) from error
+    if not isinstance(record, Step) or record.number != number:
+        raise _unreadable(path, number, "another record stands there")
+    return record
+
+
+def _unreadable(path: Path, number: int, why: str) -> FormatError:
+    return FormatError(
+        f"expected step {number} in {path}, but {why}: it cannot be undone; your mask is as it was"
+    )
+
+
+def _why(error: OSError) -> str:
+    """Return the system's own words for why it refused."""
+    if isinstance(error, SaveConflictError):
+        return "another window records in the same journal"
+    cause = error.__cause__
+    return (cause.strerror if isinstance(cause, OSError) else error.strerror) or str(error)
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (target := path.with_name(f"{path.stem}.set-aside-{number}{_SUFFIX}")).exists():
+        number += 1
+    return target

@@ -1,0 +1,153 @@
+"""The note in a workspace that says whose it is, so that both can be moved, renamed or copied.
+
+``mamamia_workspace.json`` names each data set that the workspace serves by its path from there and
+by prints of some of its cases. A data set is never written to: its workspace knows it, and not it
+its workspace.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.tables.tables import write_json
+
+__all__ = ["MARK_NAME", "Relation", "WorkspaceMark", "points_to", "prints_of", "relation_to"]
+
+MARK_NAME: Final = "mamamia_workspace.json"
+_VERSION: Final = 1
+_MOST_CASES: Final = 8
+_PIECE: Final = 1 << 16
+_MOST_BYTES: Final = 1 << 20
+
+
+class Relation(StrEnum):
+    """What a workspace's note says of a data set.
+
+    OTHER is one with the same case ids and other images, whose masks would be taken for this one's:
+    of the cases noted that are there, more than half differ. Some may have been written anew, and
+    baseline and follow-up may share one by mistake.
+    """
+
+    SAME = "same"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceMark:
+    """What is noted of a data set: its root, and prints of some cases by id."""
+
+    root: Path
+    prints: Mapping[str, str]
+
+    def write(self, workspace: Path) -> None:
+        """Note it in a workspace that is there, unless it stands there already.
+
+        A workspace that does not exist, or cannot be written to, stays as it is: nothing depends on
+        the note before it is moved.
+        """
+        if not self.prints or not workspace.is_dir():
+            return
+        own = {"path": _path_between(workspace, self.root), "cases": dict(self.prints)}
+        known = _entries(workspace)
+        others = [one for one in known if _relation(one, self.prints) is not Relation.SAME]
+        if own in known and len(others) == len(known) - 1:
+            return
+        content = {"mamamia_workspace": _VERSION, "data_sets": [own, *others]}
+        with suppress(SaveError):
+            write_json(content, workspace / MARK_NAME, overwrite=True)
+
+
+def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return prints of cases by id: those named as far as they are there, else eight of all.
+
+    A print is of a case's first image file: its size, its beginning and its end. A file that cannot
+    be read has none.
+    """
+    found = {case.case_id: case for case in data_set.cases}
+    wanted = case_ids or sorted(found, key=_drawn)[:_MOST_CASES]
+    prints = {}
+    for case_id in wanted:
+        if case_id in found:
+            with suppress(OSError, IndexError):
+                prints[case_id] = _print_of(found[case_id])
+    return prints
+
+
+def relation_to(workspace: Path, data_set: DataSet) -> Relation:
+    """Return what the note in a workspace says of a data set; UNKNOWN without a note."""
+    entries = _entries(workspace)
+    ids = tuple(sorted({case_id for one in entries for case_id in one["cases"]}))
+    if not ids:
+        return Relation.UNKNOWN
+    now = prints_of(data_set, ids)
+    found = {_relation(one, now) for one in entries}
+    order = (Relation.SAME, Relation.OTHER, Relation.UNKNOWN)
+    return next(relation for relation in order if relation in found)
+
+
+def points_to(workspace: Path, data_set: Path) -> bool:
+    """Whether the note in a workspace names the place where a data set lies now."""
+    path = _path_between(workspace, data_set)
+    return any(one["path"] == path for one in _entries(workspace))
+
+
+def _drawn(case_id: str) -> str:
+    """Return what cases are drawn by: the same ones while a data set grows a little."""
+    return hashlib.sha256(case_id.encode()).hexdigest()
+
+
+def _print_of(case: CaseFiles) -> str:
+    path = case.phases[0].files[0]
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with open_plain(path) as stream:
+        digest.update(stream.read(_PIECE))
+        stream.seek(max(0, size - _PIECE))
+        digest.update(stream.read(_PIECE))
+    return digest.hexdigest()[:32]
+
+
+def _relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation:
+    shared = [case_id for case_id in entry["cases"] if case_id in now]
+    if not shared:
+        return Relation.UNKNOWN
+    n_same = sum(entry["cases"][case_id] == now[case_id] for case_id in shared)
+    return Relation.SAME if 2 * n_same >= len(shared) else Relation.OTHER
+
+
+def _entries(workspace: Path) -> list[dict[str, Any]]:
+    """Return the data sets of a note; none where it is missing or not ours."""
+    try:
+        content = read_json(workspace / MARK_NAME, _MOST_BYTES)
+    except (OSError, ValueError):
+        return []
+    found = content.get("data_sets") if isinstance(content, dict) else None
+    entries = found if isinstance(found, list) else []
+    return [one for one in entries if _is_entry(one)]
+
+
+def _is_entry(one: Any) -> bool:
+    return (
+        isinstance(one, dict)
+        and isinstance(one.get("path"), str)
+        and isinstance(one.get("cases"), dict)
+        and all(isinstance(value, str) for value in one["cases"].values())
+    )
+
+
+def _path_between(workspace: Path, data_set: Path) -> str:
+    """Return the way from a workspace to a data set; whole where they are on different drives."""
+    try:
+        return PurePath(os.path.relpath(data_set, workspace)).as_posix()
+    except ValueError:
+        return PurePath(data_set).as_posix()

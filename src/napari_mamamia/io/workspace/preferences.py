@@ -1,0 +1,250 @@
+"""What is remembered between sessions: the reader's name, and where each data set's work lies."""
+
+import hashlib
+import json
+import logging
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import CaseError, SaveError
+from napari_mamamia.core.progress import run_job
+from napari_mamamia.io.data_set.layout import recognise
+from napari_mamamia.io.files.file_names import file_stem
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.one_writer import wait_for_turn
+from napari_mamamia.io.files.own_paths import can_write_in
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.io.files.user_folders import documents_folder, preferences_path
+
+__all__ = [
+    "Preferences",
+    "absolute",
+    "load_preferences",
+    "outermost",
+    "remember_recent",
+    "remember_workspace",
+    "save_preferences",
+    "workspace_beside",
+    "workspace_for",
+]
+
+_log = logging.getLogger(__name__)
+
+_MOST_RECENT: Final = 10
+_KIND_OF: Final = {
+    **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
+    **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.NNUNET_RAW),
+}
+"""The layouts by their folders' names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What the software remembers of its user.
+
+    `reader` is None until it was asked; `workspaces` pairs a data set's root with the workspace
+    that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of
+    the window with the user's own key for it; `view` pairs a setting of the image area with what
+    it was left at. `problem` says why these are defaults though something may be saved, "" else.
+    """
+
+    reader: str | None = None
+    workspaces: tuple[tuple[Path, Path], ...] = ()
+    recent: tuple[Path, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    view: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+    loaded: "Preferences | None" = field(default=None, compare=False, repr=False)
+
+
+def load_preferences() -> Preferences:
+    """Return what was saved; defaults where nothing was.
+
+    A file that is damaged gives defaults too and is kept beside as ``preferences.json.bad``. One
+    that could not be read this time gives defaults with a `problem`, which are never saved.
+    """
+    path = preferences_path()
+    try:
+        found = _from_json(read_json(path))
+        return replace(found, loaded=found)
+    except FileNotFoundError:
+        return Preferences(loaded=Preferences())
+    except OSError as error:  # they may be sound: a share that does not answer tells nothing
+        return Preferences(problem=f"{path} could not be read ({error.strerror or error})")
+    except (ValueError, TypeError, RecursionError) as error:
+        _log.warning("preferences could not be read and were set aside: %s", error)
+        _set_aside(path)
+        return Preferences(loaded=Preferences())
+
+
+def save_preferences(preferences: Preferences) -> None:
+    """Write what was changed in `preferences` since they were loaded; all where they were not.
+
+    What another window or program saved meanwhile stays: of a setting that both changed, this one
+    counts.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write, or `preferences` stand for ones that could not be read.
+    """
+    if preferences.problem:
+        raise SaveError(
+            f"expected to add to the preferences, but {preferences.problem}: nothing was written, "
+            "so that none is lost; see that the file can be read and try again"
+        )
+    path = preferences_path()
+    _require_folder(path.parent)
+    with run_job(wait_for_turn(path)):
+        _write(_joined(preferences, load_preferences()), path)
+
+
+def _require_folder(folder: Path) -> None:
+    """Make the folder of the preferences, which a new computer does not have yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SaveError(
+            f"expected to keep preferences in {folder}, but {error.strerror or error}: see that "
+            "the folder above can be written to; nothing was written"
+        ) from error
+
+
+def _joined(own: Preferences, there: Preferences) -> Preferences:
+    """Return what is on the disk with what was changed since loading."""
+    before = own.loaded
+    if before is None or there.problem:
+        return own
+    changed = {
+        name: getattr(own, name)
+        for name in ("reader", "workspaces", "recent", "keys")
+        if getattr(own, name) != getattr(before, name)
+    }
+    view = dict(there.view) | dict(set(own.view) - set(before.view))
+    return replace(there, view=tuple(view.items()), **changed)
+
+
+def _write(preferences: Preferences, path: Path) -> None:
+    content = {
+        "reader": preferences.reader,
+        "workspaces": [
+            {"data_set": str(data_set), "workspace": str(workspace)}
+            for data_set, workspace in preferences.workspaces
+        ],
+        "recent": [str(path) for path in preferences.recent],
+        "keys": dict(preferences.keys),
+        "view": dict(preferences.view),
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_text_atomically(path, text, overwrite=True)
+
+
+def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path) -> Preferences:
+    """Return preferences in which `data_set` has `workspace`.
+
+    Raises
+    ------
+    CaseError
+        If the workspace would lie in the data set, which is never written to.
+    """
+    data_set, workspace = absolute(data_set), absolute(workspace)
+    if workspace == data_set or data_set in workspace.parents:
+        raise CaseError(
+            f"expected a workspace outside the data set {data_set}, got {workspace}: "
+            "choose another folder, such as the one beside it"
+        )
+    others = tuple(pair for pair in preferences.workspaces if pair[0] != data_set)
+    return replace(preferences, workspaces=((data_set, workspace), *others))
+
+
+def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
+    """Return preferences with `data_set` as the latest of at most ten."""
+    data_set = absolute(data_set)
+    others = (path for path in preferences.recent if path != data_set)
+    return replace(preferences, recent=(data_set, *others)[:_MOST_RECENT])
+
+
+def workspace_for(data_set: Path, preferences: Preferences) -> Path:
+    """Return the workspace folder of a data set (its root folder or file); nothing is made.
+
+    The one that was chosen before; else ``<name>-workspace`` beside the data set; where that
+    place cannot be written to, ``napari-mamamia/<name>-<code>-workspace`` in the user's documents,
+    where the code tells apart data sets of one name. A file or folder inside a data set shares
+    that data set's workspace place.
+    """
+    data_set = absolute(data_set)
+    chosen = dict(preferences.workspaces).get(data_set)
+    if chosen is not None:
+        return chosen
+    beside = workspace_beside(data_set)
+    if can_write_in(beside if beside.is_dir() else beside.parent):
+        return beside
+    code = hashlib.sha256(os.fsencode(data_set)).hexdigest()[:6]
+    return documents_folder() / f"{_stem(data_set)}-{code}-workspace"
+
+
+def workspace_beside(data_set: Path) -> Path:
+    """Return ``<name>-workspace`` beside a data set, whether or not it is there."""
+    data_set = absolute(data_set)
+    return outermost(data_set).parent / f"{_stem(data_set)}-workspace"
+
+
+def _stem(data_set: Path) -> str:
+    return file_stem(data_set.name) or data_set.name or "data"
+
+
+def outermost(path: Path) -> Path:
+    """Return the data set that `path` lies in, or `path` itself."""
+    for parent in list(path.parents)[:4]:
+        kind = _KIND_OF.get(path.relative_to(parent).parts[0])
+        if kind is not None and recognise(parent) is kind:
+            return parent
+    return path
+
+
+def absolute(path: Path) -> Path:
+    """Return a path from the root, as preferences know it."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
+
+
+def _from_json(content: Any) -> Preferences:
+    """Return preferences from parsed JSON; ValueError or TypeError where it has another form."""
+    if not isinstance(content, dict):
+        raise TypeError(f"expected a JSON object, got {type(content).__name__}")
+    reader = content.get("reader")
+    if reader is not None and not isinstance(reader, str):
+        raise TypeError(f"expected the reader's name, got {reader!r}")
+    workspaces = _entries(content, "workspaces")
+    if not all(isinstance(pair, dict) for pair in workspaces):
+        raise TypeError("expected objects in 'workspaces'")
+    return Preferences(
+        reader,
+        tuple((Path(pair.get("data_set")), Path(pair.get("workspace"))) for pair in workspaces),
+        tuple(Path(path) for path in _entries(content, "recent")),
+        _pairs(content, "keys", "actions and their keys"),
+        _pairs(content, "view", "settings and their values"),
+    )
+
+
+def _pairs(content: dict[str, Any], key: str, what: str) -> tuple[tuple[str, str], ...]:
+    pairs = content.get(key, {})
+    if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
+        raise TypeError(f"expected an object of {what} under {key!r}")
+    return tuple((str(name), value) for name, value in pairs.items())
+
+
+def _entries(content: dict[str, Any], key: str) -> list[Any]:
+    entries = content.get(key, [])
+    if not isinstance(entries, list):
+        raise TypeError(f"expected a list under {key!r}, got {type(entries).__name__}")
+    return entries
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.replace(path.with_name(f"{path.name}.bad"))
+    except OSError as error:
+        _log.warning("damaged preferences could not be set aside: %s", error)

@@ -1,0 +1,208 @@
+"""An annotation protocol: a JSON file that lets several readers annotate alike.
+
+::
+
+    {
+      "name": "Tumour in DCE-MRI, reader study 1",
+      "phase": 1,
+      "brush": {"tool": "smartpaint", "radius_mm": 8, "features": "all"},
+      "structures": [{"value": 1, "name": "tumour"}],
+      "checklist": ["Is the whole rim inside?"],
+      "time_limit_s": 600
+    }
+
+Only ``name`` is required. A key that is not known is refused, so that a typing error is not taken
+for "left to the reader".
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling, Tool
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+
+__all__ = ["Protocol", "Structure", "read_protocol"]
+
+_LARGEST_LABEL: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What a label stands for; `value` is 1 to 255."""
+
+    value: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What a protocol sets.
+
+    Parameters
+    ----------
+    phase
+        The phase to show and paint on; None leaves it to the reader.
+    brush
+        The brush to begin with.
+    structures
+        Labels that are drawn, each value once; empty: one tumour label, 1.
+    checklist
+        Sentences that the reader goes through.
+    time_limit_s
+        Editing time meant for a case, above 0; None for no limit.
+    """
+
+    name: str
+    phase: int | None = None
+    brush: Brush = Brush()  # noqa: RUF009 - frozen
+    structures: tuple[Structure, ...] = ()
+    checklist: tuple[str, ...] = ()
+    time_limit_s: float | None = None
+
+
+@reads("an annotation protocol (JSON)", "correct the file, see docs/protocol_example.json")
+def read_protocol(path: Path) -> Protocol:
+    """Return the protocol in a JSON file.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, lacks a name, or has a key or value that is not meant; the
+        message names file and key.
+    """
+    try:
+        content = read_json(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(
+            f"expected an annotation protocol (JSON) in {path}, but it cannot be read ({error}): "
+            "correct the file, see docs/protocol_example.json"
+        ) from error
+    try:
+        return Protocol(**_named(_values(content, _PARSERS, "the protocol")))
+    except (TypeError, ValueError) as error:
+        raise FormatError(
+            f"expected an annotation protocol in {path}, but {error}: correct the file, see "
+            "docs/protocol_example.json"
+        ) from error
+
+
+def _values(
+    content: Any, parsers: Mapping[str, Callable[[Any], Any]], where: str
+) -> dict[str, Any]:
+    """Return each value as its parser reads it."""
+    if not isinstance(content, dict):
+        raise TypeError(f"{where} is {_shown(content)}, not an object {{...}}")
+    unknown = [key for key in content if key not in parsers]
+    if unknown:
+        known = ", ".join(parsers)
+        raise ValueError(f"{where} has the key {unknown[0]!r}, which is none of {known}")
+    values = {}
+    for key, value in content.items():
+        try:
+            values[key] = parsers[key](value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{key!r} of {where} {error}") from error
+    return values
+
+
+def _named(values: dict[str, Any]) -> dict[str, Any]:
+    if "name" not in values:
+        raise ValueError("the key 'name' is missing")
+    return values
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"is {_shown(value)}, not a text")
+    return value
+
+
+def _whole(least: int, most: float = math.inf) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            limits = f"{least} or more" if most == math.inf else f"{least} to {most}"
+            raise ValueError(f"is {_shown(value)}, not a whole number of {limits}")
+        return value
+
+    return parse
+
+
+def _positive(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"is {_shown(value)}, not a number")
+    if not 0 < value < math.inf:
+        raise ValueError(f"is {value}, not a number above 0")
+    return float(value)
+
+
+def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
+    def parse(value: Any) -> StrEnum:
+        names = [member.value for member in kind]
+        if value not in names:
+            raise ValueError(f"is {_shown(value)}, not one of {', '.join(names)}")
+        return kind(value)
+
+    return parse
+
+
+def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else parse(value)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"is {_shown(value)}, not a list [...]")
+    return value
+
+
+def _brush(value: Any) -> Brush:
+    return Brush(**_values(value, _BRUSH_PARSERS, "the brush"))
+
+
+def _structures(value: Any) -> tuple[Structure, ...]:
+    structures = []
+    for item in _list(value):
+        fields = _values(item, _STRUCTURE_PARSERS, "a structure")
+        if len(fields) < len(_STRUCTURE_PARSERS):
+            raise ValueError(f"has {_shown(item)}, which lacks value or name")
+        structures.append(Structure(**fields))
+    for what in ("value", "name"):
+        seen = [getattr(structure, what) for structure in structures]
+        if len(set(seen)) < len(seen):
+            raise ValueError(f"gives two structures the same {what}")
+    return tuple(structures)
+
+
+def _checklist(value: Any) -> tuple[str, ...]:
+    return tuple(_text(item) for item in _list(value))
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]
+
+
+_LABEL: Final = _whole(1, _LARGEST_LABEL)
+_STRUCTURE_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {"value": _LABEL, "name": _text}
+_BRUSH_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "tool": _one_of(Tool),
+    "action": _one_of(Action),
+    "radius_mm": _positive,
+    "tolerance": _positive,
+    "features": _one_of(Features),
+    "extent": _one_of(Extent),
+    "sampling": _one_of(Sampling),
+}
+_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "name": _text,
+    "phase": _or_none(_whole(0)),
+    "brush": _brush,
+    "structures": _structures,
+    "checklist": _checklist,
+    "time_limit_s": _or_none(_positive),
+}

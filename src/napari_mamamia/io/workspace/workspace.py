@@ -1,0 +1,220 @@
+"""The user's own folder for one data set: predictions, refined masks, scores, exports.
+
+::
+
+    predictions/<model>/<case>.nii.gz     with <case>.json, its provenance
+    refined/<reader>/<case>.nii.gz        with <case>.json
+    scores/  exports/
+    mamamia_workspace.json                whose workspace it is
+
+The folder of a model or reader is its name as it stands, so that people find it. The data set
+itself is never written to.
+"""
+
+import unicodedata
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.folders import natural_key
+from napari_mamamia.io.workspace.mark import WorkspaceMark
+
+__all__ = ["MASK_SUFFIX", "FileState", "StoredMask", "StoredRole", "Workspace", "file_name"]
+
+MASK_SUFFIX: Final = ".nii.gz"
+StoredRole: TypeAlias = Literal["prediction", "refined"]
+
+_FOLDERS: Final[dict[StoredRole, str]] = {"prediction": "predictions", "refined": "refined"}
+_FORBIDDEN: Final = frozenset('<>:"/\\|?*')
+_DEVICES: Final = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
+)
+_MOST_BYTES: Final = 200
+"""File systems allow 255 bytes in a name; the rest is for suffixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was when it was looked at; another state says that it was written since."""
+
+    path: Path
+    size: int
+    written_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileState":
+        """Return the state of a file now; OSError where it is not there."""
+        found = path.stat()
+        return cls(path, found.st_size, found.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMask:
+    """A mask in the workspace; `name` is the model's or the reader's."""
+
+    role: StoredRole
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Paths in one workspace. Making one touches nothing; folders appear with the first saving.
+
+    `mark` is what is noted of the data set that it serves.
+
+    Examples
+    --------
+    >>> workspace = Workspace(Path("trial-workspace"))
+    >>> workspace.refined("Ana López", "DUKE_001").as_posix()
+    'trial-workspace/refined/Ana López/DUKE_001.nii.gz'
+    """
+
+    root: Path
+    mark: WorkspaceMark | None = field(default=None, compare=False, repr=False)
+
+    def note_data_set(self) -> None:
+        """Note in the folder, once it is there, whose workspace it is; nothing fails by it."""
+        if self.mark is not None:
+            self.mark.write(self.root)
+
+    @property
+    def scores(self) -> Path:
+        """Folder of score tables."""
+        return self.root / "scores"
+
+    @property
+    def exports(self) -> Path:
+        """Folder of exported masks."""
+        return self.root / "exports"
+
+    @property
+    def predictions(self) -> Path:
+        """Folder that holds one folder of masks for each model."""
+        return self.root / _FOLDERS["prediction"]
+
+    def prediction(self, model: str, case_id: str) -> Path:
+        """Return the file of a model's mask of a case, whether or not it is there.
+
+        Raises
+        ------
+        CaseError
+            If `model` or `case_id` cannot be a file name, or `model` differs from one that has
+            predictions by letter case only.
+        """
+        return self._mask("prediction", model, case_id)
+
+    def refined(self, reader: str, case_id: str) -> Path:
+        """Return the file of a reader's mask of a case, whether or not it is there.
+
+        Raises
+        ------
+        CaseError
+            If `reader` or `case_id` cannot be a file name, or `reader` differs from one that has
+            masks by letter case only.
+        """
+        return self._mask("refined", reader, case_id)
+
+    def models(self) -> tuple[str, ...]:
+        """Return the models that have a folder of predictions, in natural order."""
+        return self._names("prediction")
+
+    def readers(self) -> tuple[str, ...]:
+        """Return the readers that have a folder of refined masks, in natural order."""
+        return self._names("refined")
+
+    def case_ids(self, role: StoredRole, name: str) -> frozenset[str]:
+        """Return the cases that a model predicted, or a reader refined."""
+        try:
+            entries = list((self.root / _FOLDERS[role] / name).iterdir())
+        except OSError:
+            return frozenset()
+        masks = (entry.name for entry in entries if entry.name.endswith(MASK_SUFFIX))
+        return frozenset(mask.removesuffix(MASK_SUFFIX) for mask in masks)
+
+    def masks_of(self, case_id: str) -> tuple[StoredMask, ...]:
+        """Return the masks of a case that are there: predictions first, each by name."""
+        masks = (
+            StoredMask(role, name, self.root / folder / name / f"{case_id}{MASK_SUFFIX}")
+            for role, folder in _FOLDERS.items()
+            for name in self._names(role)
+        )
+        return tuple(mask for mask in masks if mask.path.is_file())
+
+    def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
+        """Return the model whose prediction of a case was written last, and that file."""
+        found = []
+        for name in self._names("prediction"):
+            with suppress(OSError):
+                path = self.predictions / name / f"{case_id}{MASK_SUFFIX}"
+                found.append((name, FileState.of(path)))
+        return max(found, key=lambda one: one[1].written_ns, default=None)
+
+    def _mask(self, role: StoredRole, name: str, case_id: str) -> Path:
+        who = "reader" if role == "refined" else "model"
+        name = file_name(name, f"the name of a {who}")
+        for known in self._names(role):
+            if known != name and case_key(known) == case_key(name):
+                raise CaseError(
+                    f"expected the {who} {known!r}, who has masks in {self.root}, or a new name; "
+                    f"got {name!r}, which many systems take for the same: choose one spelling"
+                )
+        case_id = file_name(case_id, "a case id")
+        return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
+
+    def _names(self, role: StoredRole) -> tuple[str, ...]:
+        folder = self.root / _FOLDERS[role]
+        try:
+            entries = [entry for entry in folder.iterdir() if entry.is_dir()]
+        except OSError:
+            return ()
+        names = (entry.name for entry in entries if not entry.name.startswith("."))
+        return tuple(sorted(names, key=natural_key))
+
+
+def file_name(text: str, what: str = "a name") -> str:
+    r"""Return `text` as a file or folder name that every common system takes, or refuse it.
+
+    Spaces inside and letters of any alphabet stay; accents are stored in one form (NFC). Nothing
+    else is changed, so that two names never become one.
+
+    Parameters
+    ----------
+    text
+        The name as a person typed it.
+    what
+        What it names, for the message: "the name of a reader".
+
+    Raises
+    ------
+    CaseError
+        If it is empty, too long, starts or ends with a space or full stop, holds a control
+        character or one of ``< > : " / \ | ? *``, or is a device name such as ``con``.
+    """
+    name = unicodedata.normalize("NFC", text)
+    reason = _why_not(name)
+    if reason:
+        raise CaseError(
+            f"expected {what} that can name a folder, got {text!r}, which {reason}: "
+            "use letters, digits, spaces inside, - and _"
+        )
+    return name
+
+
+def _why_not(name: str) -> str:
+    """Return what is wrong with a name, "" where nothing is."""
+    if not name.strip(" ."):
+        return "is empty" if not name.strip() else "holds nothing but full stops"
+    if name != name.strip(" .\u00a0"):
+        return "starts or ends with a space or full stop"
+    if any(unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} for letter in name):
+        return "holds a control character"
+    bad = sorted(_FORBIDDEN.intersection(name))
+    if bad:
+        return f"holds {' '.join(bad)}"
+    if len(name.encode()) > _MOST_BYTES:
+        return f"is longer than {_MOST_BYTES} bytes"
+    return "is a device name" if name.split(".")[0].lower() in _DEVICES else ""

@@ -1,0 +1,196 @@
+"""Volumes and transforms of SimpleITK. The one module that imports that package.
+
+Places are millimetres along the array's own axes, (z, y, x) from the middle of voxel 0: distances
+are the patient's as long as the axes are at right angles, whatever the orientation.
+"""
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.kinetics.registration.settings import Interpolation
+
+__all__ = [
+    "Readable",
+    "Warp",
+    "image_of",
+    "readable",
+    "require_simpleitk",
+    "turned",
+]
+
+_ORDER: Final = 3
+
+
+def require_simpleitk() -> ModuleType:
+    """Return the package SimpleITK.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        _load_library()
+        import SimpleITK
+    except ImportError as error:
+        raise MissingExtraError("SimpleITK", "register") from error
+    module: ModuleType = SimpleITK
+    return module
+
+
+def _load_library() -> None:
+    """Load the package's library without holding the interpreter's lock, which `import` holds.
+
+    That is most of the first import: 0.1 s in which the window would stand still. Where it cannot
+    be done so (Windows), `import` does it.
+    """
+    if "SimpleITK" in sys.modules or sys.platform == "win32":
+        return
+    spec = importlib.util.find_spec("SimpleITK")
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    for path in (path for place in places for path in Path(place).glob("_SimpleITK*.so")):
+        load = ctypes.CDLL(None).dlopen  # a foreign call lets other threads go on
+        load.restype = ctypes.c_void_p
+        load(bytes(path), os.RTLD_LAZY)
+
+
+def _usual_threads() -> int:
+    """Return how many threads resample: every core but one, at least one.
+
+    A core is left for the window.
+    """
+    return max((os.cpu_count() or 1) - 1, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Readable:
+    """A volume that is read between its voxels; values stay between `low` and `high`.
+
+    `image` is as `image_of` makes it, `coefficients` those of its cubic B-spline, None where it is
+    read linearly.
+    """
+
+    image: Any
+    coefficients: Any | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Warp:
+    """Where each place of the reference phase lies in another one: a SimpleITK transform.
+
+    `rotation_deg` about and `translation_mm` along the array's axes (z, y, x); the rotation is
+    about `centre_mm`. `metric` is the mutual information that was reached, in nats, and its sign
+    is turned: more is better.
+    """
+
+    transform: Any
+    rotation_deg: tuple[float, float, float]
+    translation_mm: tuple[float, float, float]
+    centre_mm: tuple[float, float, float]
+    metric: float
+    is_spline: bool = False
+    mesh_mm: tuple[float, ...] = ()
+
+    def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where points ``(n, 3)`` of the reference phase lie in the other one, mm."""
+        found = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
+        return np.array(found, np.float64).reshape(-1, 3)[:, ::-1]
+
+    def displacement(
+        self, shape: Sequence[int], spacing_mm: Sequence[float], origin_mm: Sequence[float]
+    ) -> NDArray[np.float64]:
+        """Return how far each voxel of a grid is moved: mm, ``(3, z, y, x)``, (z, y, x) first."""
+        itk = require_simpleitk()
+        field = itk.TransformToDisplacementField(
+            self.transform,
+            itk.sitkVectorFloat64,
+            turned(shape, int),
+            turned(origin_mm, float),
+            turned(spacing_mm, float),
+        )
+        found: NDArray[np.float64] = np.moveaxis(itk.GetArrayFromImage(field)[..., ::-1], -1, 0)
+        return found
+
+    def moved(
+        self,
+        source: Readable,
+        shape: Sequence[int],
+        spacing_mm: Sequence[float],
+        origin_mm: Sequence[float],
+    ) -> tuple[NDArray[np.float32], int]:
+        """Return a volume on a grid, float32, and how many voxels lie outside of it.
+
+        These take the value at the volume's edge that is nearest. No value is below the least or
+        above the greatest of the volume: cubic B-splines overshoot at edges.
+        """
+        itk = require_simpleitk()
+        method = itk.ResampleImageFilter()
+        method.SetNumberOfWorkUnits(_usual_threads())
+        method.SetSize(turned(shape, int))
+        method.SetOutputSpacing(turned(spacing_mm, float))
+        method.SetOutputOrigin(turned(origin_mm, float))
+        method.SetTransform(self.transform)
+        is_linear = source.coefficients is None
+        method.SetInterpolator(itk.sitkLinear if is_linear else itk.sitkBSplineResamplerOrder3)
+        method.SetOutputPixelType(itk.sitkFloat32)
+        method.SetDefaultPixelValue(float("nan"))
+        image = source.image if is_linear else source.coefficients
+        found: NDArray[np.float32] = itk.GetArrayFromImage(method.Execute(image))
+        np.clip(found, source.low, source.high, out=found)
+        outside = np.isnan(found)
+        count = int(np.count_nonzero(outside))
+        if count:
+            method.SetInterpolator(itk.sitkLinear)
+            method.SetUseNearestNeighborExtrapolator(True)
+            edge = itk.GetArrayFromImage(method.Execute(source.image))
+            found[outside] = edge[outside]
+        return found, count
+
+
+def image_of(
+    volume: NDArray[Any], spacing_mm: Sequence[float], origin_mm: Sequence[float] = (0, 0, 0)
+) -> Any:
+    """Return a volume ``(z, y, x)`` as a SimpleITK image, its voxels copied."""
+    image = require_simpleitk().GetImageFromArray(np.ascontiguousarray(volume))
+    image.SetSpacing(turned(spacing_mm, float))
+    image.SetOrigin(turned(origin_mm, float))
+    return image
+
+
+def readable(
+    volume: NDArray[Any],
+    spacing_mm: Sequence[float],
+    origin_mm: Sequence[float] = (0, 0, 0),
+    interpolation: Interpolation = Interpolation.BSPLINE,
+) -> Readable:
+    """Return a volume ``(z, y, x)`` to be read between its voxels.
+
+    Coefficients are float32 and computed once, so that slabs can be read one after the other.
+
+    Source: Unser 1999 (IEEE Signal Process. Mag. 16:22), as in Insight Toolkit.
+    """
+    itk = require_simpleitk()
+    image = image_of(volume, spacing_mm, origin_mm)
+    ends = float(volume.min()), float(volume.max())
+    if interpolation is Interpolation.LINEAR:
+        return Readable(image, None, *ends)
+    coefficients = itk.BSplineDecomposition(itk.Cast(image, itk.sitkFloat32), _ORDER)
+    return Readable(image, coefficients, *ends)
+
+
+def turned(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
+    """Return (z, y, x) as SimpleITK has it, (x, y, z), in plain Python numbers."""
+    return [kind(value) for value in reversed(list(values))]

@@ -1,0 +1,135 @@
+"""Moving the phases of a case onto one of them: rigid, then B-spline; only where it helps."""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.registration.itk import Warp, require_simpleitk
+from napari_mamamia.kinetics.registration.motion import PhaseMotion, choose, judge
+from napari_mamamia.kinetics.registration.progress import share
+from napari_mamamia.kinetics.registration.quality import Fit
+from napari_mamamia.kinetics.registration.resampling import resample
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
+from napari_mamamia.kinetics.registration.tries import Try, try_phase
+from napari_mamamia.kinetics.registration.volumes import (
+    Coarse,
+    coarse_case,
+    require_registrable,
+)
+
+__all__ = ["Registered", "register_phases"]
+
+_STEPS: Final = 100
+_FITTING: Final = 70  # of a phase's 100 steps; the rest resamples it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Registered:
+    """A case whose phases lie on its reference phase; its grid, times and types are as they were.
+
+    `case` is the case itself where no phase was changed. `quiet_voxels` counts the coarse voxels
+    of `quiet_mm3` each in which residuals were measured. `warps` are what was tried, by phase,
+    whether it was applied or not.
+    """
+
+    case: Case
+    motions: tuple[PhaseMotion, ...]
+    warps: Mapping[int, Warp]
+    settings: RegistrationSettings
+    quiet_voxels: int
+    quiet_mm3: float
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """The phases whose voxels were moved."""
+        return tuple(motion.phase for motion in self.motions if motion.applied != "none")
+
+
+def register_phases(
+    case: Case, settings: RegistrationSettings | None = None, mask: NDArray[Any] | None = None
+) -> Job[Registered]:
+    """Return a job that moves every phase onto the reference phase, on that phase's own grid.
+
+    Rigid is tried first, then with `TransformKind.BSPLINE` a B-spline on top of it, which is
+    dropped where it folds (determinant of the Jacobian 0 or less in the tumour or the body) or
+    leaves a residual of more than 98 % of the rigid one's. A phase that does not get better (see
+    `verdict_of`) keeps its own voxels. Masks drawn on the reference phase stay valid: its voxels
+    are not touched. Whole numbers are rounded and kept within their type.
+
+    Two runs give the same voxels, on however many cores: samples are drawn with a fixed seed and
+    summed in one order. The search takes one core. It is done in a thread; closed before its end,
+    the job stops at the optimiser's next step, and nothing is left of it.
+
+    Parameters
+    ----------
+    mask
+        The tumour, ``(z, y, x)``, not 0 inside. With 5 mm around it, it takes no part in the fit.
+
+    Raises
+    ------
+    CaseError, GridMismatchError
+        As `require_registrable`.
+    MissingExtraError
+        If SimpleITK is not installed.
+    """
+    settings = settings or RegistrationSettings()
+    require_simpleitk()
+    require_registrable(case, settings, mask)
+    total = _STEPS * (len(case.phases) - 1)
+    coarse = yield from coarse_case(case, settings, mask)
+    tries: dict[int, list[Try]] = {}
+    for place, index in enumerate(_moving(case, settings)):
+        job = try_phase(case, coarse, index, settings, mask)
+        tries[index] = yield from share(job, place * _FITTING, _FITTING, total)
+    fits = yield from judge(coarse, tries, settings)
+    return (yield from _finish(case, settings, coarse, tries, fits))
+
+
+# ------------------------------------------------------------------------------------------- inner
+
+
+def _finish(
+    case: Case,
+    settings: RegistrationSettings,
+    coarse: Coarse,
+    tries: dict[int, list[Try]],
+    judged: tuple[dict[int, list[Fit]], int],
+) -> Job[Registered]:
+    fits, n_quiet = judged
+    chosen = {index: choose(index, tries[index], fits[index]) for index in tries}
+    better = [index for index, (_, motion) in chosen.items() if motion.applied != "none"]
+    signal = case.signal.copy() if better else case.signal
+    total = _STEPS * (len(case.phases) - 1)
+    motions = [PhaseMotion(settings.reference, Verdict.REFERENCE)]
+    for place, (index, (best, motion)) in enumerate(chosen.items()):
+        if index in better:
+            begun = time.monotonic()
+            start = len(chosen) * _FITTING + place * (_STEPS - _FITTING)
+            job = resample(case, index, best.warp, settings.interpolation, signal[index])
+            outside = yield from share(job, start, _STEPS - _FITTING, total)
+            seconds = motion.seconds + time.monotonic() - begun
+            motion = replace(motion, outside=outside, seconds=seconds)
+        motions.append(motion)
+    motions.sort(key=lambda motion: motion.phase)
+    yield Progress(total, total, "Registered")
+    volume = math.prod(coarse.spacing_mm)
+    told = case if not better else replace(case, signal=signal, warnings=_told(case, better))
+    warps = MappingProxyType({index: best.warp for index, (best, _) in chosen.items()})
+    return Registered(told, tuple(motions), warps, settings, n_quiet, volume)
+
+
+def _told(case: Case, better: list[int]) -> tuple[str, ...]:
+    listed = ", ".join(map(str, better))
+    which = f"phase {listed} was" if len(better) == 1 else f"phases {listed} were"
+    return (*case.warnings, f"{which} registered: these are not the voxels of the scanner")
+
+
+def _moving(case: Case, settings: RegistrationSettings) -> list[int]:
+    return [phase.index for phase in case.phases if phase.index != settings.reference]

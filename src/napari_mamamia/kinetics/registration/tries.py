@@ -1,0 +1,87 @@
+"""What is tried on one phase: rigid, then B-spline, and what each does to it."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.registration.itk import Warp, readable
+from napari_mamamia.kinetics.registration.progress import share
+from napari_mamamia.kinetics.registration.quality import (
+    Displacement,
+    displacement_in,
+    jacobian_determinant,
+)
+from napari_mamamia.kinetics.registration.search import find_bspline, find_rigid
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
+from napari_mamamia.kinetics.registration.volumes import Coarse, levels_of, smoothed
+
+__all__ = ["Try", "try_phase"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Try:
+    """A warp with what it does to the coarse phase."""
+
+    warp: Warp
+    moved: NDArray[np.float32]
+    displacement: Displacement
+    jacobian: tuple[float, float]
+    body_jacobian_min: float
+    seconds: float
+
+
+def try_phase(
+    case: Case,
+    coarse: Coarse,
+    index: int,
+    settings: RegistrationSettings,
+    mask: NDArray[Any] | None,
+) -> Job[list[Try]]:
+    """Return a job for the warps of one phase, the finest last; a folded one is left out."""
+    begun = time.monotonic()
+    levels = levels_of(coarse, settings.reference, index)
+    text = f"Phase {index}"
+    rigid = yield from share(find_rigid(levels, coarse.middle_mm, settings, text), 0, 40, 100)
+    found = [_tried(case, coarse, index, rigid, mask, begun)]
+    if settings.transform is TransformKind.BSPLINE:
+        spline = yield from share(find_bspline(levels, rigid, settings, text), 40, 50, 100)
+        yield Progress(90, 100, f"{text}: folding")
+        found.append(_tried(case, coarse, index, spline, mask, begun))
+    return found
+
+
+def _tried(
+    case: Case, coarse: Coarse, index: int, warp: Warp, mask: NDArray[Any] | None, begun: float
+) -> Try:
+    place = (coarse.body.shape, coarse.spacing_mm, coarse.origin_mm)
+    moved, _ = warp.moved(readable(coarse.phases[index], *place[1:]), *place)
+    field_mm = warp.displacement(*place)
+    body = jacobian_determinant(field_mm, coarse.spacing_mm)[coarse.body]
+    return Try(
+        warp,
+        smoothed(moved, coarse.spacing_mm),
+        displacement_in(field_mm, coarse.body),
+        _jacobian_in(case, warp, mask),
+        float(body.min()),
+        time.monotonic() - begun,
+    )
+
+
+def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
+    """Return the least and the greatest change of volume in the mask; nan without voxels."""
+    box = Box.empty() if mask is None else Box.around(mask)
+    if mask is None or box.is_empty:
+        return math.nan, math.nan
+    box = box.grown((1, 1, 1), case.grid.shape)
+    spacing = case.grid.spacing_mm
+    origin = [start * mm for start, mm in zip(box.start, spacing, strict=True)]
+    field_mm = warp.displacement(box.shape, spacing, origin)
+    values = jacobian_determinant(field_mm, spacing)[mask[box.slices] != 0]
+    return float(values.min()), float(values.max())

@@ -1,0 +1,175 @@
+"""Body, breasts and chest of one patient as distances in RAS mm.
+
+The patient lies prone; the breasts hang towards anterior. x is 0 in the midline, z is 0 at the
+height of the nipples, and the front of the rib cage passes near y = -12 mm. Sizes are our choice.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.phantom.body.points import Bounds, Points, Window
+from napari_mamamia.phantom.body.shapes import Array, blend, ellipsoid, quadric, smoothstep
+from napari_mamamia.phantom.body.texture import Field, make_field
+from napari_mamamia.phantom.spec import Breasts, PhantomSpec, Side
+from napari_mamamia.phantom.streams import Part, stream
+
+__all__ = ["SKIN_MM", "Body", "Breast", "Chest", "Depths", "draw_body"]
+
+SKIN_MM: Final = 1.8
+"""Thickness of skin. Our choice; normal breast skin is 0.5 to 2 mm."""
+
+_FILLET_MM: Final = 16.0
+_BREAST_REACH_MM: Final = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chest:
+    """Rib cage, an elliptic cylinder that leans back towards the neck.
+
+    `half_width_mm` and `half_depth_mm` belong to the outside of the ribs, `centre_y_mm` to their
+    axis, `fat_mm` is the fat between ribs and skin, `lean` the shift to posterior per mm up.
+    """
+
+    half_width_mm: float
+    half_depth_mm: float
+    centre_y_mm: float
+    fat_mm: float
+    lean: float
+
+    @property
+    def front_mm(self) -> float:
+        """Height (towards anterior) of the front of the ribs in the midline at z = 0."""
+        return self.centre_y_mm + self.half_depth_mm
+
+    def ribs(self, points: Points, outside_mm: float = 0.0) -> Array:
+        """Return the distance to the rib cage, or to the cylinder `outside_mm` around it."""
+        y = points.y_mm - np.float32(self.centre_y_mm) + np.float32(self.lean) * points.z_mm
+        radii = (self.half_width_mm + outside_mm, self.half_depth_mm + outside_mm)
+        return quadric((points.x_mm, y), radii)
+
+    def muscle_mm(self, points: Points) -> Array:
+        """Return the thickness of muscle outside the ribs; thick where the pectoralis lies."""
+        aside = np.abs(points.x_mm)
+        across = smoothstep(aside, 10, 28) * (1 - smoothstep(aside, 85, 125))
+        thickness: Array = np.float32(2.5) + 8 * across * smoothstep(points.z_mm, -75, -25)
+        return thickness
+
+
+@dataclass(frozen=True, slots=True)
+class Breast:
+    """Half an ellipsoid on the chest.
+
+    `centre_mm` lies in its base, `radii_mm` run along right, anterior and superior; `lean` is how
+    far the nipple points to the side, in mm per mm to anterior.
+    """
+
+    side: Side
+    centre_mm: tuple[float, float, float]
+    radii_mm: tuple[float, float, float]
+    lean: float
+
+    @property
+    def outward(self) -> float:
+        """+1 where the patient's side is right, -1 where it is left."""
+        return 1.0 if self.side == Side.RIGHT else -1.0
+
+    @property
+    def nipple_mm(self) -> tuple[float, float, float]:
+        """RAS mm of the tip."""
+        x, y, z = self.centre_mm
+        return (x + self.outward * self.lean * self.radii_mm[1], y + self.radii_mm[1], z)
+
+    @property
+    def bounds_mm(self) -> Bounds:
+        """A box around the breast with a margin, from behind its base to before the nipple."""
+        x, y, z = self.centre_mm
+        rx, ry, rz = self.radii_mm
+        aside = rx + 24 + abs(self.lean) * ry
+        return ((x - aside, x + aside), (y - 40, y + ry + 20), (z - rz - 24, z + rz + 24))
+
+    def offsets(self, points: Points) -> tuple[Array, Array, Array]:
+        """Return offsets to the breast's axis and base along right, anterior, superior."""
+        x, y, z = (np.float32(c) for c in self.centre_mm)
+        forward = points.y_mm - y
+        lean = np.float32(self.outward * self.lean)
+        return points.x_mm - x - lean * forward, forward, points.z_mm - z
+
+    def distance(self, points: Points) -> Array:
+        """Return the distance to the breast's own ellipsoid."""
+        return quadric(self.offsets(points), self.radii_mm)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Depths:
+    """Distances at a block of points, negative inside.
+
+    To the skin's surface, to the outside of the ribs, and to the front of the chest muscle
+    (negative in or behind it). `uneven` is the random field that bends surfaces.
+    """
+
+    skin: Array
+    ribs: Array
+    muscle: Array
+    uneven: Array
+
+    def block(self, window: Window) -> "Depths":
+        """Return the distances of a block of the array."""
+        return Depths(
+            self.skin[window], self.ribs[window], self.muscle[window], self.uneven[window]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """One patient's outline: chest, breasts, and the unevenness of the skin's surface."""
+
+    chest: Chest
+    breasts: tuple[Breast, ...]
+    surface: Field
+
+    def breast(self, side: Side) -> Breast:
+        """Return the breast of one side; the spec has made sure that it exists."""
+        return next(breast for breast in self.breasts if breast.side == side)
+
+    def depths(self, points: Points) -> Depths:
+        """Return the distances that most tissues are placed by."""
+        ribs = self.chest.ribs(points)
+        skin = self.chest.ribs(points, self.chest.fat_mm)
+        for breast in self.breasts:
+            skin = blend(skin, breast.distance(points), _FILLET_MM)
+        uneven = self.surface.at(points)
+        skin = skin + np.float32(1.6) * uneven
+        for breast in self.breasts:
+            skin = np.minimum(skin, ellipsoid(points, breast.nipple_mm, (5.0, 6.0, 5.0)))
+        return Depths(skin, ribs, ribs - self.chest.muscle_mm(points), uneven)
+
+    def in_breast(self, breast: Breast, points: Points, depths: Depths) -> Array:
+        """Return the distance to the breast region: skin to chest muscle, without axilla."""
+        reach = breast.distance(points) - np.float32(_BREAST_REACH_MM)
+        region: Array = np.maximum(np.maximum(depths.skin, -depths.muscle), reach)
+        return region
+
+
+def draw_body(spec: PhantomSpec) -> Body:
+    """Return the body of the patient that `spec` and its seed describe."""
+    rng = stream(spec.seed, Part.BODY)
+    width, depth, fat, lean = rng.uniform((138, 98, 15, 0.05), (156, 112, 24, 0.14))
+    chest = Chest(float(width), float(depth), -12.0 - float(depth), float(fat), float(lean))
+    size = rng.uniform((56, 88, 58, 74), (68, 122, 74, 84))
+    breasts = [_draw_breast(chest, side, size, rng) for side in (Side.RIGHT, Side.LEFT)]
+    there = [b for b in breasts if spec.breasts in (Breasts.BOTH, Breasts(b.side.value))]
+    surface = make_field(stream(spec.seed, Part.SURFACE), 28.0)
+    return Body(chest, tuple(there), surface)
+
+
+def _draw_breast(chest: Chest, side: Side, size: np.ndarray, rng: np.random.Generator) -> Breast:
+    """Return one breast; the two of a patient differ by a few per cent."""
+    rx, ry, rz, aside = (float(value) for value in size * rng.uniform(0.96, 1.04, 4))
+    across = aside / (chest.half_width_mm + chest.fat_mm)
+    depth = chest.half_depth_mm + chest.fat_mm
+    base = chest.centre_y_mm + depth * float(np.sqrt(max(1 - across**2, 0.1)))
+    x = aside if side == Side.RIGHT else -aside
+    lean = float(rng.uniform(0.04, 0.14))
+    return Breast(side, (x, base - 10.0, 0.0), (rx, ry, rz), lean)

@@ -1,0 +1,85 @@
+"""`Canvas`: a block of voxels that tissues are painted on, one over the other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.phantom.body.points import Points, Window
+from napari_mamamia.phantom.body.shapes import Array
+from napari_mamamia.phantom.body.tissue import FAT_SHARE, Tissue
+
+__all__ = ["WHOLE", "Canvas", "Look"]
+
+WHOLE: Final[Window] = (slice(None), slice(None), slice(None))
+
+_ONE: Final = np.float32(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """How a tissue differs from its mean: factors on all signal and on the enhancement alone."""
+
+    brightness: Array | np.float32 = _ONE
+    enhancement: Array | np.float32 = _ONE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Canvas:
+    """Signal and labels of one block.
+
+    `signal` is float32 (phase, z, y, x) without noise, of the phases that `phases` numbers;
+    `tissue` is the uint8 label map, `points` the places looked up, `curves` each tissue's mean
+    signal at every phase of the case, `fat_left` the share of fat signal that suppression leaves.
+    """
+
+    points: Points
+    phases: tuple[int, ...]
+    curves: Mapping[Tissue, NDArray[np.float32]]
+    fat_left: Array
+    voxel_mm: float
+    signal: NDArray[np.float32]
+    tissue: NDArray[np.uint8]
+
+    @classmethod
+    def blank(
+        cls,
+        points: Points,
+        phases: tuple[int, ...],
+        curves: Mapping[Tissue, NDArray[np.float32]],
+        fat_left: Array,
+        voxel_mm: float,
+    ) -> "Canvas":
+        """Return a canvas of air."""
+        signal = np.zeros((len(phases), *points.shape), np.float32)
+        tissue = np.zeros(points.shape, np.uint8)
+        fat_left = np.broadcast_to(fat_left, points.shape)
+        return cls(points, phases, curves, fat_left, voxel_mm, signal, tissue)
+
+    def paint(
+        self,
+        tissue: Tissue,
+        share: Array,
+        window: Window = WHOLE,
+        look: Look | None = None,
+        curve: NDArray[np.float32] | None = None,
+    ) -> None:
+        """Cover the block's `window` with `tissue` where `share` says, 0 to 1.
+
+        Labels change where the share is at least one half. `curve` replaces the tissue's own.
+        """
+        if not share.any():
+            return
+        look = look or Look()
+        signal = self.curves[tissue] if curve is None else curve
+        fat = np.float32(FAT_SHARE.get(tissue, 0.0))
+        left = 1 - fat + fat * self.fat_left[window] if fat else _ONE
+        before = signal[0] * look.brightness * left
+        self.tissue[window][share >= 0.5] = tissue
+        for place, phase in enumerate(self.phases):
+            rise = np.float32(signal[phase] / signal[0] - 1) if signal[0] else np.float32(0)
+            target = before * (1 + rise * look.enhancement)
+            view = self.signal[(place, *window)]
+            view += share * (target - view)

@@ -1,0 +1,151 @@
+"""Models compared case by case: paired t-test and Wilcoxon signed-rank test, with Holm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ttest_rel, wilcoxon
+
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+
+__all__ = [
+    "METRICS_COMPARED",
+    "NamedScores",
+    "PairedComparison",
+    "compare_models",
+    "compare_with_baseline",
+    "holm",
+]
+
+METRICS_COMPARED: Final = ("dsc", "norm_hd")
+
+_ROUNDING: Final = 1e-12
+"""Differences of cases that all lie this close together have no spread to test against."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedScores:
+    """One model's scores."""
+
+    name: str
+    scores: SegmentationScores
+
+
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """Model a minus model b in one metric, over the n cases that both have a value for.
+
+    `low`, `high`: 95 % interval of the mean difference, from the t-test. Both p-values are
+    two-sided; those with `_holm` are corrected for all comparisons of the same metric and test
+    that were made together. nan with the `reason` where a test is undefined.
+    """
+
+    metric: str
+    model_a: str
+    model_b: str
+    n: int
+    mean_difference: float
+    low: float
+    high: float
+    p_t_test: float
+    p_wilcoxon: float
+    p_t_test_holm: float
+    p_wilcoxon_holm: float
+    reason: str = ""
+
+
+def compare_models(
+    models: Sequence[NamedScores], metrics: Sequence[str] = METRICS_COMPARED
+) -> tuple[PairedComparison, ...]:
+    """Return every pair of models compared in every metric, p-values corrected by Holm.
+
+    Source of the t-test: arXiv 2603.01250v2 (there against the baseline, without correction).
+    """
+    return _compared(list(combinations(models, 2)), metrics)
+
+
+def compare_with_baseline(
+    models: Sequence[NamedScores], baseline: NamedScores, metrics: Sequence[str] = METRICS_COMPARED
+) -> tuple[PairedComparison, ...]:
+    """Return every model compared with the baseline alone, so that Holm corrects for less."""
+    return _compared([(model, baseline) for model in models], metrics)
+
+
+def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p-values (m,) corrected for m tests; nan stays nan and is not counted.
+
+    Source: S. Holm, Scandinavian Journal of Statistics 6 (1979) 65.
+
+    Examples
+    --------
+    >>> holm(np.array([0.04, 0.01, 0.03])).tolist()
+    [0.06, 0.03, 0.06]
+    """
+    defined = np.flatnonzero(~np.isnan(p_values))
+    order = defined[np.argsort(p_values[defined], kind="stable")]
+    steps = np.arange(order.size, 0, -1) * p_values[order]
+    corrected = np.full(p_values.shape, np.nan)
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return corrected
+
+
+def _compared(
+    pairs: list[tuple[NamedScores, NamedScores]], metrics: Sequence[str]
+) -> tuple[PairedComparison, ...]:
+    unknown = set(metrics) - set(METRICS_COMPARED)
+    if unknown:
+        raise ValueError(
+            f"models are compared in {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
+        )
+    found: list[PairedComparison] = []
+    for metric in metrics:
+        rows = [_pair(metric, a, b) for a, b in pairs]
+        t_test = holm(np.array([row.p_t_test for row in rows], dtype=np.float64))
+        signed = holm(np.array([row.p_wilcoxon for row in rows], dtype=np.float64))
+        found += [
+            replace(row, p_t_test_holm=float(t), p_wilcoxon_holm=float(w))
+            for row, t, w in zip(rows, t_test, signed, strict=True)
+        ]
+    return tuple(found)
+
+
+def _pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
+    values_a, values_b = _common(getattr(a.scores, metric), a.scores, b.scores, metric)
+    apart = values_a - values_b
+    mean = float(apart.mean()) if apart.size else float("nan")
+    nan = float("nan")
+    row = PairedComparison(metric, a.name, b.name, apart.size, mean, nan, nan, nan, nan, nan, nan)
+    if apart.size < 2:
+        reason = f"{apart.size} cases have a value of {metric} in both models: 2 or more are needed"
+        return replace(row, reason=reason)
+    if not np.any(np.abs(apart) > _ROUNDING):
+        reason = f"both models have the same {metric} in every case"
+        return replace(row, p_t_test=1.0, p_wilcoxon=1.0, low=mean, high=mean, reason=reason)
+    p_wilcoxon = float(wilcoxon(np.where(np.abs(apart) > _ROUNDING, apart, 0.0)).pvalue)
+    if np.ptp(apart) <= _ROUNDING:
+        reason = f"the difference of {metric} is the same in every case: no t-test"
+        return replace(row, p_wilcoxon=p_wilcoxon, reason=reason)
+    t_test: Any = ttest_rel(values_a, values_b)
+    interval = t_test.confidence_interval(0.95)
+    return replace(
+        row,
+        p_t_test=float(t_test.pvalue),
+        p_wilcoxon=p_wilcoxon,
+        low=float(interval.low),
+        high=float(interval.high),
+    )
+
+
+def _common(
+    values_a: NDArray[np.float64], a: SegmentationScores, b: SegmentationScores, metric: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values of the cases that both models have a defined value for."""
+    places = {case_id: place for place, case_id in enumerate(b.case_ids)}
+    rows = [(i, places[c]) for i, c in enumerate(a.case_ids) if c in places]
+    indices = np.array(rows, dtype=np.intp).reshape(-1, 2)
+    of_a, of_b = values_a[indices[:, 0]], getattr(b, metric)[indices[:, 1]]
+    defined = ~(np.isnan(of_a) | np.isnan(of_b))
+    return of_a[defined], of_b[defined]

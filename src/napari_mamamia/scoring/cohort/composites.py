@@ -1,0 +1,218 @@
+"""Named variants of the ranking score, each with its definition: they stand beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isnan
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.scoring.cohort.ranking import (
+    Adaptive,
+    Composite,
+    Evidence,
+    Gated,
+    ModelScore,
+    WeightedMean,
+    ranks,
+)
+
+__all__ = [
+    "NO_COMPOSITES",
+    "CompositeChoice",
+    "CompositeName",
+    "CompositeResult",
+    "CompositeScore",
+    "ScoredModel",
+    "composite_results",
+]
+
+
+class CompositeName(StrEnum):
+    """The variants that a user can ask for."""
+
+    WEIGHTED = "weighted"
+    """The challenge's own ranking score."""
+    GATED = "gated"
+    """Fairness counts only above a threshold, or above the baseline's interval."""
+    ADAPTIVE = "adaptive"
+    """The weight of fairness grows with the performance."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeChoice:
+    """Which variants are wanted, and what they are measured by.
+
+    Parameters
+    ----------
+    names
+        The variants; the weighted mean is the ranking score itself.
+    gate
+        Performance above which fairness counts, 0 to 1; None takes the baseline's interval.
+    baseline
+        Name of the model that others are meant to beat, "" for none.
+
+    Raises
+    ------
+    ValueError
+        If the gate lies outside 0 to 1, or a variant has neither gate nor baseline.
+    """
+
+    names: tuple[CompositeName, ...] = ()
+    gate: float | None = None
+    baseline: str = ""
+
+    def __post_init__(self) -> None:
+        if self.gate is not None and not 0 <= self.gate < 1:
+            raise ValueError(f"the gate is a performance from 0 to below 1, got {self.gate:g}")
+        if set(self.names) - {CompositeName.WEIGHTED} and self.gate is None and not self.baseline:
+            wanted = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
+            raise ValueError(
+                f"the composite {wanted} needs a performance to measure by, got neither a gate nor "
+                "a baseline: give one of them"
+            )
+
+
+NO_COMPOSITES: Final = CompositeChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredModel:
+    """A model's performance with its 95 % percentile interval, and its fairness."""
+
+    name: str
+    performance: float
+    fairness: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeScore:
+    """One model under a composite: `weight` is what fairness weighs; nan `value` has a `reason`."""
+
+    name: str
+    value: float
+    rank: float
+    weight: float
+    counts_fairness: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeResult:
+    """All models under one composite, and its definition in words and numbers."""
+
+    name: str
+    definition: str
+    scores: tuple[CompositeScore, ...]
+
+
+def composite_results(
+    models: Sequence[ScoredModel], choice: CompositeChoice, weight: float
+) -> tuple[CompositeResult, ...]:
+    """Return the models under each composite asked for, at a weight of fairness.
+
+    Gated, with a gate: fairness counts where the performance lies above the gate, else 0 in its
+    place. Gated by a baseline: where the lower end of the model's interval lies above the upper end
+    of the baseline's, so the baseline's own fairness never counts. Adaptive: the weight of fairness
+    is 0 up to the gate (else the baseline's performance) and grows to its full value at
+    performance 1. Both are ours: arXiv 2603.01250v2 asks for such scores without a formula.
+
+    Raises
+    ------
+    ValueError
+        If no model has the baseline's name.
+    """
+    baseline = _baseline(models, choice)
+    found = []
+    for name in dict.fromkeys(choice.names):
+        composite, definition, reason = _composite(CompositeName(name), choice, baseline, weight)
+        found.append(_result(models, composite, definition, reason, weight))
+    return tuple(found)
+
+
+def _baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> ScoredModel | None:
+    if not choice.baseline:
+        return None
+    for model in models:
+        if model.name == choice.baseline:
+            return model
+    names = ", ".join(model.name for model in models)
+    raise ValueError(
+        f"expected the name of one of the models as the baseline, got {choice.baseline!r}: choose "
+        f"one of {names}"
+    )
+
+
+def _composite(
+    name: CompositeName, choice: CompositeChoice, baseline: ScoredModel | None, weight: float
+) -> tuple[Composite, str, str]:
+    """Return the composite, its definition, and why it has no value ("" where it has)."""
+    plain = f"{1 - weight:g} × performance + {weight:g} × fairness"
+    if name is CompositeName.WEIGHTED:
+        return WeightedMean(), f"{plain}: the challenge's ranking score", ""
+    if name is CompositeName.ADAPTIVE:
+        return _adaptive(choice, baseline, weight)
+    if choice.gate is not None:
+        said = f"{plain}, with fairness 0 unless the performance is above {choice.gate:g}"
+        return Gated(choice.gate), said, ""
+    high = baseline.high if baseline else float("nan")
+    said = (
+        f"{plain}, with fairness 0 unless the lower end of the performance's 95 % interval is "
+        f"above the upper end of the baseline's ({choice.baseline}: {high:.4f})"
+    )
+    reason = "the baseline's performance has no interval" if isnan(high) else ""
+    return Gated(high, Evidence.LOWER_BOUND), said, reason
+
+
+def _adaptive(
+    choice: CompositeChoice, baseline: ScoredModel | None, weight: float
+) -> tuple[Composite, str, str]:
+    start, whose = choice.gate, "the gate"
+    if start is None:
+        start = baseline.performance if baseline else float("nan")
+        whose = f"that of the baseline {choice.baseline}"
+    said = (
+        "(1 − w) × performance + w × fairness, where w grows in a line from 0 at performance "
+        f"{start:.4g} ({whose}) to {weight:g} at performance 1"
+    )
+    if not start < 1:
+        reason = f"the performance to start from is {'undefined' if isnan(start) else 'perfect'}"
+        return Adaptive(0.0, 1.0), said, f"{reason}: {whose}"
+    return Adaptive(start, 1.0), said, ""
+
+
+def _result(
+    models: Sequence[ScoredModel],
+    composite: Composite,
+    definition: str,
+    reason: str,
+    weight: float,
+) -> CompositeResult:
+    inputs = [ModelScore(m.name, m.performance, m.fairness, m.low) for m in models]
+    values = np.array([np.nan if reason else composite.score(own, weight) for own in inputs])
+    places = ranks(values)
+    scores = tuple(
+        _score(own, composite, float(values[k]), float(places[k]), reason, weight)
+        for k, own in enumerate(inputs)
+    )
+    return CompositeResult(composite.name, definition, scores)
+
+
+def _score(
+    model: ModelScore,
+    composite: Composite,
+    value: float,
+    rank: float,
+    reason: str,
+    weight: float,
+) -> CompositeScore:
+    own = composite.weight(model, weight) if isinstance(composite, Adaptive) else weight
+    counts = composite.is_open(model) if isinstance(composite, Gated) else own > 0
+    if isnan(value) and not reason:
+        reason = "performance or fairness is undefined"
+    elif isinstance(composite, Gated) and not counts and not reason:
+        reason = "the gate is closed: its fairness counts 0"
+    return CompositeScore(model.name, value, rank, own, counts, reason)

@@ -1,0 +1,90 @@
+"""How well a response model's probabilities order the cases and fit what happened."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.statistics.auc import (
+    auc,
+    average_precision,
+    weighted_auc,
+    weighted_average_precision,
+)
+from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_job
+from napari_mamamia.scoring.statistics.calibration import Calibration, calibration
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+
+__all__ = [
+    "Discrimination",
+    "bootstrap_discrimination",
+    "bootstrap_discrimination_job",
+    "discrimination",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Discrimination:
+    """Numbers of the probabilities, over the n cases that have one and a known label."""
+
+    auc: float
+    average_precision: float
+    calibration: Calibration
+    n: int
+    reason: str = ""
+
+
+def discrimination(predictions: ResponsePredictions) -> Discrimination:
+    """Return AUC, average precision and calibration; nan and empty where there are no cases."""
+    label, score = _scored(predictions)
+    reason = ""
+    if not len(label):
+        reason = "no case has both a known pcr and a score"
+    elif len(np.unique(label)) < 2:
+        reason = "all cases with a score have the same pcr"
+    return Discrimination(
+        auc(label, score),
+        average_precision(label, score),
+        calibration(label, score),
+        len(label),
+        reason,
+    )
+
+
+def bootstrap_discrimination(
+    predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
+) -> Bootstrap:
+    """Return what `bootstrap_discrimination_job` finds."""
+    return run_job(bootstrap_discrimination_job(predictions, n_resamples, seed))
+
+
+def bootstrap_discrimination_job(
+    predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
+) -> Job[Bootstrap]:
+    """Return a job for resampled values of auc and average_precision.
+
+    Over the cases that have both a label and a score.
+
+    Raises
+    ------
+    ValueError
+        If no case has both.
+    """
+    label, score = _scored(predictions)
+
+    def numbers(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        both = (weighted_auc, weighted_average_precision)
+        return np.stack([number(weights, label, score) for number in both], axis=1)
+
+    names = ("auc", "average_precision")
+    return bootstrap_job(names, numbers, len(label), None, n_resamples, seed)
+
+
+def _scored(
+    predictions: ResponsePredictions,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return label and score of the cases that have both."""
+    both = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
+    return predictions.label[both], predictions.score[both]

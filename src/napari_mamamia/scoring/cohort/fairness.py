@@ -1,0 +1,197 @@
+"""Fairness of a segmentation model: how far apart its means over groups of cases lie."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
+from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
+from napari_mamamia.scoring.statistics.performance import SegmentationScores, ratio
+
+__all__ = [
+    "Fairness",
+    "GroupScore",
+    "Spread",
+    "VariableFairness",
+    "disparity",
+    "group_table",
+    "segmentation_fairness",
+    "spread",
+    "variable_fairness",
+]
+
+_NAN: Final = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """One group: its cases, the means of the defined values, and their spread inside the group.
+
+    `sd_dsc`, `sd_norm_hd` are standard deviations with n - 1, nan under two cases. `is_small` says
+    that the group has cases, but fewer than the profile asks for.
+    """
+
+    label: str
+    n: int
+    mean_dsc: float
+    mean_norm_hd: float
+    sd_dsc: float
+    sd_norm_hd: float
+    is_small: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the group means of one metric differ.
+
+    `disparity` is the largest minus the smallest, `variance` the mean squared distance of the
+    group means from their unweighted mean, `worst` the mean of `worst_group`.
+    """
+
+    disparity: float
+    variance: float
+    worst: float
+    worst_group: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariableFairness:
+    """Fairness over the groups of one variable, 1 (best) downwards; nan with the `reason`."""
+
+    variable: str
+    value: float
+    dsc: Spread
+    norm_hd: Spread
+    groups: tuple[GroupScore, ...]
+    unassigned: tuple[Unassigned, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """The mean fairness over the variables; nan with the `reason` where one of them is nan."""
+
+    value: float
+    variables: tuple[VariableFairness, ...]
+    reason: str = ""
+
+
+def disparity(
+    means: NDArray[np.float64], empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT
+) -> NDArray[np.float64]:
+    """Return the largest minus the smallest of group means along the last axis.
+
+    nan marks a group without a value. It is left out; under `EmptyGroups.AS_SCRIPTS` one in the
+    first place makes the result nan. Without any value the result is nan.
+
+    Examples
+    --------
+    >>> float(disparity(np.array([0.5, np.nan, 0.75])))
+    0.25
+    """
+    highest = np.fmax.reduce(means, axis=-1, initial=np.nan)
+    lowest = np.fmin.reduce(means, axis=-1, initial=np.nan)
+    gap: NDArray[np.float64] = np.asarray(highest - lowest)
+    if empty_groups is EmptyGroups.AS_SCRIPTS and means.shape[-1]:
+        gap = np.where(np.isnan(means[..., 0]), np.nan, gap)
+    return gap
+
+
+def segmentation_fairness(
+    scores: SegmentationScores, groupings: Sequence[Grouping], rules: GroupRules
+) -> Fairness:
+    """Return the fairness of a model over the variables of `groupings`.
+
+    Source: arXiv 2603.01250v2, Eq. 3: the mean over the variables of 1 - D_v.
+    """
+    variables = tuple(variable_fairness(scores, grouping, rules) for grouping in groupings)
+    if not variables:
+        return Fairness(_NAN, (), "there is no clinical table to make groups from")
+    undefined = [variable for variable in variables if np.isnan(variable.value)]
+    value = sum(variable.value for variable in variables) / len(variables)
+    reason = "; ".join(f"{variable.variable}: {variable.reason}" for variable in undefined)
+    return Fairness(value, variables, reason)
+
+
+def variable_fairness(
+    scores: SegmentationScores, grouping: Grouping, rules: GroupRules
+) -> VariableFairness:
+    """Return the fairness over the groups of one variable, and what it is made of.
+
+    1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A variable with
+    one group only has disparity 0.
+    """
+    groups = group_table(scores, grouping, rules.min_group_size)
+    dsc = _spread_of([group.mean_dsc for group in groups], grouping, Better.HIGHER)
+    norm_hd = _spread_of([group.mean_norm_hd for group in groups], grouping, Better.LOWER)
+    value = 1 - (dsc.disparity + norm_hd.disparity) / 2
+    reason = _reason(groups, grouping) if np.isnan(value) else ""
+    return VariableFairness(
+        grouping.variable, value, dsc, norm_hd, groups, grouping.unassigned, reason
+    )
+
+
+def group_table(
+    scores: SegmentationScores, grouping: Grouping, min_group_size: int = 0
+) -> tuple[GroupScore, ...]:
+    """Return one row for each group of a grouping, scored or only reported, empty ones too."""
+    indicator = grouping.indicator
+    mean_dsc, sd_dsc = _moments(scores.dsc, indicator)
+    mean_norm_hd, sd_norm_hd = _moments(scores.norm_hd, indicator)
+    sizes = grouping.sizes
+    return tuple(
+        GroupScore(
+            label,
+            int(sizes[place]),
+            float(mean_dsc[place]),
+            float(mean_norm_hd[place]),
+            float(sd_dsc[place]),
+            float(sd_norm_hd[place]),
+            bool(0 < sizes[place] < min_group_size),
+        )
+        for place, label in enumerate(grouping.labels)
+    )
+
+
+def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better: Better) -> Spread:
+    """Return the spread of group means (g,), of which `gap` is the disparity; nan is left out.
+
+    The worst group is the one with the lowest mean where `Better.HIGHER`, else with the highest.
+    """
+    defined = means[~np.isnan(means)]
+    if not defined.size:
+        return Spread(_NAN, _NAN, _NAN, "")
+    place = int(np.nanargmin(means) if better is Better.HIGHER else np.nanargmax(means))
+    return Spread(gap, float(defined.var()), float(means[place]), labels[place])
+
+
+def _moments(
+    values: NDArray[np.float64], indicator: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean and the standard deviation of the defined values of each group."""
+    defined = ~np.isnan(values)
+    members = indicator[defined]
+    n = members.sum(axis=0)
+    means = ratio(values[defined] @ members, n)
+    apart = np.where(members > 0, values[defined][:, None] - means, 0.0)
+    return means, np.sqrt(ratio((apart**2).sum(axis=0), np.maximum(n - 1, 0)))
+
+
+def _spread_of(means: list[float], grouping: Grouping, better: Better) -> Spread:
+    values = np.array(means, dtype=np.float64)
+    return spread(values, grouping.labels, float(disparity(values, grouping.empty_groups)), better)
+
+
+def _reason(groups: tuple[GroupScore, ...], grouping: Grouping) -> str:
+    if not any(group.n for group in groups):
+        return f"no case has a group of {grouping.variable}"
+    if not any(group.mean_dsc >= 0 and group.mean_norm_hd >= 0 for group in groups):
+        return f"no case with a group of {grouping.variable} has a defined score"
+    return (
+        f"the first group of {grouping.variable} ({groups[0].label}) has no scored case, which "
+        "makes the number of the published scripts undefined"
+    )

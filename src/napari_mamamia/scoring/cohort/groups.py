@@ -1,0 +1,185 @@
+"""Cases sorted into groups: by age, menopausal status and breast density, as a profile says."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
+
+__all__ = [
+    "FAIRNESS_VARIABLES",
+    "Grouping",
+    "Unassigned",
+    "group_cases",
+    "group_cases_job",
+    "group_each_job",
+]
+
+FAIRNESS_VARIABLES: Final = ("age", "menopausal_status", "breast_density")
+"""The scored variables, in the order of every table. Source: arXiv 2603.01250v2, Eq. 3a."""
+
+UNASSIGNED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Unassigned:
+    """A case that is in no group of a variable, and the reason in plain words."""
+
+    case_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """The groups of one variable over a row of n cases.
+
+    `labels` names every group, those without a case included. `codes`, (n,) intp, holds each
+    case's index into `labels`, -1 where it is in none; `unassigned` says why.
+    """
+
+    variable: str
+    labels: tuple[str, ...]
+    codes: NDArray[np.intp]
+    unassigned: tuple[Unassigned, ...] = ()
+    empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT
+
+    def __post_init__(self) -> None:
+        codes = np.array(self.codes, dtype=np.intp)
+        if codes.ndim != 1:
+            raise ValueError(
+                f"one code for each case of {self.variable} was expected, got an array of shape "
+                f"{codes.shape}: pass a row of codes"
+            )
+        if codes.size and not (codes.min() >= UNASSIGNED and codes.max() < len(self.labels)):
+            raise ValueError(
+                f"the codes of {self.variable} go from {codes.min()} to {codes.max()}: with "
+                f"{len(self.labels)} groups they must lie from -1 to {len(self.labels) - 1}"
+            )
+        codes.flags.writeable = False
+        object.__setattr__(self, "codes", codes)
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of cases in each group, (g,)."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.labels))
+
+    @property
+    def indicator(self) -> NDArray[np.float64]:
+        """1 where a case is in a group, else 0; (n, g) float64."""
+        members = self.codes[:, None] == np.arange(len(self.labels))
+        return np.asarray(members, dtype=np.float64)
+
+
+def group_cases(case_ids: Sequence[str], cohort: Cohort, rules: GroupRules) -> tuple[Grouping, ...]:
+    """Return what `group_cases_job` finds."""
+    return run_job(group_cases_job(case_ids, cohort, rules))
+
+
+def group_cases_job(
+    case_ids: Sequence[str], cohort: Cohort, rules: GroupRules
+) -> Job[tuple[Grouping, ...]]:
+    """Return a job for the groups by age, menopausal status and breast density, in this order.
+
+    `case_ids` gives the order of the codes. A case without a row in the clinical table is
+    unassigned in every variable, under official-code too: the scripts never see such a case.
+    """
+    ages = tuple(group.label for group in rules.age_groups)
+    empty = rules.empty_age_groups
+    found = yield from group_each_job("age", ages, case_ids, cohort, _age_rule(rules), empty)
+    menopause, density = rules.menopause_groups, rules.density_groups
+    by_menopause = yield from group_each_job(
+        "menopausal_status", menopause, case_ids, cohort, _menopause_rule(rules)
+    )
+    by_density = yield from group_each_job(
+        "breast_density", density, case_ids, cohort, _density_rule(rules)
+    )
+    return found, by_menopause, by_density
+
+
+Found = str | Unassigned
+"""The label of a case's group, or the reason why it has none."""
+
+
+def group_each_job(
+    variable: str,
+    labels: Sequence[str],
+    case_ids: Sequence[str],
+    cohort: Cohort,
+    rule: Callable[[CaseRecord], Found],
+    empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
+) -> Job[Grouping]:
+    """Return a job for the groups that `rule` finds for each case's row of the clinical table.
+
+    `rule` returns one of `labels`, or `Unassigned` with the reason.
+    """
+    records = cohort.by_id()
+    places = {label: place for place, label in enumerate(labels)}
+    codes: list[int] = []
+    unassigned: list[Unassigned] = []
+    for case_id in paced(case_ids):
+        if case_id is None:
+            yield Progress(len(codes), len(case_ids), f"Grouping cases by {variable}")
+            continue
+        record = records.get(case_id)
+        found = rule(record) if record else Unassigned(case_id, "it is not in the clinical table")
+        if isinstance(found, Unassigned):
+            unassigned.append(found)
+            codes.append(UNASSIGNED)
+        else:
+            codes.append(places[found])
+    return Grouping(
+        variable,
+        tuple(labels),
+        np.array(codes, dtype=np.intp),
+        tuple(unassigned),
+        empty_groups,
+    )
+
+
+def _age_rule(rules: GroupRules) -> Callable[[CaseRecord], Found]:
+    def rule(record: CaseRecord) -> Found:
+        if record.age is None:
+            return Unassigned(record.case_id, "the age is missing")
+        label = rules.age_group(record.age)
+        if label is None:
+            return Unassigned(
+                record.case_id,
+                f"age {record.age:g} lies in no age group of the profile {rules.profile}",
+            )
+        return label
+
+    return rule
+
+
+def _menopause_rule(rules: GroupRules) -> Callable[[CaseRecord], Found]:
+    def rule(record: CaseRecord) -> Found:
+        status = record.menopausal_status
+        label = rules.menopause_group(status)
+        if label is not None:
+            return label
+        if status is None:
+            return Unassigned(record.case_id, "the menopausal status is missing")
+        return Unassigned(
+            record.case_id,
+            f"menopausal status {status.value} is in no group of the profile {rules.profile}",
+        )
+
+    return rule
+
+
+def _density_rule(rules: GroupRules) -> Callable[[CaseRecord], Found]:
+    def rule(record: CaseRecord) -> Found:
+        density = record.breast_density
+        if density is None:
+            return Unassigned(record.case_id, "the breast density is missing")
+        if density not in rules.density_groups:
+            known = ", ".join(rules.density_groups)
+            return Unassigned(record.case_id, f"breast density {density!r} is none of {known}")
+        return density
+
+    return rule

@@ -1,0 +1,307 @@
+"""Everything about one model in one step: numbers, intervals, tests and strata."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.scoring.cohort.chance import auc_against_chance_job
+from napari_mamamia.scoring.cohort.comparison import (
+    NamedScores,
+    PairedComparison,
+    compare_models,
+    compare_with_baseline,
+)
+from napari_mamamia.scoring.cohort.composites import (
+    NO_COMPOSITES,
+    CompositeChoice,
+    ScoredModel,
+    composite_results,
+)
+from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination_job
+from napari_mamamia.scoring.cohort.fairness import group_table
+from napari_mamamia.scoring.cohort.group_rules import GroupRules
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
+from napari_mamamia.scoring.cohort.permutation import (
+    permute_odds_groups_job,
+    permute_segmentation_groups_job,
+)
+from napari_mamamia.scoring.cohort.ranking import ModelScore, ranks, sweep_weights
+from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response_job, score_response_job
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.results import (
+    ModelComparison,
+    ModelScores,
+    RankedModel,
+    Resampling,
+    ResponseResult,
+    SegmentationResult,
+    Stratum,
+)
+from napari_mamamia.scoring.cohort.segmentation_cohort import (
+    bootstrap_segmentation_job,
+    score_groups,
+)
+from napari_mamamia.scoring.cohort.strata import (
+    column_groups_job,
+    group_by_diameter,
+    group_by_tags,
+    group_by_volume,
+)
+from napari_mamamia.scoring.statistics.auc import auc_interval
+from napari_mamamia.scoring.statistics.bootstrap import (
+    Bootstrap,
+    Interval,
+    IntervalMethod,
+    interval_named,
+)
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+
+__all__ = [
+    "CaseSizes",
+    "compare_results",
+    "response_result",
+    "segmentation_result",
+    "with_composites",
+]
+
+_FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseSizes:
+    """What strata are made of that no clinical table has, each in the order of the scores' cases.
+
+    Reference volumes (n,) in mm3 and longest diameters (n,) in mm, nan where unknown; the tags that
+    readers gave each case.
+    """
+
+    volumes_mm3: NDArray[np.float64]
+    diameters_mm: NDArray[np.float64]
+    tags: tuple[tuple[str, ...], ...]
+
+
+def segmentation_result(
+    scores: SegmentationScores,
+    cohort: Cohort | None,
+    rules: GroupRules,
+    resampling: Resampling,
+    sizes: CaseSizes | None = None,
+) -> Job[SegmentationResult]:
+    """Return a job for the numbers of a segmentation model, its intervals, tests and strata.
+
+    Parameters
+    ----------
+    scores
+        The cases to count; leave out those where both numbers are undefined, so that group sizes
+        and resamples hold scored cases only.
+    cohort
+        The clinical table, its ids spelled as those of `scores`; None leaves fairness undefined.
+    rules, resampling
+        The profile's rules; the number of resamples and the seed.
+    sizes
+        What is known of each case besides its scores, for the strata by size and by tag.
+    """
+    ids = scores.case_ids
+    groupings = (yield from group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    yield Progress(0, 1, "Scoring the groups")
+    found = score_groups(scores, groupings, rules)
+    weight = found.weight_of_fairness
+    yield Progress(0, 1, "Scoring the groups")
+    intervals: tuple[Interval, ...] = ()
+    if ids and resampling.n_resamples:
+        n, seed = resampling.n_resamples, resampling.seed
+        job = bootstrap_segmentation_job(scores, groupings, weight, n, seed)
+        intervals = yield from _all_intervals(job)
+    tests = yield from permute_segmentation_groups_job(scores, groupings, seed=resampling.seed)
+    strata = yield from _strata(ids, cohort, sizes)
+    reported = []
+    for grouping in strata:
+        yield Progress(0, 1, f"Groups of {grouping.variable}")
+        table = group_table(scores, grouping, rules.min_group_size)
+        reported.append(Stratum(grouping, table))
+    yield Progress(1, 1, "Cohort's numbers are ready")
+    return SegmentationResult(scores, found, groupings, intervals, tests, tuple(reported))
+
+
+def response_result(
+    predictions: ResponsePredictions,
+    cohort: Cohort | None,
+    rules: GroupRules,
+    resampling: Resampling,
+) -> Job[ResponseResult]:
+    """Return a job for the numbers of a response model, its intervals and tests.
+
+    Where the challenge refuses the predictions, only AUC and average precision have intervals.
+    """
+    ids = predictions.case_ids
+    groupings = (yield from group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    found = yield from score_response_job(predictions, groupings, rules)
+    scored = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
+    label, score = predictions.label[scored], predictions.score[scored]
+    n, seed = resampling.n_resamples, resampling.seed
+    intervals: tuple[Interval, ...] = ()
+    if n and ids and not found.refused:
+        weight = found.weight_of_fairness
+        job = bootstrap_response_job(predictions, groupings, rules, weight, n, seed)
+        intervals += yield from _all_intervals(job)
+    if n and len(label):
+        intervals += yield from _all_intervals(bootstrap_discrimination_job(predictions, n, seed))
+    tests = yield from permute_odds_groups_job(predictions, groupings, rules, seed=seed)
+    by_chance = yield from auc_against_chance_job(label, score)
+    delong = auc_interval(label, score)
+    return ResponseResult(predictions, found, groupings, intervals, tests, delong, by_chance)
+
+
+def _all_intervals(resampling: Job[Bootstrap]) -> Job[tuple[Interval, ...]]:
+    """Return a job for the percentile, basic and BCa interval of each number, in turn."""
+    resampled = yield from resampling
+    found = []
+    for name in resampled.names:
+        yield Progress(0, 1, f"Interval of {name.replace('_', ' ')}")
+        found += [resampled.interval(name, method) for method in IntervalMethod]
+    return tuple(found)
+
+
+def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
+    """Return a model with the variants of its ranking score that were asked for.
+
+    Raises
+    ------
+    ValueError
+        If a baseline is asked for that is another model.
+    """
+    result = model.segmentation or model.response
+    if not choice.names or result is None:
+        return model
+    weight = result.cohort.weight_of_fairness
+    found = composite_results([_scored_model(model)], choice, weight)
+    return replace(model, composites=found)
+
+
+def compare_results(
+    models: Sequence[ModelScores], choice: CompositeChoice = NO_COMPOSITES
+) -> ModelComparison:
+    """Return the ranks, paired tests and weight sweep of segmentation models of one profile.
+
+    `choice` names a baseline and variants of the ranking score.
+
+    Raises
+    ------
+    ValueError
+        If there is no model, or one was not scored on segmentation or under another profile, or
+        no model has the baseline's name.
+    """
+    found = [model.segmentation for model in models if model.segmentation]
+    if not found or len(found) < len(models) or len({model.profile for model in models}) > 1:
+        names = ", ".join(f"{model.name} ({model.profile})" for model in models) or "none"
+        raise ValueError(f"one or more models scored under one profile were expected, got {names}")
+    named = [NamedScores(m.name, r.scores) for m, r in zip(models, found, strict=True)]
+    parts = [
+        ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value)
+        for m, r in zip(models, found, strict=True)
+    ]
+    weight = found[0].cohort.weight_of_fairness
+    composites = composite_results([_scored_model(model) for model in models], choice, weight)
+    return ModelComparison(
+        models[0].profile,
+        weight,
+        _ranking(models, found),
+        compare_models(named),
+        sweep_weights(parts),
+        _unequal_cases(named),
+        choice.baseline,
+        _against(named, choice.baseline),
+        composites,
+    )
+
+
+def _against(named: Sequence[NamedScores], baseline: str) -> tuple[PairedComparison, ...]:
+    """Return the paired tests of every other model minus the baseline, () without one."""
+    if not baseline:
+        return ()
+    own = next((scores for scores in named if scores.name == baseline), None)
+    if own is None:
+        names = ", ".join(scores.name for scores in named)
+        raise ValueError(
+            f"expected one of {names} as the baseline, got {baseline!r}: choose one of them"
+        )
+    return compare_with_baseline([scores for scores in named if scores.name != baseline], own)
+
+
+def _scored_model(model: ModelScores) -> ScoredModel:
+    """Return a model's performance with its percentile interval, and its fairness."""
+    if model.segmentation is not None:
+        result, cohort = model.segmentation, model.segmentation.cohort
+        own = interval_named(result.intervals, "performance")
+        performance, fairness = cohort.performance.value, cohort.fairness.value
+    elif model.response is not None:
+        own = interval_named(model.response.intervals, "balanced_accuracy")
+        performance = model.response.cohort.balanced_accuracy
+        fairness = model.response.cohort.fairness
+    else:
+        return ScoredModel(model.name, np.nan, np.nan)
+    low, high = (own.low, own.high) if own else (np.nan, np.nan)
+    return ScoredModel(model.name, performance, fairness, low, high)
+
+
+def _ranking(
+    models: Sequence[ModelScores], found: Sequence[SegmentationResult]
+) -> tuple[RankedModel, ...]:
+    cohorts = [result.cohort for result in found]
+    by_score = ranks(np.array([cohort.ranking_score for cohort in cohorts]))
+    by_performance = ranks(np.array([cohort.performance.value for cohort in cohorts]))
+    return tuple(
+        RankedModel(
+            model.name,
+            model.n_scored,
+            cohort.performance.value,
+            cohort.fairness.value,
+            cohort.ranking_score,
+            float(by_score[place]),
+            float(by_performance[place]),
+            cohort.reason,
+        )
+        for place, (model, cohort) in enumerate(zip(models, cohorts, strict=True))
+    )
+
+
+def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
+    scored = [set(model.scores.case_ids) for model in models]
+    common = set.intersection(*scored)
+    if all(ids == common for ids in scored):
+        return ()
+    sizes = ", ".join(f"{m.name} {len(s)}" for m, s in zip(models, scored, strict=True))
+    return (
+        f"the models were scored on different cases ({sizes}; {len(common)} in common): each "
+        "model's own numbers are over its own cases, the paired tests over those of both",
+    )
+
+
+def _strata(
+    ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None
+) -> Job[list[Grouping]]:
+    """Return a job for the groups by size, tag and each column that makes groups of two or more."""
+    found = _own_strata(ids, sizes) if sizes is not None else []
+    if cohort is None or not ids:
+        return found
+    further = dict.fromkeys(name for record in cohort.records for name in record.other)
+    for column in (*_FIRST_STRATA, *further):
+        yield Progress(0, 1, f"Groups of {column}")
+        grouping = yield from column_groups_job(ids, cohort, column)
+        if grouping is not None and 1 < len(grouping.labels) <= grouping.sizes.sum() / 2:
+            found.append(grouping)
+    return found
+
+
+def _own_strata(ids: Sequence[str], sizes: CaseSizes) -> list[Grouping]:
+    found = []
+    if not np.isnan(sizes.volumes_mm3).all():
+        found.append(group_by_volume(ids, sizes.volumes_mm3))
+    if not np.isnan(sizes.diameters_mm).all():
+        found.append(group_by_diameter(ids, sizes.diameters_mm))
+    return [*found, *group_by_tags(ids, sizes.tags)]

@@ -1,0 +1,180 @@
+"""Permutation tests of disparities: whether random groups of cases lie as far apart."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.scoring.cohort.classification import outcomes, rate_gaps
+from napari_mamamia.scoring.cohort.fairness import disparity
+from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.statistics.performance import SegmentationScores, ratio
+from napari_mamamia.scoring.statistics.resampling import row_blocks
+
+__all__ = [
+    "PermutationTest",
+    "permute_odds_groups",
+    "permute_odds_groups_job",
+    "permute_segmentation_groups",
+    "permute_segmentation_groups_job",
+]
+
+N_PERMUTATIONS: Final = 1000
+SEED: Final = 42
+
+_ROUNDING: Final = 1e-12
+"""A permuted disparity that is smaller by less still reaches the observed one."""
+
+Gaps = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From sums over groups (b, g, k) to disparities (b, m)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermutationTest:
+    """One disparity, its p-value, and what random groups of the same sizes give.
+
+    `p_value` is (1 + how many permutations reach the disparity)/(1 + `n_permutations`), never 0.
+    It is nan with the `reason` where the disparity is, or there is one group only.
+    """
+
+    variable: str
+    measure: str
+    disparity: float
+    p_value: float
+    expected: float
+    n_permutations: int
+    reason: str = ""
+
+
+def permute_segmentation_groups(
+    scores: SegmentationScores,
+    groupings: Sequence[Grouping],
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> tuple[PermutationTest, ...]:
+    """Return what `permute_segmentation_groups_job` finds."""
+    return run_job(permute_segmentation_groups_job(scores, groupings, n_permutations, seed))
+
+
+def permute_segmentation_groups_job(
+    scores: SegmentationScores,
+    groupings: Sequence[Grouping],
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> Job[tuple[PermutationTest, ...]]:
+    """Return a job for the tests of each variable's DSC, NormHD and mean disparity.
+
+    The cases that have a group of the variable exchange their groups at random, so that its groups
+    keep their sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
+    """
+    has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
+    columns = np.stack(
+        [np.nan_to_num(scores.dsc), has_dsc, np.nan_to_num(scores.norm_hd), has_norm_hd], axis=1
+    )
+
+    def gaps(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        dsc = disparity(ratio(sums[..., 0], sums[..., 1]))
+        norm_hd = disparity(ratio(sums[..., 2], sums[..., 3]))
+        return np.stack([dsc, norm_hd, (dsc + norm_hd) / 2], axis=-1)
+
+    measures = ("dsc", "norm_hd", "mean")
+    return _tests(groupings, measures, columns.astype(np.float64), gaps, n_permutations, seed)
+
+
+def permute_odds_groups(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> tuple[PermutationTest, ...]:
+    """Return what `permute_odds_groups_job` finds."""
+    return run_job(permute_odds_groups_job(predictions, groupings, rules, n_permutations, seed))
+
+
+def permute_odds_groups_job(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> Job[tuple[PermutationTest, ...]]:
+    """Return a job for the tests of each variable's TPR, FPR and equalised-odds disparity.
+
+    Cases exchange their groups together with label and prediction, as in
+    `permute_segmentation_groups_job`.
+    """
+
+    def gaps(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        tpr, fpr = rate_gaps(sums, rules, EmptyGroups.LEFT_OUT)
+        return np.stack([tpr, fpr, tpr + fpr], axis=-1)
+
+    columns = outcomes(predictions.label, predictions.predicted)
+    measures = ("tpr", "fpr", "equalised_odds")
+    return _tests(groupings, measures, columns, gaps, n_permutations, seed)
+
+
+def _tests(
+    groupings: Sequence[Grouping],
+    measures: tuple[str, ...],
+    columns: NDArray[np.float64],
+    gaps: Gaps,
+    n_permutations: int,
+    seed: int,
+) -> Job[tuple[PermutationTest, ...]]:
+    if n_permutations < 1:
+        raise ValueError(f"at least one permutation is needed, got {n_permutations}")
+    found = []
+    for grouping in groupings:
+        codes = grouping.codes[grouping.codes >= 0]
+        own = columns[grouping.codes >= 0][np.argsort(codes, kind="stable")]
+        sizes = grouping.sizes[grouping.sizes > 0]
+        starts = np.cumsum(sizes) - sizes
+        if sizes.size < 2:
+            found += [_untested(grouping, measure, sizes.size) for measure in measures]
+            continue
+        observed = gaps(np.add.reduceat(own, starts, axis=0)[None])[0]
+        parts, done = [], 0
+        for block in _permuted(own, n_permutations, seed):
+            text = f"Permuting groups of {grouping.variable}"
+            yield Progress(done, n_permutations, text)
+            parts.append(gaps(np.add.reduceat(block, starts, axis=1)))
+            done += len(block)
+        drawn = np.concatenate(parts)
+        found += [
+            _tested(grouping.variable, measure, float(observed[place]), drawn[:, place])
+            for place, measure in enumerate(measures)
+        ]
+    return tuple(found)
+
+
+def _permuted(
+    rows: NDArray[np.float64], n_permutations: int, seed: int
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the rows (n, k) in random orders, in blocks (b, n, k)."""
+    rng = np.random.default_rng(seed)
+    for n_blocks in row_blocks(n_permutations, rows.size):
+        orders = np.tile(np.arange(len(rows)), (n_blocks, 1))
+        yield rows[rng.permuted(orders, axis=1)]
+
+
+def _tested(
+    variable: str, measure: str, observed: float, drawn: NDArray[np.float64]
+) -> PermutationTest:
+    if np.isnan(observed):
+        reason = f"the {measure} disparity of {variable} is undefined"
+        return PermutationTest(variable, measure, observed, np.nan, np.nan, drawn.size, reason)
+    defined = drawn[~np.isnan(drawn)]
+    p_value = (1 + np.count_nonzero(defined >= observed - _ROUNDING)) / (1 + defined.size)
+    expected = float(defined.mean()) if defined.size else float("nan")
+    return PermutationTest(variable, measure, observed, p_value, expected, defined.size)
+
+
+def _untested(grouping: Grouping, measure: str, n_groups: int) -> PermutationTest:
+    reason = f"{n_groups} group of {grouping.variable} has cases: a disparity needs two"
+    return PermutationTest(grouping.variable, measure, np.nan, np.nan, np.nan, 0, reason)

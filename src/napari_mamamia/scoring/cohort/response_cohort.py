@@ -1,0 +1,215 @@
+"""Everything about one response (pCR) model over a cohort: performance, fairness, intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.scoring.cohort.chance import ChanceTest, balanced_accuracy_against_chance_job
+from napari_mamamia.scoring.cohort.classification import (
+    EqualisedOdds,
+    Recall,
+    balanced_accuracy,
+    equalised_odds,
+    fairness_of,
+    outcomes,
+    rate_gaps,
+    recalls,
+    scored_labels,
+)
+from napari_mamamia.scoring.cohort.discrimination import Discrimination, discrimination
+from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.ranking import ranking_score
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums_job
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+
+__all__ = [
+    "ResponseCohort",
+    "bootstrap_response",
+    "bootstrap_response_job",
+    "score_response",
+    "score_response_job",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseCohort:
+    """One model's numbers under one profile.
+
+    `without_label` lists the cases whose pCR is not known. `refused` says why the challenge would
+    not take the predictions ("" if it would); balanced accuracy, fairness and ranking score are
+    nan then. `reason` says why `ranking_score` is nan, `notes` what is unusual.
+    """
+
+    profile: str
+    n_cases: int
+    n_scored: int
+    without_label: tuple[str, ...]
+    balanced_accuracy: float
+    recall: Recall
+    odds: EqualisedOdds
+    fairness: float
+    weight_of_fairness: float
+    ranking_score: float
+    discrimination: Discrimination
+    chance: ChanceTest
+    refused: str = ""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def score_response(
+    predictions: ResponsePredictions,
+    cohort: Cohort | None,
+    rules: GroupRules,
+    weight_of_fairness: float | None = None,
+) -> ResponseCohort:
+    """Return what `score_response_job` finds for the groups of the clinical table."""
+    groupings = group_cases(predictions.case_ids, cohort, rules) if cohort else ()
+    return run_job(score_response_job(predictions, groupings, rules, weight_of_fairness))
+
+
+def score_response_job(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    weight_of_fairness: float | None = None,
+) -> Job[ResponseCohort]:
+    """Return a job for the cohort's numbers of a model.
+
+    `weight_of_fairness` None takes the profile's.
+    """
+    label, refused = scored_labels(predictions, rules), predictions.constant
+    counts = outcomes(label, predictions.predicted).sum(axis=0)
+    tpr, tnr = (float(rate) for rate in recalls(counts))
+    odds = equalised_odds(predictions, groupings, rules)
+    balanced = float("nan") if refused else float(balanced_accuracy(counts, rules))
+    fairness = float("nan") if refused else odds.fairness
+    weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
+    score = float(ranking_score(balanced, fairness, weight))
+    known = ~np.isnan(label)
+    chance = yield from balanced_accuracy_against_chance_job(
+        label[known], predictions.predicted[known]
+    )
+    return ResponseCohort(
+        rules.profile,
+        len(predictions.case_ids),
+        int(known.sum()),
+        _without_label(predictions),
+        balanced,
+        Recall(tpr, tnr, abs(tpr - tnr)),
+        odds,
+        fairness,
+        weight,
+        score,
+        discrimination(predictions),
+        chance,
+        refused,
+        _reason(refused, balanced, odds) if np.isnan(score) else "",
+        _notes(predictions, rules),
+    )
+
+
+def bootstrap_response(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    weight_of_fairness: float,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Bootstrap:
+    """Return what `bootstrap_response_job` finds."""
+    job = bootstrap_response_job(
+        predictions, groupings, rules, weight_of_fairness, n_resamples, seed
+    )
+    return run_job(job)
+
+
+def bootstrap_response_job(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    weight_of_fairness: float,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Job[Bootstrap]:
+    """Return a job for resampled values of the scored numbers of a model.
+
+    The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
+    fairness and ranking_score; only the first where there are no groupings. A resample may hold
+    constant predictions; it is scored all the same.
+    """
+    names = ["balanced_accuracy"]
+    if groupings:
+        names += [f"disparity_{grouping.variable}" for grouping in groupings]
+        names += ["disparity", "fairness", "ranking_score"]
+    parts = _parts(predictions, groupings, rules)
+
+    def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _numbers(sums, groupings, rules, weight_of_fairness)
+
+    return bootstrap_sums_job(tuple(names), parts, numbers, n_resamples, seed)
+
+
+def _parts(
+    predictions: ResponsePredictions, groupings: Sequence[Grouping], rules: GroupRules
+) -> NDArray[np.float64]:
+    """Return what each case adds to the outcome counts of all and each group, (n, 4 (1 + G))."""
+    everybody = outcomes(scored_labels(predictions, rules), predictions.predicted)
+    known = outcomes(predictions.label, predictions.predicted)
+    in_groups = [
+        (grouping.indicator[:, :, None] * known[:, None, :]).reshape(len(known), -1)
+        for grouping in groupings
+    ]
+    return np.hstack([everybody, *in_groups])
+
+
+def _numbers(
+    sums: NDArray[np.float64], groupings: Sequence[Grouping], rules: GroupRules, weight: float
+) -> NDArray[np.float64]:
+    """Return the numbers (b, m) from outcome counts (b, 4 (1 + G))."""
+    cells = sums.reshape(len(sums), -1, 4)
+    balanced = balanced_accuracy(cells[:, 0], rules)
+    first, gaps = 1, []
+    for grouping in groupings:
+        own = slice(first, first + len(grouping.labels))
+        tpr, fpr = rate_gaps(cells[:, own], rules, grouping.empty_groups)
+        gaps.append(tpr + fpr)
+        first = own.stop
+    if not gaps:
+        return balanced[:, None]
+    mean = np.stack(gaps).mean(axis=0)
+    fairness = fairness_of(mean, rules)
+    score = ranking_score(balanced, fairness, weight)
+    return np.stack([balanced, *gaps, mean, fairness, score], axis=1)
+
+
+def _without_label(predictions: ResponsePredictions) -> tuple[str, ...]:
+    places = np.flatnonzero(np.isnan(predictions.label))
+    return tuple(predictions.case_ids[place] for place in places)
+
+
+def _reason(refused: str, balanced: float, odds: EqualisedOdds) -> str:
+    if refused:
+        return refused
+    one_class = "a balanced accuracy needs responders and non-responders with a known pcr"
+    said = (one_class if np.isnan(balanced) else "", odds.reason)
+    return "; ".join(text for text in said if text)
+
+
+def _notes(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:
+    n_missing = int(np.isnan(predictions.label).sum())
+    if not n_missing:
+        return ()
+    found = f"pcr is unknown for {n_missing} of {len(predictions.case_ids)} cases"
+    if rules.missing_label is MissingLabel.NO_RESPONSE:
+        return (
+            f"{found}: non-responders in balanced accuracy, as in the published script, and left "
+            "out of the groups, where the script stops",
+        )
+    return (f"{found}: left out",)

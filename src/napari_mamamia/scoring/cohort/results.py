@@ -1,0 +1,184 @@
+"""What a scoring run found: the records that tables, summaries and reports are made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from napari_mamamia.core.cohort import Cohort, RefusedRow, coverage_text
+from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.scoring.cohort.chance import ChanceTest
+from napari_mamamia.scoring.cohort.comparison import PairedComparison
+from napari_mamamia.scoring.cohort.composites import CompositeResult
+from napari_mamamia.scoring.cohort.fairness import GroupScore
+from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
+from napari_mamamia.scoring.cohort.permutation import PermutationTest
+from napari_mamamia.scoring.cohort.ranking import Sweep
+from napari_mamamia.scoring.cohort.response_cohort import ResponseCohort
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.segmentation_cohort import SegmentationCohort
+from napari_mamamia.scoring.statistics.auc import AucInterval
+from napari_mamamia.scoring.statistics.bootstrap import Interval
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+
+__all__ = [
+    "ClinicalTable",
+    "ModelComparison",
+    "ModelScores",
+    "RankedModel",
+    "Resampling",
+    "ResponseResult",
+    "SegmentationResult",
+    "Stratum",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """Number of bootstrap resamples (0: no intervals) and the seed of everything random."""
+
+    n_resamples: int = N_RESAMPLES
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        if self.n_resamples < 0 or self.seed < 0:
+            raise ValueError(
+                "the number of resamples and the seed are 0 or above, got "
+                f"{self.n_resamples} and {self.seed}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ClinicalTable:
+    """Which clinical table was used: file name, readable rows, rows refused, cases found in it.
+
+    `coverage` counts the rows that have a value, by field; `notes` say what was taken for granted
+    at reading it.
+    """
+
+    name: str
+    n_rows: int
+    n_matched: int
+    refused: tuple[RefusedRow, ...] = ()
+    coverage: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def coverage_text(self) -> str:
+        """What is known of how many rows, in one line."""
+        return coverage_text(self.n_rows, self.coverage)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """Groups of a variable that are reported beside the scored ones, never scored.
+
+    `grouping` says which case is in which group, in the order of the scores' cases.
+    """
+
+    grouping: Grouping
+    groups: tuple[GroupScore, ...]
+
+    @property
+    def variable(self) -> str:
+        """The variable."""
+        return self.grouping.variable
+
+    @property
+    def unassigned(self) -> tuple[Unassigned, ...]:
+        """The cases that are in no group, each with the reason."""
+        return self.grouping.unassigned
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentationResult:
+    """Task 1 of one model.
+
+    `scores` are the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
+    breast density; none without a clinical table) have codes in the same order. `intervals` holds
+    the percentile, basic and BCa interval of each number of `bootstrap_segmentation`, in turn.
+    """
+
+    scores: SegmentationScores
+    cohort: SegmentationCohort
+    groupings: tuple[Grouping, ...]
+    intervals: tuple[Interval, ...]
+    permutation_tests: tuple[PermutationTest, ...]
+    strata: tuple[Stratum, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseResult:
+    """Task 2 of one model.
+
+    `intervals` holds the percentile, basic and BCa interval of each number of `bootstrap_response`
+    and of auc and average_precision, in turn. `delong` is the AUC's interval without resampling.
+    """
+
+    predictions: ResponsePredictions
+    cohort: ResponseCohort
+    groupings: tuple[Grouping, ...]
+    intervals: tuple[Interval, ...]
+    permutation_tests: tuple[PermutationTest, ...]
+    delong: AucInterval
+    auc_against_chance: ChanceTest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScores:
+    """Everything about one model under one profile.
+
+    `rows` are the cases in order of id (none for response predictions). `failures` are the cases
+    that were not scored as they should be, and table rows that were refused; a missing prediction
+    that the profile scores as empty is one of them. `segmentation` or `response` is None where the
+    run had no such task, `clinical` where no table was given. `notes` are plain sentences. `cohort`
+    holds the clinical rows of the cases, with ids spelled as theirs. `composites` are the variants
+    of the ranking score that were asked for.
+    """
+
+    name: str
+    profile: str
+    n_cases: int
+    n_scored: int
+    rows: tuple[CaseScore, ...]
+    failures: tuple[CaseFailure, ...]
+    segmentation: SegmentationResult | None
+    response: ResponseResult | None
+    clinical: ClinicalTable | None
+    resampling: Resampling
+    notes: tuple[str, ...] = ()
+    cohort: Cohort | None = None
+    composites: tuple[CompositeResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankedModel:
+    """One model's place: rank 1 is the highest ranking score, nan where that is undefined."""
+
+    name: str
+    n_scored: int
+    performance: float
+    fairness: float
+    ranking_score: float
+    rank: float
+    rank_by_performance: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelComparison:
+    """Several models under one profile: ranks, paired tests, and ranks as fairness weighs more.
+
+    `baseline` is the model that others are meant to beat ("" for none), `against_baseline` the
+    tests of every other model minus it, corrected by Holm for these alone. `composites` are the
+    variants of the ranking score that were asked for.
+    """
+
+    profile: str
+    weight_of_fairness: float
+    ranking: tuple[RankedModel, ...]
+    tests: tuple[PairedComparison, ...]
+    sweep: Sweep
+    notes: tuple[str, ...] = ()
+    baseline: str = ""
+    against_baseline: tuple[PairedComparison, ...] = ()
+    composites: tuple[CompositeResult, ...] = ()

@@ -1,0 +1,334 @@
+"""Worst subgroups: combinations of up to 3 columns where a metric is worst, and how surely.
+
+Every combination of groups with enough cases is a slice, and each is compared with all cases. The
+more slices are looked at, the worse the worst of them is by chance alone; so the p-values are
+corrected for the whole search by what the worst slice of a random cohort looks like.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.statistics.resampling import row_blocks
+
+__all__ = ["Slice", "SliceSearch", "worst_slices"]
+
+MOST_COLUMNS: Final = 3
+MIN_SUPPORT: Final = 20
+"""Cases of the smallest slice. Our choice: twice the size under which a group is flagged."""
+N_PERMUTATIONS: Final = 1000
+SEED: Final = 42
+N_WORST: Final = 10
+LEAST_GAIN: Final = 0.5
+"""Standard errors by which a further condition must make a slice worse to be worth telling. Our
+choice; the search would otherwise list one bad group ten times in slightly different words."""
+
+_SEARCHING: Final = "Searching the worst subgroups"
+_ROUNDING: Final = 1e-9
+"""A permuted statistic that is smaller by less still reaches the observed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The cases with all of `conditions`, pairs of variable and group.
+
+    `n` cases with mean `mean`; `mean_elsewhere` is that of all other cases. `statistic` is how
+    many standard errors the mean is worse than that of all cases (above 0 is worse). `p_value`
+    is corrected for the whole search.
+    """
+
+    conditions: tuple[tuple[str, str], ...]
+    n: int
+    mean: float
+    mean_elsewhere: float
+    statistic: float
+    p_value: float
+
+    @property
+    def name(self) -> str:
+        """The conditions as a reader sees them, such as ``age 41-50, breast_density c``."""
+        return ", ".join(f"{variable} {label}" for variable, label in self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSearch:
+    """What was looked through for one metric, and the worst slices, worst first.
+
+    `n_slices` different slices of at least `min_support` cases among `n_cases` with a defined
+    value, whose mean is `mean`. `reason` says why nothing could be found ("" otherwise).
+    """
+
+    metric: str
+    n_cases: int
+    mean: float
+    n_slices: int
+    min_support: int
+    n_permutations: int
+    worst: tuple[Slice, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """Slices as a sparse (slices, cases) matrix of ones, with the conditions of each."""
+
+    members: Any
+    sizes: NDArray[np.float64]
+    conditions: tuple[tuple[tuple[str, str], ...], ...]
+
+
+def worst_slices(
+    metric: str,
+    values: NDArray[np.float64],
+    groupings: Sequence[Grouping],
+    better: Better = Better.HIGHER,
+    *,
+    min_support: int = MIN_SUPPORT,
+    most_columns: int = MOST_COLUMNS,
+    n_worst: int = N_WORST,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = SEED,
+) -> Job[SliceSearch]:
+    """Return a job that finds the slices where a metric is worst.
+
+    Parameters
+    ----------
+    metric
+        Name of the metric, for the result.
+    values
+        (n,) float64 in the order of the groupings' codes; cases with nan are left out.
+    groupings
+        The columns to combine. A case without a group of a column is in no slice of it.
+    better
+        Which way the metric improves; `NEITHER` is refused.
+    min_support
+        Fewest cases of a slice, and of its complement.
+    most_columns
+        Columns of the longest combination.
+
+    Returns
+    -------
+    SliceSearch
+        A slice that holds the same cases as one of fewer columns is not looked at twice, and one
+        that is not worse by `LEAST_GAIN` than each broader slice (fewer of its conditions) is not
+        listed. The statistic is (mean of all - mean of slice)/(s sqrt(1/n - 1/N)), with s the SD
+        of all N cases: the standard error of the mean of n cases drawn without replacement. p is
+        the share of random cohorts (values exchanged among the cases, counted with the observed
+        one) whose worst slice reaches the statistic.
+
+    Notes
+    -----
+    Source: P. H. Westfall, S. S. Young, Resampling-Based Multiple Testing (1993), single-step
+    maxT; the search over itemsets with a least support follows E. Pastor, L. de Alfaro,
+    E. Baralis, SIGMOD 2021 (DivExplorer), which tests each slice for itself.
+    """
+    _check(values, groupings, better, min_support, most_columns)
+    defined = ~np.isnan(values)
+    own = values[defined]
+    found = yield from _slices(groupings, defined, min_support, most_columns)
+    yield Progress(0, 1, _SEARCHING)
+    mean, n_slices = (float(own.mean()) if own.size else float("nan")), len(found.conditions)
+    reason = _reason(own, n_slices, min_support)
+    worst: tuple[Slice, ...] = ()
+    if not reason:
+        worse = own if better is Better.LOWER else -own
+        observed = _statistics(found, worse[:, None])[:, 0]
+        yield Progress(0, 1, _SEARCHING)
+        highest = yield from _highest(found, worse, n_permutations, seed)
+        yield Progress(0, 1, _SEARCHING)
+        for place in _telling(found, observed)[:n_worst]:
+            worst += (_slice(found, place, own, observed, highest),)
+            yield Progress(0, 1, _SEARCHING)
+    yield Progress(1, 1, _SEARCHING)
+    return SliceSearch(metric, own.size, mean, n_slices, min_support, n_permutations, worst, reason)
+
+
+def _check(
+    values: NDArray[np.float64],
+    groupings: Sequence[Grouping],
+    better: Better,
+    min_support: int,
+    most_columns: int,
+) -> None:
+    for grouping in groupings:
+        if grouping.codes.shape != values.shape:
+            raise ValueError(
+                f"{values.size} values need as many codes of {grouping.variable}, got "
+                f"{grouping.codes.size}: group the same cases"
+            )
+    if better is Better.NEITHER:
+        raise ValueError("a worst slice needs a metric that can be worse: give higher or lower")
+    if min_support < 1 or most_columns < 1:
+        raise ValueError(
+            "the least support and the number of columns are 1 or more, got "
+            f"{min_support} and {most_columns}"
+        )
+
+
+def _slices(
+    groupings: Sequence[Grouping], defined: NDArray[np.bool_], least: int, most_columns: int
+) -> Job[_Found]:
+    """Return every different slice with enough cases inside and outside, short ones first."""
+    n = int(defined.sum())
+    marks = np.random.default_rng(0).integers(1 << 62, size=n)
+    columns: list[NDArray[np.intp]] = []
+    sizes: list[NDArray[np.intp]] = []
+    seen: set[tuple[int, int]] = set()
+    conditions: list[tuple[tuple[str, str], ...]] = []
+    for chosen in _combinations(groupings, most_columns):
+        yield Progress(0, 1, _SEARCHING)
+        codes, n_codes = _joint_codes(chosen, defined)
+        inside = np.flatnonzero(codes >= 0)
+        counts = np.bincount(codes[inside], minlength=n_codes)
+        sums = np.zeros(n_codes, dtype=np.int64)
+        np.add.at(sums, codes[inside], marks[inside])
+        kept = [
+            code
+            for code in np.flatnonzero((counts >= least) & (n - counts >= least))
+            if (int(counts[code]), int(sums[code])) not in seen
+        ]
+        seen |= {(int(counts[code]), int(sums[code])) for code in kept}
+        columns.append(_members(codes, inside, kept))
+        conditions += [_conditions(chosen, int(code)) for code in kept]
+        sizes.append(counts[kept])
+    yield Progress(0, 1, _SEARCHING)
+    return (yield from _joined(columns, sizes, conditions, n))
+
+
+def _members(
+    codes: NDArray[np.intp], inside: NDArray[np.intp], kept: Sequence[np.signedinteger[Any]]
+) -> NDArray[np.intp]:
+    """Return the cases of each kept code, one code after the other."""
+    wanted = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
+    wanted[list(kept)] = True
+    cases = inside[wanted[codes[inside]]]
+    members: NDArray[np.intp] = cases[np.argsort(codes[cases], kind="stable")]
+    return members
+
+
+def _joined(
+    columns: Sequence[NDArray[np.intp]],
+    sizes: Sequence[NDArray[np.intp]],
+    conditions: Sequence[tuple[tuple[str, str], ...]],
+    n: int,
+) -> Job[_Found]:
+    size = np.concatenate([np.zeros(0, dtype=np.intp), *sizes])
+    ends = np.concatenate([[0], np.cumsum(size)])
+    small = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64  # of one kind: no copies
+    column = np.empty(ends[-1], dtype=small)
+    filled = 0
+    for own in paced(columns):
+        if own is None:
+            yield Progress(0, 1, _SEARCHING)
+            continue
+        column[filled : filled + own.size] = own
+        filled += own.size
+    yield Progress(0, 1, _SEARCHING)
+    ones = np.ones(column.size)
+    yield Progress(0, 1, _SEARCHING)
+    members = sparse.csr_array((ones, column, ends.astype(small)), shape=(len(conditions), n))
+    return _Found(members, size.astype(np.float64), tuple(conditions))
+
+
+def _combinations(
+    groupings: Sequence[Grouping], most_columns: int
+) -> Iterator[tuple[Grouping, ...]]:
+    for n_columns in range(1, most_columns + 1):
+        yield from combinations(groupings, n_columns)
+
+
+def _joint_codes(
+    chosen: tuple[Grouping, ...], defined: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], int]:
+    """Return one code for each combination of groups, -1 where a case lacks one of them."""
+    codes = np.zeros(int(defined.sum()), dtype=np.intp)
+    nowhere = np.zeros(codes.shape, dtype=np.bool_)
+    for grouping in chosen:
+        own = grouping.codes[defined]
+        nowhere |= own < 0
+        codes = codes * len(grouping.labels) + own
+    codes[nowhere] = -1
+    return codes, prod(len(grouping.labels) for grouping in chosen)
+
+
+def _conditions(chosen: tuple[Grouping, ...], code: int) -> tuple[tuple[str, str], ...]:
+    places = np.unravel_index(code, [len(grouping.labels) for grouping in chosen])
+    return tuple(
+        (grouping.variable, grouping.labels[int(place)])
+        for grouping, place in zip(chosen, places, strict=True)
+    )
+
+
+def _statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the statistic of each slice for columns of values, (slices, b); higher is worse."""
+    n = len(worse)
+    apart = worse - worse.mean(axis=0)
+    error = worse.std(axis=0, ddof=1) * np.sqrt(1 / found.sizes - 1 / n)[:, None]
+    statistics: NDArray[np.float64] = (found.members @ apart) / found.sizes[:, None] / error
+    return statistics
+
+
+def _highest(
+    found: _Found, worse: NDArray[np.float64], n_permutations: int, seed: int
+) -> Job[NDArray[np.float64]]:
+    """Return the highest statistic of each random cohort, (n_permutations,)."""
+    rng = np.random.default_rng(seed)
+    highest = []
+    for n_rows in row_blocks(n_permutations, worse.size + len(found.conditions)):
+        yield Progress(0, 1, _SEARCHING)
+        shuffled = rng.permuted(np.tile(worse, (n_rows, 1)), axis=1)
+        highest.append(_statistics(found, np.ascontiguousarray(shuffled.T)).max(axis=0))
+    return np.concatenate(highest) if highest else np.zeros(0)
+
+
+def _telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
+    """Return the slices, worst first, that are clearly worse than each broader one around them."""
+    known = {
+        frozenset(conditions): statistic
+        for conditions, statistic in zip(found.conditions, observed.tolist(), strict=True)
+    }
+    return [
+        int(place)
+        for place in np.argsort(-observed, kind="stable")
+        if all(
+            known.get(frozenset(broader), -np.inf) + LEAST_GAIN <= observed[place]
+            for size in range(1, len(found.conditions[place]))
+            for broader in combinations(found.conditions[place], size)
+        )
+    ]
+
+
+def _slice(
+    found: _Found,
+    place: int,
+    values: NDArray[np.float64],
+    observed: NDArray[np.float64],
+    highest: NDArray[np.float64],
+) -> Slice:
+    inside = found.members[[place]].toarray()[0] > 0
+    reached = np.count_nonzero(highest >= observed[place] - _ROUNDING)
+    return Slice(
+        found.conditions[place],
+        int(inside.sum()),
+        float(values[inside].mean()),
+        float(values[~inside].mean()),
+        float(observed[place]),
+        (1 + reached) / (1 + highest.size),
+    )
+
+
+def _reason(values: NDArray[np.float64], n_slices: int, min_support: int) -> str:
+    if values.size and not n_slices:
+        return f"no combination of groups leaves {min_support} cases inside and outside"
+    if values.size < 2 or np.ptp(values) <= _ROUNDING:
+        return "the metric is the same in all cases" if values.size else "no case has a value"
+    return ""

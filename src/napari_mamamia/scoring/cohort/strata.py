@@ -1,0 +1,192 @@
+"""Strata: groups that are reported beside the scored ones, such as centre, subtype and size."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.scoring.cohort.groups import Found, Grouping, Unassigned, group_each_job
+
+__all__ = [
+    "TAG",
+    "column_groups_job",
+    "group_by_column",
+    "group_by_column_job",
+    "group_by_cuts",
+    "group_by_diameter",
+    "group_by_tags",
+    "group_by_volume",
+]
+
+MOST_GROUPS: Final = 40
+"""A column with more different values is refused: it holds numbers or names, not groups."""
+
+DIAMETER_CUTS_MM: Final = (20.0, 50.0)
+"""Bounds of T1/T2 and T2/T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
+
+VOLUME_PERCENTILES: Final = (20.0, 80.0)
+"""Small, moderate and large tumours. Source: arXiv 2603.01250v2, figure of tumour volumes."""
+
+TAG: Final = "tag: "
+"""Begins the name of a variable that is a person's tag, so that no column has the same."""
+
+Filled: TypeAlias = str | float | bool
+"""A cell that is not empty."""
+
+_FIELDS: Final = ("dataset", "tumour_subtype", "pcr", "menopausal_status", "breast_density")
+
+
+def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
+    """Return what `group_by_column_job` finds."""
+    return run_job(group_by_column_job(case_ids, cohort, column))
+
+
+def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Job[Grouping]:
+    """Return a job for the groups by the values of a column of the clinical table, in order.
+
+    `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or a further column
+    under its own name. Empty cells are unassigned.
+
+    Raises
+    ------
+    ValueError
+        If no case has a value there, or there are more than `MOST_GROUPS` different values.
+    """
+    values = yield from _values(case_ids, cohort, column)
+    if not values:
+        raise ValueError(
+            f"none of the {len(set(case_ids))} cases has a value in column {column!r} of the "
+            "clinical table: choose another column"
+        )
+    if len(values) > MOST_GROUPS:
+        raise ValueError(
+            f"column {column!r} has {len(values)} different values, at most {MOST_GROUPS} make "
+            "groups: choose another column, or cut its numbers into ranges"
+        )
+    return (yield from _grouped(case_ids, cohort, column, values))
+
+
+def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Job[Grouping | None]:
+    """Return a job that does what `group_by_column_job` does; None where it would raise."""
+    values = yield from _values(case_ids, cohort, column)
+    if not 0 < len(values) <= MOST_GROUPS:
+        return None
+    return (yield from _grouped(case_ids, cohort, column, values))
+
+
+def group_by_cuts(
+    variable: str,
+    case_ids: Sequence[str],
+    values: NDArray[np.float64],
+    cuts: Sequence[float],
+    labels: Sequence[str],
+) -> Grouping:
+    """Return the groups of a number: up to and with the first cut, above it up to the next, ...
+
+    `values` is (n,), in the order of `case_ids`; nan is unassigned. One label more than cuts.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (len(case_ids),) or len(labels) != len(cuts) + 1:
+        raise ValueError(
+            f"{variable}: {len(case_ids)} cases, {len(cuts)} cuts need as many values and one "
+            f"label more than cuts, got values of shape {values.shape} and {len(labels)} labels"
+        )
+    missing = np.isnan(values)
+    codes = np.where(missing, -1, np.searchsorted(np.asarray(cuts), values, side="left"))
+    unassigned = tuple(
+        Unassigned(case_id, f"{variable} is not known")
+        for case_id, is_missing in zip(case_ids, missing, strict=True)
+        if is_missing
+    )
+    return Grouping(variable, tuple(labels), codes.astype(np.intp), unassigned)
+
+
+def group_by_volume(case_ids: Sequence[str], volumes_mm3: NDArray[np.float64]) -> Grouping:
+    """Return small, moderate and large tumours by the 20th and 80th percentile of the volumes.
+
+    The percentiles (linearly interpolated) are those of the defined volumes given here.
+    """
+    volumes = np.asarray(volumes_mm3, dtype=np.float64)
+    defined = volumes[~np.isnan(volumes)]
+    cuts = np.percentile(defined, VOLUME_PERCENTILES) if defined.size else np.zeros(2)
+    return group_by_cuts("volume", case_ids, volumes, tuple(cuts), ("small", "moderate", "large"))
+
+
+def group_by_diameter(case_ids: Sequence[str], diameters_mm: NDArray[np.float64]) -> Grouping:
+    """Return tumours up to 20 mm, above 20 to 50 mm, and above 50 mm of largest diameter."""
+    labels = ("up to 20 mm", "20 to 50 mm", "over 50 mm")
+    return group_by_cuts("diameter", case_ids, diameters_mm, DIAMETER_CUTS_MM, labels)
+
+
+def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tuple[Grouping, ...]:
+    """Return for each tag the cases with it and those without, the most frequent tag first.
+
+    `tags` are those of each case, in the order of `case_ids`. A tag that every case has, or none,
+    makes no groups.
+    """
+    counts: dict[str, int] = {}
+    for own in tags:
+        for tag in set(own):
+            counts[tag] = counts.get(tag, 0) + 1
+    names = sorted((tag for tag, n in counts.items() if n < len(case_ids)), key=_rank(counts))
+    return tuple(
+        Grouping(
+            f"{TAG}{name}",
+            ("with", "without"),
+            np.array([name not in own for own in tags], dtype=np.intp),
+        )
+        for name in names[:MOST_GROUPS]
+    )
+
+
+def _values(case_ids: Sequence[str], cohort: Cohort, column: str) -> Job[dict[str, Filled]]:
+    """Return a job for the different values of the cases in a column, by how they are read."""
+    wanted = set(case_ids)
+    values: dict[str, Filled] = {}
+    for record in paced(cohort.records):
+        if record is None:
+            yield Progress(0, 1, f"Groups of {column}")
+        elif record.case_id in wanted:
+            cell = _cell(record, column)
+            if cell is not None:
+                values[_text(cell)] = cell
+    yield Progress(0, 1, f"Groups of {column}")
+    return values
+
+
+def _grouped(
+    case_ids: Sequence[str], cohort: Cohort, column: str, values: Mapping[str, Filled]
+) -> Job[Grouping]:
+    labels = sorted(values, key=lambda text: _order(values[text]))
+
+    def rule(record: CaseRecord) -> Found:
+        cell = _cell(record, column)
+        return Unassigned(record.case_id, f"{column} is missing") if cell is None else _text(cell)
+
+    return (yield from group_each_job(column, labels, case_ids, cohort, rule))
+
+
+def _rank(counts: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+    return lambda tag: (-counts[tag], tag)
+
+
+def _cell(record: CaseRecord, column: str) -> Filled | None:
+    cell: Any = getattr(record, column) if column in _FIELDS else record.other.get(column)
+    is_nan = isinstance(cell, float) and np.isnan(cell)
+    return None if cell is None or cell == "" or is_nan else cell
+
+
+def _text(cell: Filled) -> str:
+    if isinstance(cell, bool | np.bool_):
+        return "yes" if cell else "no"
+    return cell if isinstance(cell, str) else f"{cell:g}"
+
+
+def _order(cell: Filled) -> tuple[bool, float, str]:
+    """Return a sorting key: numbers by size, then texts by letter."""
+    if isinstance(cell, str):
+        return True, 0.0, cell.lower()
+    return False, float(cell), ""

@@ -1,0 +1,1 @@
+"""Results to figures and one HTML page."""

@@ -1,0 +1,385 @@
+"""The case table of a report: columns of numbers and texts, small enough for 100,000 rows."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.metrics.registry import metric
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, is_featured
+from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_label
+
+__all__ = [
+    "CaseTable",
+    "TableColumn",
+    "case_table",
+    "case_table_job",
+    "script_json",
+    "script_json_job",
+]
+
+BYTES_IN_MB: Final = 1_000_000
+
+_CELLS: Final = 20_000
+"""Cells written in one step: 10 ms, which nothing else can interrupt."""
+
+MOST_CHOICES: Final = 60
+"""A text column with more different values gets no filter of its own."""
+
+_NUMBERS: Final = (
+    ("dsc", 3),
+    ("norm_hd", 3),
+    ("hausdorff95_mm", 1),
+    ("hausdorff95_voxels", 1),
+    ("hausdorff_mm", 1),
+    ("assd_mm", 2),
+    ("nsd_2mm", 3),
+    ("volume_reference_mm3", 0),
+    ("volume_prediction_mm3", 0),
+    ("diameter_reference_mm", 1),
+)
+_PRINTED: Final = (
+    "case_id",
+    "model",
+    "status",
+    "dsc",
+    "norm_hd",
+    "hausdorff95_mm",
+    "volume_reference_mm3",
+    "volume_prediction_mm3",
+    "failure_kinds",
+    "reason",
+    "pcr",
+    "predicted",
+    "score",
+)
+_SHORT: Final = {
+    "norm_hd": "NormHD",
+    "volume_reference_mm3": "Reference",
+    "volume_prediction_mm3": "Prediction",
+    "diameter_reference_mm": "Longest diameter",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableColumn:
+    """One column of n cells.
+
+    Numbers: `numbers` (n,) float64, nan unknown, shown with `decimals`. Texts: `texts` holds the
+    different values and `codes` (n,) which one each case has. `choices` are what a filter offers:
+    the texts themselves, or the single tags where a text joins several with "; ".
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    decimals: int = 0
+    numbers: NDArray[np.float64] | None = None
+    texts: tuple[str, ...] = ()
+    codes: NDArray[np.intp] | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether the column has room on paper; on the screen all are shown."""
+        return self.name in _PRINTED
+
+    @property
+    def style(self) -> str:
+        """The classes of the column's cells."""
+        named = ((self.is_number, "number"), (not self.is_printed, "screen"))
+        long = (self.name == "reason", "long")
+        return " ".join(name for holds, name in (*named, long) if holds)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cells are numbers."""
+        return self.numbers is not None
+
+    def cell(self, row: int) -> str:
+        """Return a cell as it is read."""
+        if self.numbers is not None:
+            return number(float(self.numbers[row]), self.decimals)
+        return self.texts[int(self.codes[row])] if self.codes is not None else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseTable:
+    """All columns, and the rows in the order first shown: `sorted_by` upwards, unknown last."""
+
+    columns: tuple[TableColumn, ...]
+    n_rows: int
+    sorted_by: str
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The rows in the order first shown, (n,)."""
+        column = next((c for c in self.columns if c.name == self.sorted_by), None)
+        if column is None or column.numbers is None:
+            return np.arange(self.n_rows)
+        return np.argsort(column.numbers, kind="stable")
+
+    def page(self, n_rows: int) -> tuple[tuple[str, ...], ...]:
+        """Return the cells of the first rows, as they are read."""
+        return tuple(
+            tuple(column.cell(int(row)) for column in self.columns) for row in self.order[:n_rows]
+        )
+
+
+def case_table(models: Sequence[ModelReport]) -> CaseTable:
+    """Return what `case_table_job` makes."""
+    return run_job(case_table_job(models))
+
+
+def case_table_job(models: Sequence[ModelReport]) -> Job[CaseTable]:
+    """Return a job for the cases of all models as one table, worst Dice (or pCR score) first.
+
+    Columns that are unknown for every case are left out.
+    """
+    several = []
+    for model in models:
+        own = yield from _collected(_columns(model))
+        several.append(own)
+    if len(models) > 1:
+        several = [
+            [_texts("model", "Model", [model.scores.name] * _n_rows(model)), *own]
+            for model, own in zip(models, several, strict=True)
+        ]
+    sizes = [_n_rows(model) for model in models]
+    names = list(dict.fromkeys(column.name for own in several for column in own))
+    joined = yield from _collected(_joined(name, several, sizes) for name in names)
+    kept = tuple(column for column in joined if _is_known(column))
+    return CaseTable(kept, sum(sizes), "dsc" if "dsc" in names else "")
+
+
+def script_json(table: CaseTable) -> str:
+    """Return what `script_json_job` makes."""
+    return run_job(script_json_job(table))
+
+
+def script_json_job(table: CaseTable) -> Job[str]:
+    """Return a job that makes the table as JSON that may stand inside a ``<script>`` element.
+
+    Numbers are rounded as they are shown; unknown is null.
+    """
+    columns = []
+    for done, column in enumerate(table.columns):
+        parts = [f'"{name}":{_json(value)}' for name, value in _head(column)]
+        cells, name = _cells(column)
+        pieces = []
+        for first in range(0, len(cells), _CELLS):
+            yield Progress(done, len(table.columns), "Writing the table of cases")
+            pieces.append(_json(cells[first : first + _CELLS])[1:-1])
+        columns.append("{" + ",".join([*parts, f'"{name}":[{",".join(pieces)}]']) + "}")
+    head = f'"sorted_by":{_json(table.sorted_by)},"n_rows":{table.n_rows}'
+    return "{" + head + ',"columns":[' + ",".join(columns) + "]}"
+
+
+def _head(column: TableColumn) -> list[tuple[str, object]]:
+    named = ("name", "label", "unit", "decimals", "choices", "style")
+    texts = [("texts", column.texts)] if column.numbers is None else []
+    return [*((name, getattr(column, name)) for name in named), *texts]
+
+
+def _json(content: object) -> str:
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    escapes = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\u2028"))
+    for character, escaped in (*escapes, ("\u2029", "\\u2029")):
+        text = text.replace(character, escaped)
+    return text
+
+
+def _cells(column: TableColumn) -> tuple[list[Any], str]:
+    """Return the cells of a column and what they are called."""
+    if column.numbers is None:
+        return ([] if column.codes is None else column.codes.tolist()), "codes"
+    rounded = np.round(column.numbers, column.decimals)
+    undefined = ~np.isfinite(rounded)
+    cells = rounded.astype(object)
+    if not column.decimals:
+        cells = np.where(undefined, 0, rounded).astype(np.int64).astype(object)
+    cells[undefined] = None
+    return cells.tolist(), "numbers"
+
+
+def _n_rows(model: ModelReport) -> int:
+    response = model.scores.response
+    if model.scores.rows or response is None:
+        return len(model.scores.rows)
+    return len(response.predictions.case_ids)
+
+
+def _collected(columns: Iterable[TableColumn]) -> Job[list[TableColumn]]:
+    found = []
+    for column in columns:
+        yield Progress(0, 1, "Writing the table of cases")
+        found.append(column)
+    return found
+
+
+def _columns(model: ModelReport) -> Iterator[TableColumn]:
+    rows = model.scores.rows
+    if not rows and model.scores.response is not None:
+        yield from _response_columns(model)
+        return
+    ids = [row.case_id for row in rows]
+    yield _texts("case_id", "Case", ids)
+    yield _texts("status", "Status", _statuses(rows))
+    for name, decimals in _NUMBERS:
+        yield _metric(name, decimals, rows)
+    if model.has_failure_kinds:
+        yield _failure_kinds(model, ids)
+    yield _tagged("tags", "Tags", [row.tags for row in rows])
+    yield from _group_columns(model, ids)
+    for column in model.columns:
+        yield _further(column, ids)
+    yield from _costs(rows)
+    said = ["; ".join(text for text in (row.reason, row.warning) if text) for row in rows]
+    yield _texts("reason", "Reason or warning", said, has_filter=False)
+
+
+def _response_columns(model: ModelReport) -> list[TableColumn]:
+    result = model.scores.response
+    if result is None:
+        return []
+    found, ids = result.predictions, list(result.predictions.case_ids)
+    label = ["yes" if x == 1 else "no" if x == 0 else UNKNOWN for x in found.label]
+    predicted = ["yes" if x == 1 else "no" for x in found.predicted]
+    groups = [_grouped(grouping, ids, ids) for grouping in result.groupings]
+    return [
+        _texts("case_id", "Case", ids),
+        _texts("pcr", "pCR", label),
+        _texts("predicted", "Predicted", predicted),
+        TableColumn("score", "Probability of pCR", "", 3, found.score),
+        *groups,
+        *(_further(column, ids) for column in model.columns),
+    ]
+
+
+def _statuses(rows: Sequence[CaseScore]) -> list[str]:
+    return [row.status.value.replace("_", " ") for row in rows]
+
+
+def _metric(name: str, decimals: int, rows: Sequence[CaseScore]) -> TableColumn:
+    numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
+    if name == "norm_hd":
+        return TableColumn(name, "NormHD", "", decimals, numbers)
+    spec = metric(name)
+    unit = spec.unit.replace("mm3", "mm³")
+    return TableColumn(name, _SHORT.get(name, spec.label), unit, decimals, numbers)
+
+
+def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
+    kinds = [
+        "; ".join(failure.kind.value for failure in model.failures.get(case_id, ()))
+        for case_id in ids
+    ]
+    return _tagged("failure_kinds", "Failure kinds", kinds)
+
+
+def _costs(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
+    """Return what each prediction cost, as its provenance says."""
+    seconds = np.array([row.prediction_seconds for row in rows], dtype=np.float64)
+    peak = np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)
+    title = "Peak memory of its process"
+    yield TableColumn("prediction_seconds", "Prediction took", "s", 1, seconds)
+    yield TableColumn("peak_memory_bytes", title, "MB", 0, peak / BYTES_IN_MB)
+    yield _texts("device", "Device", [row.device or UNKNOWN for row in rows])
+
+
+def _tagged(name: str, label: str, cells: Sequence[str]) -> TableColumn:
+    """Return a column whose cells join several tags with "; ", each of which is a choice."""
+    column = _texts(name, label, cells)
+    single = dict.fromkeys(tag for text in column.texts for tag in text.split("; ") if tag)
+    return TableColumn(
+        column.name,
+        column.label,
+        texts=column.texts,
+        codes=column.codes,
+        choices=tuple(sorted(single)),
+    )
+
+
+def _group_columns(model: ModelReport, ids: Sequence[str]) -> Iterator[TableColumn]:
+    result = model.scores.segmentation
+    if result is None:
+        return
+    shown = [grouping for grouping in model.strata if is_featured(grouping.variable)]
+    strata = [grouping for grouping in shown if not grouping.variable.startswith(TAG)]
+    groupings = (*result.groupings, *strata)
+    for grouping in groupings:
+        yield _grouped(grouping, result.scores.case_ids, ids)
+
+
+def _grouped(grouping: Grouping, grouped: Sequence[str], ids: Sequence[str]) -> TableColumn:
+    labels = {
+        case_id: grouping.labels[code]
+        for case_id, code in zip(grouped, grouping.codes.tolist(), strict=True)
+        if code >= 0
+    }
+    label = SIZES.get(grouping.variable) or variable_label(grouping.variable)
+    values = [labels.get(case_id, UNKNOWN) for case_id in ids]
+    column = _texts(f"group_{grouping.variable}", label, values)
+    known = tuple(text for text in grouping.labels if text in column.texts)
+    choices = (*known, UNKNOWN) if UNKNOWN in column.texts else known
+    return TableColumn(column.name, label, texts=column.texts, codes=column.codes, choices=choices)
+
+
+def _further(column: CaseColumn, ids: Sequence[str]) -> TableColumn:
+    values: Mapping[str, Any] = column.values
+    if any(isinstance(value, str) for value in values.values()):
+        return _texts(column.name, column.label, [str(values.get(i, UNKNOWN)) for i in ids])
+    numbers = np.array([values.get(i, float("nan")) for i in ids], dtype=np.float64)
+    return TableColumn(column.name, column.label, column.unit, column.decimals, numbers)
+
+
+def _texts(name: str, label: str, values: Sequence[str], *, has_filter: bool = True) -> TableColumn:
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(value, len(places)) for value in values], dtype=np.intp)
+    texts = tuple(places)
+    offered = has_filter and name != "case_id" and 1 < len(texts) <= MOST_CHOICES
+    return TableColumn(
+        name, label, texts=texts, codes=codes, choices=tuple(sorted(texts)) if offered else ()
+    )
+
+
+def _joined(
+    name: str, several: Sequence[Sequence[TableColumn]], sizes: Sequence[int]
+) -> TableColumn:
+    """Return a column over all models; a model without it has unknown cells."""
+    found = [next((c for c in own if c.name == name), None) for own in several]
+    first = next(column for column in found if column is not None)
+    if len(found) == 1:
+        return first
+    if first.is_number:
+        parts = [
+            c.numbers if c is not None and c.numbers is not None else np.full(n, np.nan)
+            for c, n in zip(found, sizes, strict=True)
+        ]
+        joined = np.concatenate(parts)
+        return TableColumn(name, first.label, first.unit, first.decimals, joined)
+    values = [
+        c.cell(row) if c else UNKNOWN for c, n in zip(found, sizes, strict=True) for row in range(n)
+    ]
+    column = _texts(name, first.label, values)
+    choices = tuple(dict.fromkeys(text for c in found if c for text in c.choices))
+    return TableColumn(
+        name,
+        first.label,
+        texts=column.texts,
+        codes=column.codes,
+        choices=choices or (column.choices if name == "model" else ()),
+    )
+
+
+def _is_known(column: TableColumn) -> bool:
+    if column.numbers is not None:
+        return not np.isnan(column.numbers).all()
+    return column.name == "case_id" or any(text not in ("", UNKNOWN) for text in column.texts)

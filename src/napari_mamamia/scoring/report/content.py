@@ -1,0 +1,169 @@
+"""What a report shows: the only input of `scoring.report.report`, made from a model's scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure, FailureThresholds
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores, SegmentationResult
+from napari_mamamia.scoring.cohort.slices import N_PERMUTATIONS, SliceSearch, worst_slices
+from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.report.gallery import CasePicture
+
+__all__ = [
+    "FEATURED_STRATA",
+    "CaseColumn",
+    "ModelReport",
+    "ReportContent",
+    "is_featured",
+    "report_of",
+]
+
+FEATURED_STRATA: Final = (
+    "volume",
+    "diameter",
+    "dataset",
+    "centre",
+    "tumour_subtype",
+    "manufacturer",
+    "field_strength",
+    "multifocal_cancer",
+    "bilateral_breast_cancer",
+)
+"""Strata that get a box plot and a column of the case table; all have a table. A clinical table can
+have dozens of columns, and a report is for reading."""
+
+MOST_GROUPS_SEARCHED: Final = 10
+LEAST_SHARE_SEARCHED: Final = 0.5
+"""Columns with more groups, or known for fewer of the cases, are not searched for subgroups: each
+slice more makes the corrected p-values of all others larger. Our choice."""
+
+
+MANY_CASES: Final = 20_000
+N_PERMUTATIONS_MANY: Final = 200
+"""Permutations of the search in a larger cohort, where each takes 20 ms and more. Our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseColumn:
+    """A further column of the case table, one value for each case id; a missing id is unknown.
+
+    `values` are all texts or all numbers; `unit` is "" for a text or a share. `decimals` are shown.
+    """
+
+    name: str
+    label: str
+    values: Mapping[str, str | float]
+    unit: str = ""
+    decimals: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelReport:
+    """One model: its scores, and what explains them.
+
+    `strata` have their codes in the order of ``scores.segmentation.scores``. `failures` are the
+    failure kinds by case id; `pictures` are shown in this order; `slices` are the searches for the
+    worst subgroups, one for each metric. `has_failure_kinds` says whether they were looked for,
+    `contrast_note` where low contrast was not.
+    """
+
+    scores: ModelScores
+    strata: tuple[Grouping, ...] = ()
+    failures: Mapping[str, tuple[Failure, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    slices: tuple[SliceSearch, ...] = ()
+    pictures: tuple[CasePicture, ...] = ()
+    columns: tuple[CaseColumn, ...] = ()
+    has_failure_kinds: bool = False
+    contrast_note: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportContent:
+    """A whole report: one model or several under one profile, and how they compare.
+
+    `created` is ISO 8601 in UTC; `software` and `versions` name what made the numbers; `baseline`
+    is the model that others are meant to beat ("" for none).
+    """
+
+    models: tuple[ModelReport, ...]
+    title: str = "Scores of tumour segmentations"
+    comparison: ModelComparison | None = None
+    baseline: str = ""
+    thresholds: FailureThresholds = THRESHOLDS
+    created: str = field(default_factory=now_utc)
+    software: str = field(default_factory=software_version)
+    versions: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        profiles = {model.scores.profile for model in self.models}
+        if len(profiles) != 1:
+            names = ", ".join(sorted(profiles)) or "no model"
+            raise ValueError(
+                f"a report is on one model or more under one profile, got {names}: make a report "
+                "for each profile"
+            )
+
+    @property
+    def profile(self) -> str:
+        """The profile of every number of the report."""
+        return self.models[0].scores.profile
+
+
+def is_featured(variable: str) -> bool:
+    """Whether a stratum has its own box plot and column; a person's tags are among them."""
+    return variable in FEATURED_STRATA or variable.startswith(TAG)
+
+
+def report_of(
+    scores: ModelScores,
+    failures: Mapping[str, tuple[Failure, ...]] | None = None,
+    pictures: Sequence[CasePicture] = (),
+    columns: Sequence[CaseColumn] = (),
+) -> Job[ModelReport]:
+    """Return a job that makes a model's part of a report, with strata and worst subgroups.
+
+    `failures` None means that failure kinds were not looked for.
+    """
+    result = scores.segmentation
+    strata = tuple(stratum.grouping for stratum in result.strata) if result else ()
+    slices: tuple[SliceSearch, ...] = ()
+    if result:
+        slices = yield from _slices(result, strata)
+    yield Progress(1, 1, "Worst subgroups found")
+    return ModelReport(
+        scores,
+        strata,
+        MappingProxyType(dict(failures or {})),
+        slices,
+        tuple(pictures),
+        tuple(columns),
+        failures is not None,
+    )
+
+
+def _slices(
+    result: SegmentationResult, strata: tuple[Grouping, ...]
+) -> Job[tuple[SliceSearch, ...]]:
+    scores = result.scores
+    groupings = [
+        grouping
+        for grouping in (*result.groupings, *strata)
+        if len(grouping.labels) <= MOST_GROUPS_SEARCHED
+        and grouping.sizes.sum() >= LEAST_SHARE_SEARCHED * grouping.codes.size
+    ]
+    if not groupings:
+        return ()
+    n = N_PERMUTATIONS if len(scores.case_ids) <= MANY_CASES else N_PERMUTATIONS_MANY
+    by_dsc = yield from worst_slices("dsc", scores.dsc, groupings, Better.HIGHER, n_permutations=n)
+    by_norm_hd = yield from worst_slices(
+        "norm_hd", scores.norm_hd, groupings, Better.LOWER, n_permutations=n
+    )
+    return by_dsc, by_norm_hd

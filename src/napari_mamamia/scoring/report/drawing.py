@@ -1,0 +1,57 @@
+"""Drawing as a request: which figure of what, so that another process can draw it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib import style
+from matplotlib.figure import Figure
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.scoring.report.figures import png_of, svg_of
+
+__all__ = ["Draw", "Drawing", "Drawn", "draw_here", "draw_now"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """A figure that is not drawn yet: a function at the top of a module, and its arguments.
+
+    `has_svg` says whether it is wanted as SVG too.
+    """
+
+    make: Callable[..., Figure]
+    arguments: tuple[Any, ...]
+    has_svg: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure as the bytes of a PNG file and, where it was wanted, as an ``<svg>`` element."""
+
+    png: bytes
+    svg: str = ""
+
+
+Draw = Callable[[Drawing], Job[Drawn]]
+"""Whoever draws: in this process or beside it."""
+
+
+def draw_now(drawing: Drawing) -> Drawn:
+    """Return the figure, drawn in this process; a file ``matplotlibrc`` changes nothing of it.
+
+    Matplotlib takes that file from the current folder, and it can ask for LaTeX to be run.
+    """
+    with style.context("default"):
+        figure = drawing.make(*drawing.arguments)
+        return Drawn(png_of(figure), svg_of(figure) if drawing.has_svg else "")
+
+
+def draw_here(drawing: Drawing) -> Job[Drawn]:
+    """Return a job that draws in this process.
+
+    Matplotlib holds the interpreter's lock for up to 0.3 s at a time: where a window is open, let
+    another process draw.
+    """
+    yield Progress(0, 1, "Drawing")
+    return draw_now(drawing)

@@ -1,0 +1,279 @@
+"""Figures of a report, each a matplotlib `Figure` without any global state.
+
+Colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), as in the window.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Final
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.cohort.ranking import Sweep
+from napari_mamamia.scoring.statistics.bootstrap import Interval
+from napari_mamamia.scoring.statistics.calibration import Calibration
+
+__all__ = [
+    "BoxGroup",
+    "ModelPoint",
+    "box_plot",
+    "fairness_performance",
+    "png_of",
+    "reliability_diagram",
+    "svg_of",
+    "volume_histogram",
+    "weight_sweep",
+]
+
+ORANGE: Final = "#E69F00"
+SKY: Final = "#56B4E9"
+GREEN: Final = "#009E73"
+BLUE: Final = "#0072B2"
+VERMILION: Final = "#D55E00"
+PURPLE: Final = "#CC79A7"
+BLACK: Final = "#000000"
+GREY: Final = "#8A8A8A"
+_MODEL_COLOURS: Final = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+_MODEL_MARKERS: Final = "osD^vPX"
+
+_WIDE: Final = (5.0, 3.1)
+_INK: Final = "#333333"
+_DOTS_PER_INCH: Final = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxGroup:
+    """The values of one group, nan left out; `is_small` draws it grey."""
+
+    label: str
+    values: NDArray[np.float64]
+    is_small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPoint:
+    """A model's performance and fairness, each with its interval where one was made."""
+
+    name: str
+    performance: float
+    fairness: float
+    performance_interval: Interval | None = None
+    fairness_interval: Interval | None = None
+
+
+def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> Figure:
+    """Return one box for each group, of values from 0 to 1.
+
+    Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases stands
+    under each label; groups without a value keep their place.
+    """
+    figure, axes = _figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
+    defined = [group.values[~np.isnan(group.values)] for group in groups]
+    drawn = axes.boxplot(
+        [values if values.size else [np.nan] for values in defined],
+        widths=min(0.55, 0.13 * len(groups)),
+        patch_artist=True,
+        showmeans=True,
+        medianprops={"color": _INK},
+        meanprops={"marker": "D", "markersize": 5, "markeredgecolor": _INK, "markerfacecolor": "w"},
+        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": GREY},
+    )
+    for box, group in zip(drawn["boxes"], groups, strict=True):
+        box.set_facecolor("#E4E4E4" if group.is_small else "#A9D5F0")
+        box.set_edgecolor(_INK)
+    labels = [
+        f"{group.label}\nn = {values.size}" for group, values in zip(groups, defined, strict=True)
+    ]
+    axes.set_xticks(range(1, len(groups) + 1), labels, fontsize=8, parse_math=False)
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_ylabel(value_label)
+    axes.set_xlabel(variable, parse_math=False)
+    return figure
+
+
+def fairness_performance(
+    points: Sequence[ModelPoint], performance_label: str, baseline: str = ""
+) -> Figure:
+    """Return fairness against performance, with intervals as crosses.
+
+    Dotted lines join equal ranking scores at weight of fairness 0.5. With `baseline`, the name of
+    one of the models, the region better than it in both is shaded.
+    """
+    figure, axes = _figure((5.0, 3.7))
+    for place, point in enumerate(points):
+        colour = _MODEL_COLOURS[place % len(_MODEL_COLOURS)]
+        axes.errorbar(
+            point.performance,
+            point.fairness,
+            xerr=_arms(point.performance, point.performance_interval),
+            yerr=_arms(point.fairness, point.fairness_interval),
+            fmt=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
+            color=colour,
+            ecolor=colour,
+            elinewidth=1,
+            capsize=2,
+            label=_shown(point.name),
+        )
+    axes.margins(0.15)
+    _equal_scores(axes)
+    for point in points:
+        if point.name == baseline:
+            _better_than(axes, point)
+    axes.set_xlabel(performance_label)
+    axes.set_ylabel("fairness (1 is best)")
+    _legend(axes)
+    return figure
+
+
+def weight_sweep(sweep: Sweep) -> Figure:
+    """Return the ranks of several models, or the ranking score of one, over the weight."""
+    figure, axes = _figure(_WIDE)
+    several = len(sweep.names) > 1
+    rows = sweep.ranks if several else sweep.scores
+    for place, name in enumerate(sweep.names):
+        axes.plot(
+            sweep.weights,
+            rows[place],
+            color=_MODEL_COLOURS[place % len(_MODEL_COLOURS)],
+            marker=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
+            markevery=max(1, len(sweep.weights) // 10),
+            markersize=4,
+            label=_shown(name),
+        )
+    if several:
+        axes.set_ylim(len(sweep.names) + 0.5, 0.5)
+        axes.set_yticks(range(1, len(sweep.names) + 1))
+    axes.set_ylabel("rank (1 is best)" if several else "ranking score")
+    ends = [f"0\n{sweep.ends[0]}", "0.25", "0.5", "0.75", f"1\n{sweep.ends[1]}"]
+    axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ends)
+    axes.set_xlabel("weight of fairness")
+    _legend(axes)
+    return figure
+
+
+def reliability_diagram(calibration: Calibration) -> Figure:
+    """Return the response rate against the mean score of each bin, with n beside each point."""
+    figure, axes = _figure((4.2, 3.7))
+    axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1, label="perfect")
+    means = [bin_.mean_score for bin_ in calibration.bins]
+    rates = [bin_.response_rate for bin_ in calibration.bins]
+    axes.plot(means, rates, color=BLUE, marker="o", markersize=5, label="predicted")
+    for bin_ in calibration.bins:
+        axes.annotate(
+            f"{bin_.n}",
+            (bin_.mean_score, bin_.response_rate),
+            xytext=(4, 5),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel("mean predicted probability of pCR")
+    axes.set_ylabel("share of cases with pCR")
+    _legend(axes)
+    return figure
+
+
+def volume_histogram(volumes_mm3: NDArray[np.float64]) -> Figure:
+    """Return how many tumours have which volume, on a log axis, with the 20th and 80th percentile.
+
+    Volumes of 0 and nan are left out.
+    """
+    figure, axes = _figure(_WIDE)
+    volumes = volumes_mm3[~np.isnan(volumes_mm3)]
+    volumes = volumes[volumes > 0]
+    if volumes.size:
+        low, high = np.log10(volumes.min()) - 0.05, np.log10(volumes.max()) + 0.05
+        axes.hist(volumes, bins=np.logspace(low, high, 25).tolist(), color=SKY, edgecolor="w")
+        for share, edge in zip((20, 80), np.percentile(volumes, (20, 80)), strict=True):
+            axes.axvline(float(edge), color=_INK, linestyle="--", linewidth=1)
+            axes.annotate(
+                f"{share}th: {edge:,.0f} mm³",
+                (float(edge), 0.97),
+                xycoords=("data", "axes fraction"),
+                xytext=(-4 if share == 20 else 4, 0),
+                textcoords="offset points",
+                ha="right" if share == 20 else "left",
+                va="top",
+                fontsize=8,
+            )
+        axes.set_xscale("log")
+    axes.set_xlabel("volume of the reference (mm³)")
+    axes.set_ylabel("cases")
+    return figure
+
+
+def svg_of(figure: Figure) -> str:
+    """Return a figure as an ``<svg>`` element that fits the width it is given.
+
+    Text stays text; nothing is loaded from elsewhere. The same figure gives the same characters.
+    """
+    buffer = BytesIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "napari-mamamia"}):
+        nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    text = buffer.getvalue().decode()
+    return text[text.index("<svg") :]
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file with 200 dots per inch."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.xaxis.label.set_fontsize(9)
+    axes.yaxis.label.set_fontsize(9)
+    axes.grid(axis="y", color="#E8E8E8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _shown(name: str) -> str:
+    """Return a label for the legend, which would leave out one that starts with "_"."""
+    return f" {name}" if name.startswith("_") else name
+
+
+def _legend(axes: Axes) -> None:
+    legend = axes.legend()
+    legend.set_frame_on(False)
+    for text in legend.get_texts():
+        text.set_fontsize(8)
+        text.set_parse_math(False)
+
+
+def _arms(value: float, interval: Interval | None) -> NDArray[np.float64] | None:
+    """Return the lengths of an error bar below and above, never negative; None without ends."""
+    if interval is None or np.isnan([value, interval.low, interval.high]).any():
+        return None
+    return np.array([[max(value - interval.low, 0.0)], [max(interval.high - value, 0.0)]])
+
+
+def _equal_scores(axes: Axes) -> None:
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    for total in np.arange(np.floor(10 * (left + bottom)), np.ceil(10 * (right + top)) + 1) / 10:
+        axes.plot(
+            (left, right), (total - left, total - right), color="#D0D0D0", lw=0.7, ls=":", zorder=0
+        )
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+
+
+def _better_than(axes: Axes, point: ModelPoint) -> None:
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    axes.fill_between(
+        (point.performance, right), point.fairness, top, color=GREEN, alpha=0.1, linewidth=0
+    )
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)

@@ -1,0 +1,143 @@
+"""The tables of groups in a report: scored variables, strata, worst subgroups."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from napari_mamamia.metrics.registry import Better
+from napari_mamamia.scoring.cohort.fairness import GroupScore, VariableFairness
+from napari_mamamia.scoring.cohort.groups import Unassigned
+from napari_mamamia.scoring.cohort.permutation import PermutationTest
+from napari_mamamia.scoring.cohort.results import SegmentationResult, Stratum
+from napari_mamamia.scoring.cohort.slices import SliceSearch
+from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.report.text import (
+    Column,
+    ReportTable,
+    Row,
+    number,
+    p_said,
+    p_text,
+    variable_label,
+)
+
+__all__ = ["group_tables", "slice_table", "stratum_table", "unassigned_lists"]
+
+IDS_LISTED: Final = 40
+
+
+def group_tables(result: SegmentationResult) -> tuple[ReportTable, ...]:
+    """Return one table for each scored variable."""
+    return tuple(_variable_table(variable, result) for variable in result.cohort.fairness.variables)
+
+
+def _variable_table(variable: VariableFairness, result: SegmentationResult) -> ReportTable:
+    label = variable_label(variable.variable)
+    notes = [
+        _gap("Dice", variable.dsc.disparity, _test(result, variable.variable, "dsc")),
+        _gap("NormHD", variable.norm_hd.disparity, _test(result, variable.variable, "norm_hd")),
+    ]
+    if variable.dsc.worst_group:
+        notes.append(
+            f"Worst group by Dice: {variable.dsc.worst_group} ({number(variable.dsc.worst)}); "
+            f"variance over groups {number(variable.dsc.variance, 4)}."
+        )
+    if variable.reason:
+        notes.append(f"Fairness is undefined: {variable.reason}.")
+    return _groups_table(label, variable.groups, variable.unassigned, notes)
+
+
+def stratum_table(stratum: Stratum) -> ReportTable:
+    """Return the table of groups that are reported but not scored."""
+    label = variable_label(stratum.variable)
+    return _groups_table(label, stratum.groups, stratum.unassigned, [])
+
+
+def _groups_table(
+    label: str, groups: Sequence[GroupScore], unassigned: Sequence[Unassigned], notes: list[str]
+) -> ReportTable:
+    columns = ("n", "Mean Dice", "SD", "Mean NormHD", "SD")
+    rows = tuple(
+        Row(
+            (
+                group.label,
+                f"{group.n}",
+                number(group.mean_dsc),
+                number(group.sd_dsc),
+                number(group.mean_norm_hd),
+                number(group.sd_norm_hd),
+            ),
+            group.is_small,
+        )
+        for group in groups
+    )
+    if any(group.is_small for group in groups):
+        notes = [*notes, "Grey: fewer cases than the profile asks for; kept in the numbers."]
+    headings = (Column("Group", is_number=False), *(Column(text) for text in columns))
+    return ReportTable(label, headings, rows, tuple(notes), unassigned_lists(unassigned))
+
+
+def unassigned_lists(unassigned: Sequence[Unassigned]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return for each reason a heading with the number of cases, and the first ids."""
+    by_reason: dict[str, list[str]] = {}
+    for case in unassigned:
+        by_reason.setdefault(case.reason, []).append(case.case_id)
+    found = []
+    for reason, ids in by_reason.items():
+        more = (f"and {len(ids) - IDS_LISTED} more",) if len(ids) > IDS_LISTED else ()
+        heading = f"{len(ids)} unassigned: {reason}"
+        found.append((heading, (*ids[:IDS_LISTED], *more)))
+    return tuple(found)
+
+
+def _test(result: SegmentationResult, variable: str, measure: str) -> PermutationTest | None:
+    tests = result.permutation_tests
+    return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
+
+
+def _gap(name: str, disparity: float, test: PermutationTest | None) -> str:
+    said = f"{name} disparity (largest − smallest group mean) {number(disparity)}"
+    if test is None or test.p_value != test.p_value:
+        return f"{said}."
+    return (
+        f"{said}; {p_said(test.p_value)} ({test.n_permutations} permutations, "
+        f"{number(test.expected)} expected by chance)."
+    )
+
+
+def slice_table(search: SliceSearch) -> ReportTable:
+    """Return the worst subgroups of one metric."""
+    name = {"dsc": "Dice", "norm_hd": "NormHD"}.get(search.metric, search.metric)
+    better = Better.LOWER if search.metric == "norm_hd" else Better.HIGHER
+    rows = tuple(
+        Row(
+            (
+                " and ".join(f"{_short(v)} {group}" for v, group in found.conditions),
+                f"{found.n}",
+                number(found.mean),
+                number(found.mean_elsewhere),
+                number(found.statistic, 1),
+                p_text(found.p_value),
+            ),
+            found.p_value > 0.05,
+        )
+        for found in search.worst
+    )
+    headings = ("n", f"Mean {name}", "elsewhere", "SE worse", "p, corrected")
+    notes = [search.reason[:1].upper() + search.reason[1:] + "."] if search.reason else []
+    notes.append(
+        f"{search.n_slices} subgroups of up to 3 columns with at least {search.min_support} of "
+        f"{search.n_cases} cases; p corrected for the whole search by {search.n_permutations} "
+        "permutations (maxT). Grey: not significant at 0.05."
+    )
+    return ReportTable(
+        f"Worst subgroups by {name} ({better.value} is better)",
+        (Column("Subgroup", is_number=False), *(Column(text) for text in headings)),
+        rows,
+        tuple(notes),
+    )
+
+
+def _short(variable: str) -> str:
+    if variable.startswith(TAG):
+        return f"tag {variable.removeprefix(TAG)}"
+    return {"volume": "size", "dataset": "centre"}.get(variable, variable.replace("_", " "))

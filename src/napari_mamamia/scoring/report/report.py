@@ -1,0 +1,233 @@
+"""One self-contained ``report.html``: reads like a results page, without network or script."""
+
+from base64 import b64encode
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.scoring.cohort.results import Stratum
+from napari_mamamia.scoring.report.case_figure import (
+    PREDICTION_COLOUR,
+    REFERENCE_COLOUR,
+    case_figure,
+)
+from napari_mamamia.scoring.report.cases import case_table_job, script_json_job
+from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
+from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
+from napari_mamamia.scoring.report.gallery import MOST_PICTURES
+from napari_mamamia.scoring.report.groups import (
+    group_tables,
+    slice_table,
+    stratum_table,
+)
+from napari_mamamia.scoring.report.models import comparison_tables, composite_tables
+from napari_mamamia.scoring.report.profile import profile_points
+from napari_mamamia.scoring.report.report_figures import (
+    ReportFigure,
+    figures_of_cohort,
+    figures_of_model,
+)
+from napari_mamamia.scoring.report.response import odds_tables, response_table
+from napari_mamamia.scoring.report.tables import (
+    cost_table,
+    excluded_table,
+    failure_table,
+    numbers_table,
+)
+from napari_mamamia.scoring.report.text import ReportTable
+
+__all__ = ["render_report", "write_report"]
+
+PAGE_ROWS: Final = 50
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    name: str
+    caption: str
+    svg: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class _Thumbnail:
+    case_id: str
+    where: str
+    caption: str
+    uri: str
+    kinds: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One model as the template shows it."""
+
+    name: str
+    facts: str
+    notes: tuple[str, ...]
+    numbers: tuple[ReportTable, ...]
+    groups: tuple[ReportTable, ...]
+    strata: tuple[ReportTable, ...]
+    further: tuple[ReportTable, ...]
+    drawings: tuple[_Drawing, ...]
+    subgroups: tuple[ReportTable, ...]
+    failures: tuple[ReportTable, ...]
+    gallery: tuple[_Thumbnail, ...]
+    excluded: tuple[ReportTable, ...]
+
+
+def render_report(content: ReportContent, draw: Draw = draw_here) -> Job[str]:
+    """Return a job that makes the report, the text of one HTML page that loads nothing.
+
+    All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them as data,
+    which the page's script sorts, filters and pages.
+    """
+    environment = Environment(
+        loader=PackageLoader("napari_mamamia.scoring", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    total = len(content.models) + 1
+    drawings = yield from _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
+    sections = []
+    for done, model in enumerate(content.models):
+        now = Progress(done, total, f"Drawing {model.scores.name}")
+        section = yield from _section(model, now, draw)
+        sections.append(section)
+    yield Progress(total - 1, total, "Writing the report")
+    now = Progress(total - 1, total, "Writing the table of cases")
+    cases = yield from _told(case_table_job(content.models), now)
+    data = yield from _told(script_json_job(cases), now)
+    yield Progress(total - 1, total, "Writing the report")
+    page = environment.get_template("report.html.j2").render(
+        content=content,
+        points=profile_points(content.profile),
+        sections=sections,
+        comparison=comparison_tables(content.comparison) if content.comparison else (),
+        drawings=drawings,
+        cases=cases,
+        page=cases.page(PAGE_ROWS),
+        page_rows=PAGE_ROWS,
+        data=Markup(data),  # noqa: S704 - JSON whose "<" are escaped
+        colours={"reference": REFERENCE_COLOUR, "prediction": PREDICTION_COLOUR},
+    )
+    yield Progress(total, total, "Report made")
+    return page
+
+
+def write_report(
+    content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
+) -> Job[Path]:
+    """Return a job that writes the report to `path` and returns it.
+
+    Raises
+    ------
+    SaveConflictError
+        If the file exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    page = yield from render_report(content, draw)
+    write_text_atomically(path, page, overwrite=overwrite)
+    return path
+
+
+def _section(model: ModelReport, now: Progress, draw: Draw) -> Job[_Section]:
+    scores = model.scores
+    task1, task2 = scores.segmentation, scores.response
+    numbers: list[ReportTable] = []
+    groups: list[ReportTable] = []
+    strata: list[Stratum] = []
+    further: list[Stratum] = []
+    if task1 is not None:
+        numbers.append(numbers_table(task1))
+        numbers += composite_tables(scores.composites)
+        numbers.append(cost_table(scores.rows))
+        groups += group_tables(task1)
+        strata += [s for s in task1.strata if is_featured(s.variable)]
+        further += [s for s in task1.strata if not is_featured(s.variable)]
+    if task2 is not None:
+        numbers.append(response_table(task2))
+        numbers += composite_tables(scores.composites)
+        groups += odds_tables(task2)
+    drawings = yield from _drawn(figures_of_model(model), now, draw)
+    gallery = yield from _thumbnails(model, now, draw)
+    return _Section(
+        scores.name,
+        _facts(model),
+        scores.notes,
+        tuple(numbers),
+        tuple(groups),
+        tuple(stratum_table(stratum) for stratum in strata),
+        tuple(stratum_table(stratum) for stratum in further),
+        drawings,
+        tuple(slice_table(search) for search in model.slices),
+        tuple(table for table in (failure_table(model),) if table),
+        gallery,
+        tuple(table for table in (excluded_table(model),) if table),
+    )
+
+
+def _facts(model: ModelReport) -> str:
+    scores = model.scores
+    said = f"{scores.n_cases:,} cases, {scores.n_scored:,} scored"
+    excluded = scores.n_cases - scores.n_scored
+    said += f", {excluded:,} excluded from the means"
+    if scores.clinical is None:
+        return f"{said}; no clinical table"
+    table = scores.clinical
+    said += f"; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
+    return "; ".join([said, table.coverage_text, *table.notes])
+
+
+def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> Job[tuple[_Drawing, ...]]:
+    drawings = []
+    for figure in figures:
+        yield now
+        drawn = yield from _told(draw(figure.drawing), now)
+        svg = Markup(drawn.svg)  # noqa: S704 - drawn by matplotlib, which escapes texts
+        drawings.append(_Drawing(figure.name, figure.caption, svg))
+    return tuple(drawings)
+
+
+def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> Job[tuple[_Thumbnail, ...]]:
+    thumbnails = []
+    for picture in model.pictures[:MOST_PICTURES]:
+        yield now
+        found = model.failures.get(picture.case_id, ())
+        drawing = Drawing(case_figure, (picture,), has_svg=False)
+        drawn = yield from _told(draw(drawing), now)
+        thumbnails.append(
+            _Thumbnail(
+                picture.case_id,
+                f"{picture.plane}, {picture.place}",
+                picture.caption,
+                "data:image/png;base64," + b64encode(drawn.png).decode(),
+                tuple(failure.kind.value for failure in found),
+                tuple(failure.reason for failure in found),
+            )
+        )
+    return tuple(thumbnails)
+
+
+def _told(job: Job[T], now: Progress) -> Job[T]:
+    """Run a part of the work; each of its steps is told as `now`, so that progress never falls."""
+    try:
+        while True:
+            next(job)
+            yield now
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        job.close()

@@ -1,0 +1,192 @@
+"""Which figures a report holds, each with its name and caption."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.ranking import ModelScore, Sweep, sweep_weights
+from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
+from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here
+from napari_mamamia.scoring.report.figures import (
+    BoxGroup,
+    ModelPoint,
+    box_plot,
+    fairness_performance,
+    reliability_diagram,
+    volume_histogram,
+    weight_sweep,
+)
+from napari_mamamia.scoring.report.text import SIZES, interval_named, variable_label
+
+__all__ = ["ReportFigure", "figures_of_cohort", "figures_of_model", "write_figures"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportFigure:
+    """A figure to draw, the stem of its files, and what it shows."""
+
+    name: str
+    caption: str
+    drawing: Drawing
+
+
+def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
+    """Yield the figures that hold all models: fairness against performance, weight sweep."""
+    points = [point for model in content.models if (point := _point(model))]
+    if any(not np.isnan([p.performance, p.fairness]).any() for p in points):
+        label = "performance (1 is best)"
+        if content.models[0].scores.segmentation is None:
+            label = "balanced accuracy (0.5 is chance)"
+        shaded = " The shaded region beats the baseline in both." if content.baseline else ""
+        yield ReportFigure(
+            "fairness_performance",
+            f"Fairness against performance (profile {content.profile}), crosses: 95 % "
+            "percentile intervals, dotted: equal ranking scores at weight of fairness 0.5."
+            + shaded,
+            Drawing(fairness_performance, (points, label, content.baseline)),
+        )
+    sweep = _sweep(content, points)
+    if sweep is not None:
+        what = "Rank of each model" if len(sweep.names) > 1 else "Ranking score"
+        yield ReportFigure(
+            "weight_sweep",
+            f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
+            f"only); {sweep.composite}, profile {content.profile}.",
+            Drawing(weight_sweep, (sweep,)),
+        )
+
+
+def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
+    """Yield the figures of one model: box plots of Dice, volumes, reliability."""
+    yield from _segmentation_figures(model)
+    yield from _response_figures(model)
+
+
+def write_figures(
+    content: ReportContent, folder: Path, *, overwrite: bool = False, draw: Draw = draw_here
+) -> Job[tuple[Path, ...]]:
+    """Return a job that writes every figure as PNG (200 dots per inch) and SVG: the paths.
+
+    With several models each one's figures lie in a folder of its name.
+
+    Raises
+    ------
+    SaveConflictError
+        If a file exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    paths: list[Path] = []
+    total = len(content.models) + 1
+    several = len(content.models) > 1
+    parts = [(folder, figures_of_cohort(content))]
+    for model in content.models:
+        own = folder / model.scores.name if several else folder
+        parts.append((own, figures_of_model(model)))
+    for done, (place, figures) in enumerate(parts):
+        for figure in figures:
+            yield Progress(done, total, f"Writing {figure.name}")
+            drawn = yield from draw(figure.drawing)
+            paths += _write(figure.name, drawn, place, overwrite=overwrite)
+    yield Progress(total, total, "Figures written")
+    return tuple(paths)
+
+
+def _write(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    with saving(png, overwrite=overwrite) as temporary:
+        temporary.write_bytes(drawn.png)
+    write_text_atomically(svg, drawn.svg, overwrite=overwrite)
+    return png, svg
+
+
+def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:
+    result = model.scores.segmentation
+    if result is None or not len(result.scores.case_ids):
+        return
+    least = rules_of(model.scores.profile).min_group_size
+    strata = [grouping for grouping in model.strata if is_featured(grouping.variable)]
+    for grouping in (*result.groupings, *strata):
+        groups = _boxes(grouping, result.scores.dsc, least)
+        if not groups:
+            continue
+        label = SIZES.get(grouping.variable) or variable_label(grouping.variable)
+        yield ReportFigure(
+            f"dice_by_{_file_stem(grouping.variable)}",
+            f"Dice by {label[:1].lower()}{label[1:]} (profile {model.scores.profile}): median, "
+            "quartiles, whiskers to 1.5 times the box, mean as a diamond. Grey: small group.",
+            Drawing(box_plot, (groups, "Dice", label)),
+        )
+    volumes = np.array([row.volume_reference_mm3 for row in model.scores.rows], dtype=np.float64)
+    if (volumes > 0).any():
+        yield ReportFigure(
+            "reference_volumes",
+            "Volumes of the reference masks (mm³, log axis) with the 20th and 80th percentile, "
+            "between which tumours count as moderate.",
+            Drawing(volume_histogram, (volumes,)),
+        )
+
+
+def _response_figures(model: ModelReport) -> Iterator[ReportFigure]:
+    result = model.scores.response
+    if result is None or not result.cohort.discrimination.calibration.bins:
+        return
+    found = result.cohort.discrimination.calibration
+    yield ReportFigure(
+        "reliability",
+        f"Reliability of the predicted probabilities, in {len(found.bins)} quantile bins with n "
+        f"beside each point; ECE {found.ece:.3f}, Brier score {found.brier:.3f}, {found.n} cases.",
+        Drawing(reliability_diagram, (found,)),
+    )
+
+
+def _boxes(grouping: Grouping, values: np.ndarray, least: int) -> list[BoxGroup]:
+    """Return the groups that have a case."""
+    sizes = grouping.sizes
+    return [
+        BoxGroup(label, values[grouping.codes == code], bool(sizes[code] < least))
+        for code, label in enumerate(grouping.labels)
+        if sizes[code]
+    ]
+
+
+def _point(model: ModelReport) -> ModelPoint | None:
+    scores = model.scores
+    if scores.segmentation is not None:
+        task1 = scores.segmentation
+        return ModelPoint(
+            scores.name,
+            task1.cohort.performance.value,
+            task1.cohort.fairness.value,
+            interval_named(task1.intervals, "performance"),
+            interval_named(task1.intervals, "fairness"),
+        )
+    if scores.response is not None:
+        task2 = scores.response
+        return ModelPoint(
+            scores.name,
+            task2.cohort.balanced_accuracy,
+            task2.cohort.fairness,
+            interval_named(task2.intervals, "balanced_accuracy"),
+            interval_named(task2.intervals, "fairness"),
+        )
+    return None
+
+
+def _sweep(content: ReportContent, points: list[ModelPoint]) -> Sweep | None:
+    if content.comparison is not None:
+        return content.comparison.sweep
+    defined = [p for p in points if not np.isnan([p.performance, p.fairness]).any()]
+    if not defined:
+        return None
+    return sweep_weights([ModelScore(p.name, p.performance, p.fairness) for p in defined])
+
+
+def _file_stem(variable: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in variable)

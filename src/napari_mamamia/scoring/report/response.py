@@ -1,0 +1,118 @@
+"""The tables of a response (pCR) report."""
+
+from napari_mamamia.scoring.cohort.classification import VariableOdds
+from napari_mamamia.scoring.cohort.results import ResponseResult
+from napari_mamamia.scoring.report.groups import unassigned_lists
+from napari_mamamia.scoring.report.tables import (
+    INTERVAL_COLUMNS,
+    Named,
+    interval_notes,
+    interval_rows,
+    interval_warnings,
+)
+from napari_mamamia.scoring.report.text import (
+    Column,
+    ReportTable,
+    Row,
+    number,
+    p_said,
+    range_text,
+    variable_label,
+)
+
+__all__ = ["odds_tables", "response_table"]
+
+
+def response_table(result: ResponseResult) -> ReportTable:
+    """Return the cohort's numbers of Task 2 with all three intervals."""
+    cohort, found = result.cohort, result.cohort.discrimination
+    weight = cohort.weight_of_fairness
+    why = cohort.refused
+    shown: list[Named] = [
+        (
+            "Ranking score",
+            "ranking_score",
+            cohort.ranking_score,
+            cohort.reason or f"{1 - weight:g} × balanced accuracy + {weight:g} × fairness",
+        ),
+        (
+            "Balanced accuracy",
+            "balanced_accuracy",
+            cohort.balanced_accuracy,
+            why or "(recall of responders + recall of non-responders)/2, 0.5 is chance",
+        ),
+        ("Fairness", "fairness", cohort.fairness, why or cohort.odds.reason or "1 is best"),
+        ("Disparity, mean", "disparity", cohort.odds.raw, "equalised odds, 0 is best, not cut"),
+    ]
+    shown += [
+        (
+            f"Disparity: {variable_label(v.variable)}",
+            f"disparity_{v.variable}",
+            v.disparity,
+            v.reason or "TPR gap + FPR gap, 0 to 2",
+        )
+        for v in cohort.odds.variables
+    ]
+    shown += [
+        ("AUC", "auc", found.auc, found.reason or f"over {found.n} cases with a score"),
+        ("Average precision", "average_precision", found.average_precision, found.reason),
+        ("Recall of responders", "", cohort.recall.responders, "TPR"),
+        ("Recall of non-responders", "", cohort.recall.non_responders, "TNR"),
+        ("Recall gap", "", cohort.recall.gap, "absolute difference of both recalls"),
+        ("Brier score", "", found.calibration.brier, "0 is best"),
+        ("ECE", "", found.calibration.ece, "expected calibration error over quantile bins"),
+    ]
+    rows = interval_rows(shown, result.intervals)
+    return ReportTable(
+        f"Response numbers (profile {cohort.profile}; shares of 1, no unit)",
+        INTERVAL_COLUMNS,
+        rows,
+        (*_tests(result), *interval_notes(result.intervals), *cohort.notes),
+        interval_warnings(result.intervals),
+    )
+
+
+def _tests(result: ResponseResult) -> tuple[str, ...]:
+    chance, auc, delong = result.cohort.chance, result.auc_against_chance, result.delong
+    random = f"{chance.n_classifiers} random classifiers"
+    return (
+        f"Balanced accuracy against {random}: {p_said(chance.p_value)} "
+        f"({chance.significance.value}). AUC: {p_said(auc.p_value)} "
+        f"({auc.significance.value}).",
+        f"95 % interval of the AUC by DeLong: {range_text(delong.low, delong.high)}.",
+    )
+
+
+def odds_tables(result: ResponseResult) -> tuple[ReportTable, ...]:
+    """Return the rates of each group, one table for each variable."""
+    return tuple(_rates(variable) for variable in result.cohort.odds.variables)
+
+
+def _rates(variable: VariableOdds) -> ReportTable:
+    headings = ("n", "Responders", "TPR", "FPR")
+    rows = tuple(
+        Row(
+            (
+                group.label,
+                f"{group.n}",
+                f"{group.n_responders}",
+                number(group.tpr),
+                number(group.fpr),
+            ),
+            group.is_small,
+        )
+        for group in variable.groups
+    )
+    notes = [
+        f"TPR gap {number(variable.tpr.disparity)}, FPR gap {number(variable.fpr.disparity)}, "
+        f"equalised-odds disparity {number(variable.disparity)} (0 to 2)."
+    ]
+    if any(group.is_small for group in variable.groups):
+        notes.append("Grey: fewer cases than the profile asks for; kept in the numbers.")
+    return ReportTable(
+        variable_label(variable.variable),
+        (Column("Group", is_number=False), *(Column(text) for text in headings)),
+        rows,
+        tuple(notes),
+        unassigned_lists(variable.unassigned),
+    )

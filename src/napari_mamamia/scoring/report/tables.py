@@ -1,0 +1,200 @@
+"""The tables of a model in a report: numbers with intervals, cost, failures, what is left out."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.scoring.case.failure_kinds import FailureKind
+from napari_mamamia.scoring.case.prediction_cost import prediction_costs
+from napari_mamamia.scoring.cohort.results import SegmentationResult
+from napari_mamamia.scoring.report.content import ModelReport
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Column,
+    ReportTable,
+    Row,
+    interval_named,
+    number,
+    range_text,
+    variable_label,
+)
+from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
+
+__all__ = [
+    "cost_table",
+    "excluded_table",
+    "failure_table",
+    "interval_notes",
+    "interval_rows",
+    "interval_warnings",
+    "numbers_table",
+]
+
+INTERVAL_COLUMNS: Final = (
+    Column("Number", is_number=False),
+    Column("Value"),
+    Column("95 % interval, percentile"),
+    Column("basic"),
+    Column("BCa"),
+    Column("Definition", is_number=False),
+)
+ROWS_LISTED: Final = 100
+
+Named = tuple[str, str, float, str]
+"""Label, name of the interval, value, definition or the reason why there is no value."""
+
+
+def numbers_table(result: SegmentationResult) -> ReportTable:
+    """Return the cohort's numbers of Task 1 with all three intervals."""
+    cohort, means = result.cohort, result.cohort.performance
+    weight = cohort.weight_of_fairness
+    shown: list[Named] = [
+        (
+            "Ranking score",
+            "ranking_score",
+            cohort.ranking_score,
+            cohort.reason
+            or f"{1 - weight:g} × performance + {weight:g} × fairness (weight of fairness "
+            f"{weight:g})",
+        ),
+        (
+            "Performance",
+            "performance",
+            means.value,
+            means.reason or "(mean Dice + 1 − mean NormHD)/2",
+        ),
+        ("Mean Dice (DSC)", "mean_dsc", means.mean_dsc, f"share of 1, over {means.n_dsc} cases"),
+        (
+            "Mean NormHD",
+            "mean_norm_hd",
+            means.mean_norm_hd,
+            f"share of the largest distance, 0 is best, over {means.n_norm_hd} cases",
+        ),
+        (
+            "Fairness",
+            "fairness",
+            cohort.fairness.value,
+            cohort.fairness.reason or "mean over the variables, 1 is best",
+        ),
+    ]
+    shown += [
+        (
+            f"Fairness: {variable_label(v.variable)}",
+            f"fairness_{v.variable}",
+            v.value,
+            v.reason or "1 − (Dice disparity + NormHD disparity)/2",
+        )
+        for v in cohort.fairness.variables
+    ]
+    return ReportTable(
+        f"Cohort numbers (profile {cohort.profile}; shares of 1, no unit)",
+        INTERVAL_COLUMNS,
+        interval_rows(shown, result.intervals),
+        interval_notes(result.intervals),
+        interval_warnings(result.intervals),
+    )
+
+
+def interval_rows(shown: Iterable[Named], intervals: Sequence[Interval]) -> tuple[Row, ...]:
+    """Return one row for each number, with the interval of each method."""
+    rows = []
+    for label, name, value, definition in shown:
+        found = [interval_named(intervals, name, method) for method in IntervalMethod]
+        ranges = [_marked(i) if i else UNKNOWN for i in found]
+        rows.append(Row((label, number(value), *ranges, definition)))
+    return tuple(rows)
+
+
+def _marked(interval: Interval) -> str:
+    """Return both ends, with a star where the interval has a warning."""
+    return range_text(interval.low, interval.high) + ("*" if interval.warning else "")
+
+
+def interval_notes(intervals: Sequence[Interval]) -> tuple[str, ...]:
+    """Return how intervals were made."""
+    if not intervals:
+        return ("No intervals: the bootstrap was switched off, or nothing could be resampled.",)
+    most = max(interval.n_resamples + interval.n_undefined for interval in intervals)
+    made = (
+        f"95 % intervals from {most} resamples of the cases; percentile is the challenge paper's."
+    )
+    return (made,)
+
+
+def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return a heading and what is odd about some intervals; () if nothing is."""
+    odd = tuple(
+        f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning}" for i in intervals if i.warning
+    )
+    if not odd:
+        return ()
+    return ((f"* {len(odd)} intervals with a warning: read them with care", odd),)
+
+
+def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
+    """Return time, memory and device of the predictions, median and worst."""
+    found = prediction_costs(rows)
+    megabytes = found.peak_memory_bytes
+    devices = ", ".join(f"{name} ({n})" for name, n in found.devices) or UNKNOWN
+    shown = (
+        ("Time for a case (s)", found.seconds, 1, 1.0),
+        ("Highest memory of the process (MB)", megabytes, 0, 1e6),
+    )
+    lines = tuple(
+        Row(
+            (
+                label,
+                number(cost.median / unit, decimals),
+                number(cost.worst / unit, decimals),
+                f"{cost.n}",
+            )
+        )
+        for label, cost, decimals, unit in shown
+    )
+    headings = (
+        Column("Cost", is_number=False),
+        Column("Median"),
+        Column("Worst"),
+        Column("n that tell it"),
+    )
+    notes = (
+        f"Device: {devices}. As the provenance beside each prediction says; memory is the highest "
+        "of the whole process up to that case.",
+    )
+    return ReportTable("What the predictions cost", headings, lines, notes)
+
+
+def failure_table(model: ModelReport) -> ReportTable | None:
+    """Return how many cases have each failure kind; None where they were not looked for."""
+    if not model.has_failure_kinds:
+        return None
+    n_cases = max(model.scores.n_cases, 1)
+    rows = []
+    for kind in FailureKind:
+        n = sum(any(f.kind is kind for f in found) for found in model.failures.values())
+        what = "makes a case hard" if kind.is_circumstance else "error"
+        counted = (f"{n}", f"{100 * n / n_cases:.1f}")
+        if kind is FailureKind.LOW_CONTRAST and model.contrast_note and not n:
+            counted = (UNKNOWN, UNKNOWN)
+        rows.append(Row((kind.value, what, *counted), n == 0))
+    headings = (
+        Column("Kind", is_number=False),
+        Column("What it is", is_number=False),
+        Column("Cases"),
+        Column("% of all"),
+    )
+    notes = (model.contrast_note,) if model.contrast_note else ()
+    return ReportTable("Failure kinds", headings, tuple(rows), notes)
+
+
+def excluded_table(model: ModelReport) -> ReportTable | None:
+    """Return the cases that were not scored as they should be, None if there are none."""
+    failures = model.scores.failures
+    if not failures:
+        return None
+    rows = tuple(Row((f.case_id, f.reason)) for f in failures[:ROWS_LISTED])
+    notes: tuple[str, ...] = ()
+    if len(failures) > ROWS_LISTED:
+        notes = (f"and {len(failures) - ROWS_LISTED} more, in summary.json",)
+    headings = (Column("Case", is_number=False), Column("Reason", is_number=False))
+    return ReportTable(f"{len(failures)} cases with a problem", headings, rows, notes)

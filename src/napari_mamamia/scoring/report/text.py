@@ -1,0 +1,131 @@
+"""How a report writes numbers, names and tables."""
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Final
+
+from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.statistics.bootstrap import interval_named
+
+__all__ = [
+    "SIZES",
+    "UNKNOWN",
+    "Column",
+    "ReportTable",
+    "Row",
+    "interval_named",
+    "number",
+    "p_said",
+    "p_text",
+    "range_text",
+    "variable_label",
+]
+
+SIZES: Final = {"volume": "Size by volume", "diameter": "Size by diameter"}
+"""Short names of the strata by size, for columns and axes."""
+
+UNKNOWN: Final = "–"
+DECIMALS: Final = 3
+
+_VARIABLES: Final = {
+    "age": "Age (years)",
+    "menopausal_status": "Menopausal status",
+    "breast_density": "Breast density (BI-RADS)",
+    "dataset": "Centre (data set)",
+    "tumour_subtype": "Tumour subtype",
+    "volume": "Tumour size (20th, 80th percentile of volume)",
+    "manufacturer": "Manufacturer",
+    "field_strength": "Field strength (T)",
+    "multifocal_cancer": "Multifocal cancer (1: yes)",
+    "bilateral_breast_cancer": "Bilateral cancer (1: yes)",
+    "diameter": "Longest diameter (20, 50 mm)",
+    "pcr": "Pathologic complete response (pCR)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's heading; numbers are set to the right."""
+
+    label: str
+    is_number: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells of a row as they are read; `is_small` greys it."""
+
+    cells: tuple[str, ...]
+    is_small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table with a title above and notes below it; `listed` folds long lists away."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    listed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def number(value: float, decimals: int = DECIMALS) -> str:
+    """Return a number as a report shows it, "–" for nan.
+
+    Examples
+    --------
+    >>> number(0.73649), number(float("nan")), number(12345.6, 0)
+    ('0.736', '–', '12,346')
+    """
+    if isnan(value):
+        return UNKNOWN
+    text = f"{value:,.{decimals}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
+
+
+def range_text(low: float, high: float, decimals: int = DECIMALS) -> str:
+    """Return both ends of an interval, "–" without them.
+
+    Examples
+    --------
+    >>> range_text(0.7012, 0.7588)
+    '0.701 to 0.759'
+    """
+    if isnan(low) or isnan(high):
+        return UNKNOWN
+    return f"{number(low, decimals)} to {number(high, decimals)}"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value with two significant digits.
+
+    Examples
+    --------
+    >>> p_text(0.0321), p_text(0.000999), p_text(0.5)
+    ('0.032', '< 0.001', '0.50')
+    """
+    if isnan(p_value):
+        return UNKNOWN
+    if p_value < 0.001:
+        return "< 0.001"
+    return f"{p_value:.3f}" if p_value < 0.1 else f"{p_value:.2f}"
+
+
+def p_said(p_value: float) -> str:
+    """Return a p-value for a sentence.
+
+    Examples
+    --------
+    >>> p_said(0.0321), p_said(0.000999)
+    ('p = 0.032', 'p < 0.001')
+    """
+    text = p_text(p_value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def variable_label(variable: str) -> str:
+    """Return the name of a group variable as a reader sees it."""
+    if variable.startswith(TAG):
+        return f"Tag: {variable.removeprefix(TAG)}"
+    return _VARIABLES.get(variable, variable.replace("_", " "))

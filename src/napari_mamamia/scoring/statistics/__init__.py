@@ -1,0 +1,1 @@
+"""Formulas of one subject each: performance, AUC, calibration, bootstrap."""

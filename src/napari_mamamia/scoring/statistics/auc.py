@@ -1,0 +1,164 @@
+"""Area under the ROC curve, average precision, and DeLong's test for the former."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from scipy.stats import rankdata
+
+from napari_mamamia.scoring.statistics.performance import ratio
+
+__all__ = [
+    "AucComparison",
+    "AucInterval",
+    "auc",
+    "auc_interval",
+    "average_precision",
+    "compare_aucs",
+    "weighted_auc",
+    "weighted_average_precision",
+]
+
+_ROUNDING: Final = 1e-15
+"""A variance below this comes from rounding: the two models order the cases alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class AucInterval:
+    """An AUC with DeLong's standard error and the normal interval cut to 0 to 1."""
+
+    auc: float
+    standard_error: float
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class AucComparison:
+    """Two AUCs on the same cases; `p_value` is two-sided, nan with the `reason`."""
+
+    auc_a: float
+    auc_b: float
+    standard_error: float
+    z: float
+    p_value: float
+    n: int
+    reason: str = ""
+
+
+def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
+    """Return the share of pairs of a responder and a non-responder that the score orders rightly.
+
+    `label` (n,) holds 0 and 1, `score` (n,) any numbers; ties count half. nan with one class only.
+    Source: J. A. Hanley, B. J. McNeil, Radiology 143 (1982) 29.
+
+    Examples
+    --------
+    >>> auc(np.array([1, 1, 0, 0]), np.array([0.8, 0.4, 0.6, 0.2]))
+    0.75
+    """
+    return float(weighted_auc(np.ones((1, len(label))), label, score)[0])
+
+
+def average_precision(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
+    """Return the sum over thresholds of precision times the rise of recall, without interpolation.
+
+    Arguments as in `auc`; the share of responders is chance, nan without one. Equal scores are one
+    threshold.
+
+    Examples
+    --------
+    >>> round(average_precision(np.array([1, 1, 0, 0]), np.array([0.8, 0.4, 0.6, 0.2])), 6)
+    0.833333
+    """
+    return float(weighted_average_precision(np.ones((1, len(label))), label, score)[0])
+
+
+def weighted_auc(
+    weights: NDArray[np.float64], label: NDArray[np.float64], score: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the AUC of each row of weights (b, n), how often each case counts."""
+    yes, no = _by_score(weights, label, score)
+    ordered = (yes * (np.cumsum(no, axis=1) - no / 2)).sum(axis=1)
+    return ratio(ordered, yes.sum(axis=1) * no.sum(axis=1))
+
+
+def weighted_average_precision(
+    weights: NDArray[np.float64], label: NDArray[np.float64], score: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the average precision of each row of weights (b, n)."""
+    yes, no = _by_score(weights, label, -score)
+    hits = np.cumsum(yes, axis=1)
+    precision = np.nan_to_num(ratio(hits, hits + np.cumsum(no, axis=1)))
+    return ratio((yes * precision).sum(axis=1), yes.sum(axis=1))
+
+
+def auc_interval(
+    label: NDArray[np.float64], score: NDArray[np.float64], level: float = 0.95
+) -> AucInterval:
+    """Return the AUC with DeLong's interval; nan with fewer than two cases of a class.
+
+    Source: E. R. DeLong et al., Biometrics 44 (1988) 837.
+    """
+    value, covariance = _delong(label, score[None])
+    error = float(np.sqrt(covariance[0, 0]))
+    reach = float(ndtri((1 + level) / 2)) * error
+    low, high = max(0.0, value[0] - reach), min(1.0, value[0] + reach)
+    ends = (np.nan, np.nan) if np.isnan(error) else (float(low), float(high))
+    return AucInterval(float(value[0]), error, *ends, level)
+
+
+def compare_aucs(
+    label: NDArray[np.float64], score_a: NDArray[np.float64], score_b: NDArray[np.float64]
+) -> AucComparison:
+    """Return DeLong's test of two models' AUCs on the same cases; all arrays (n,) without nan.
+
+    Source: E. R. DeLong et al., Biometrics 44 (1988) 837, by the mid-ranks of X. Sun, W. Xu, IEEE
+    Signal Processing Letters 21 (2014) 1389.
+    """
+    values, covariance = _delong(label, np.stack([score_a, score_b]))
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    z, p_value, reason = np.nan, np.nan, ""
+    if np.isnan(variance):
+        reason = "fewer than two responders or two non-responders"
+    elif variance < _ROUNDING:
+        reason = "both models order the cases alike, so that the difference has no variance"
+    else:
+        z = float((values[0] - values[1]) / np.sqrt(variance))
+        p_value = float(2 * ndtr(-abs(z)))
+    error = float(np.sqrt(max(variance, 0.0)))
+    return AucComparison(float(values[0]), float(values[1]), error, z, p_value, len(label), reason)
+
+
+def _by_score(
+    weights: NDArray[np.float64], label: NDArray[np.float64], score: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights of responders and of others at each distinct score, (b, u), rising."""
+    order = np.argsort(score, kind="stable")
+    starts = np.flatnonzero(np.diff(score[order], prepend=-np.inf))
+    sorted_weights = weights[:, order]
+    yes = sorted_weights * (label[order] == 1)
+    if not starts.size:
+        return yes, yes
+    return tuple(  # type: ignore[return-value]
+        np.add.reduceat(part, starts, axis=1) for part in (yes, sorted_weights - yes)
+    )
+
+
+def _delong(
+    label: NDArray[np.float64], scores: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the AUCs (k,) and their covariance (k, k) of k models' scores (k, n)."""
+    yes = label == 1
+    n_yes, n_no = int(yes.sum()), int((~yes).sum())
+    if min(n_yes, n_no) < 2:
+        values = np.array([auc(label, score) for score in scores])
+        return values, np.full((len(scores), len(scores)), np.nan)
+    together = rankdata(scores, axis=1)
+    above = (together[:, yes] - rankdata(scores[:, yes], axis=1)) / n_no
+    below = 1 - (together[:, ~yes] - rankdata(scores[:, ~yes], axis=1)) / n_yes
+    covariance = np.atleast_2d(np.cov(above)) / n_yes + np.atleast_2d(np.cov(below)) / n_no
+    return above.mean(axis=1), covariance

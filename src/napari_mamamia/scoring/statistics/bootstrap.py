@@ -1,0 +1,273 @@
+"""Bootstrap over cases: percentile, basic and BCa intervals of several numbers at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.scoring.statistics.resampling import (
+    N_RESAMPLES,
+    SEED,
+    leave_one_out_weights,
+    resample_weights,
+)
+
+__all__ = [
+    "Bootstrap",
+    "Interval",
+    "IntervalMethod",
+    "Statistic",
+    "acceleration",
+    "bootstrap",
+    "bootstrap_job",
+    "bootstrap_sums",
+    "bootstrap_sums_job",
+    "interval_named",
+]
+
+Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From weights (b, n), how often each case counts, to the values (b, m) of m numbers."""
+
+LEVEL: Final = 0.95
+
+_PRODUCTS: Final = 1 << 18
+"""Multiplications of one matrix product. OpenBLAS starts threads above 2^18, and on a busy machine
+they wait for each other: 12 ms instead of 2 ms for 1000 x 574 x 52 with both cores taken."""
+
+_ROWS: Final = 1 << 12
+"""Cases left out one by one in one step."""
+
+_RESAMPLING: Final = "Resampling cases"
+
+_ROUNDING: Final = 1e-12
+"""An estimate this close to an end of its interval lies inside, and values left out one by one
+that differ by less (root of the sum of squares) are equal."""
+
+
+class IntervalMethod(StrEnum):
+    """How the ends of an interval are found among the resampled values."""
+
+    PERCENTILE = "percentile"
+    """Percentiles of the resampled values, linearly interpolated. The paper's."""
+    BASIC = "basic"
+    """The percentile interval mirrored at the estimate."""
+    BCA = "bca"
+    """Percentiles corrected for bias and acceleration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval for the number `name`; both ends nan, with the `reason`, where it has none.
+
+    `n_resamples` values were used, `n_undefined` more were nan. `warning` says what is odd: the
+    estimate outside its own interval, or undefined resamples.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    method: IntervalMethod
+    level: float
+    n_resamples: int
+    n_undefined: int
+    warning: str = ""
+    reason: str = ""
+
+
+def interval_named(
+    intervals: Sequence[Interval], name: str, method: IntervalMethod = IntervalMethod.PERCENTILE
+) -> Interval | None:
+    """Return the interval of that number and method, None if it was not made."""
+    return next((i for i in intervals if i.name == name and i.method is method), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bootstrap:
+    """The resampled values of m numbers.
+
+    `estimates` (m,) from the cases themselves, `replicates` (B, m) from the resamples,
+    `leave_one_out` (n, m) with each case left out once; all float64, nan where undefined.
+    """
+
+    names: tuple[str, ...]
+    estimates: NDArray[np.float64]
+    replicates: NDArray[np.float64]
+    leave_one_out: NDArray[np.float64]
+
+    def interval(
+        self,
+        name: str,
+        method: IntervalMethod = IntervalMethod.PERCENTILE,
+        level: float = LEVEL,
+    ) -> Interval:
+        """Return the interval of one number, at `level` between 0 and 1."""
+        if not 0 < level < 1:
+            raise ValueError(f"the level of an interval lies between 0 and 1, got {level:g}")
+        method, place = IntervalMethod(method), self.names.index(name)
+        column = self.replicates[:, place]
+        defined = column[~np.isnan(column)]
+        estimate = float(self.estimates[place])
+        ends, reason = (np.nan, np.nan), "the number itself is undefined"
+        if not np.isnan(estimate):
+            ends, reason = _ends(estimate, defined, self.leave_one_out[:, place], method, level)
+        low, high = ends
+        n_undefined = column.size - defined.size
+        warning = _warning(estimate, low, high, method, n_undefined)
+        return Interval(
+            name, estimate, low, high, method, level, defined.size, n_undefined, warning, reason
+        )
+
+    def intervals(
+        self, method: IntervalMethod = IntervalMethod.PERCENTILE, level: float = LEVEL
+    ) -> tuple[Interval, ...]:
+        """Return the intervals of all numbers, in the order of `names`."""
+        return tuple(self.interval(name, method, level) for name in self.names)
+
+
+def bootstrap(
+    names: tuple[str, ...],
+    statistic: Statistic,
+    n_cases: int,
+    leave_one_out: NDArray[np.float64] | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Bootstrap:
+    """Return what `bootstrap_job` finds."""
+    return run_job(bootstrap_job(names, statistic, n_cases, leave_one_out, n_resamples, seed))
+
+
+def bootstrap_job(
+    names: tuple[str, ...],
+    statistic: Statistic,
+    n_cases: int,
+    leave_one_out: NDArray[np.float64] | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Job[Bootstrap]:
+    """Return a job for the values of `statistic` on resamples, drawn with replacement.
+
+    `leave_one_out` (n, m) saves time where it's known from sums; else it is computed from weights.
+    Two calls with the same number of cases and seed use the same resamples, so that models can be
+    compared resample by resample.
+    """
+    if n_cases < 1 or n_resamples < 1:
+        raise ValueError(
+            f"at least one case and one resample are needed, got {n_cases} and {n_resamples}"
+        )
+    replicates, done = [], 0
+    for weights in resample_weights(n_cases, n_resamples, seed):
+        yield Progress(done, n_resamples, _RESAMPLING)
+        replicates.append(statistic(weights))
+        done += len(weights)
+    if leave_one_out is None:
+        parts = []
+        for weights in leave_one_out_weights(n_cases):
+            yield Progress(done, n_resamples, _RESAMPLING)
+            parts.append(statistic(weights))
+        leave_one_out = np.concatenate(parts)
+    estimates = statistic(np.ones((1, n_cases)))[0]
+    yield Progress(done, n_resamples, _RESAMPLING)
+    return Bootstrap(names, estimates, np.concatenate(replicates), leave_one_out)
+
+
+def bootstrap_sums(
+    names: tuple[str, ...],
+    parts: NDArray[np.float64],
+    numbers: Statistic,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Bootstrap:
+    """Return what `bootstrap_sums_job` finds."""
+    return run_job(bootstrap_sums_job(names, parts, numbers, n_resamples, seed))
+
+
+def bootstrap_sums_job(
+    names: tuple[str, ...],
+    parts: NDArray[np.float64],
+    numbers: Statistic,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Job[Bootstrap]:
+    """Return what `bootstrap_job` does for numbers that follow from sums over the cases.
+
+    `parts` (n, k) is what each case adds to k sums, `numbers` goes from sums (b, k) to (b, m).
+    """
+
+    def statistic(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums = np.empty((len(weights), parts.shape[1]))
+        step = _PRODUCTS // max(1, parts.size) or len(weights)
+        for first in range(0, len(weights), step):
+            own = slice(first, first + step)
+            np.matmul(weights[own], parts, out=sums[own])
+        return numbers(sums)
+
+    total, left_out = parts.sum(axis=0), []
+    for first in range(0, len(parts), _ROWS):
+        yield Progress(0, n_resamples, _RESAMPLING)
+        left_out.append(numbers(total - parts[first : first + _ROWS]))
+    without = np.concatenate(left_out) if left_out else None
+    return (yield from bootstrap_job(names, statistic, len(parts), without, n_resamples, seed))
+
+
+def _ends(
+    estimate: float,
+    replicates: NDArray[np.float64],
+    leave_one_out: NDArray[np.float64],
+    method: IntervalMethod,
+    level: float,
+) -> tuple[tuple[float, float], str]:
+    """Return both ends and "", or nan and the reason."""
+    if not replicates.size:
+        return (np.nan, np.nan), "the number is undefined in every resample"
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    if method is IntervalMethod.BCA:
+        bias = _bias(estimate, replicates)
+        if np.isinf(bias):
+            side = "below" if bias < 0 else "above"
+            return (np.nan, np.nan), f"the estimate lies {side} all resampled values: no BCa"
+        shifted = bias + ndtri(tails)
+        tails = ndtr(bias + shifted / (1 - acceleration(leave_one_out) * shifted))
+    low, high = np.percentile(replicates, 100 * tails)
+    if method is IntervalMethod.BASIC:
+        low, high = 2 * estimate - high, 2 * estimate - low
+    return (float(low), float(high)), ""
+
+
+def _bias(estimate: float, replicates: NDArray[np.float64]) -> float:
+    """Return z0, from the share of resampled values below the estimate, ties counted half.
+
+    Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.14.
+    """
+    below = np.count_nonzero(replicates < estimate) + np.count_nonzero(replicates <= estimate)
+    return float(ndtri(below / (2 * replicates.size)))
+
+
+def acceleration(leave_one_out: NDArray[np.float64]) -> float:
+    """Return the acceleration of BCa from the values with each case left out, 0 if all agree.
+
+    Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.15.
+    """
+    values = leave_one_out[~np.isnan(leave_one_out)]
+    apart = values.mean() - values if values.size else np.zeros(1)
+    squares = float((apart**2).sum())
+    return float((apart**3).sum()) / (6 * squares**1.5) if squares > _ROUNDING**2 else 0.0
+
+
+def _warning(
+    estimate: float, low: float, high: float, method: IntervalMethod, n_undefined: int
+) -> str:
+    said = []
+    if estimate < low - _ROUNDING or estimate > high + _ROUNDING:
+        said.append(
+            f"the estimate {estimate:.4f} lies outside its own {method.value} interval "
+            f"({low:.4f} to {high:.4f}): resampling shifts this number"
+        )
+    if n_undefined:
+        said.append(f"{n_undefined} resamples left the number undefined and were not used")
+    return "; ".join(said)

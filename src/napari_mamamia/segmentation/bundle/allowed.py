@@ -1,0 +1,176 @@
+"""Which classes of MONAI a bundle may ask for here, by name; a list, so that MONAI is not needed.
+
+Left out is what takes a function or a class as a value, reads or writes files, fetches weights from
+a network, draws random numbers, or makes something else than one volume of outputs.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat
+from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, understood
+from napari_mamamia.segmentation.bundle.steps import Step, short_name
+
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "LOOKING_AROUND",
+    "NETWORKS",
+    "SPATIAL",
+    "network_name",
+    "objections",
+]
+
+SPATIAL: Final = frozenset(
+    (
+        "BorderPadd",
+        "CenterSpatialCropd",
+        "DivisiblePadd",
+        "Flipd",
+        "Orientationd",
+        "ResizeWithPadOrCropd",
+        "Resized",
+        "Rotate90d",
+        "Spacingd",
+        "SpatialCropd",
+        "SpatialPadd",
+        "Zoomd",
+    )
+)
+"""What moves voxels by the grid alone, so that it can be planned without the images."""
+
+_PLAIN: Final = frozenset(("CastToTyped", "EnsureTyped", "Identityd", "ToTensord"))
+
+BEFORE: Final = (
+    SPATIAL
+    | _PLAIN
+    | frozenset(
+        (
+            "AdjustContrastd",
+            "ClipIntensityPercentilesd",
+            "ConcatItemsd",
+            "CropForegroundd",
+            "DeleteItemsd",
+            "EnsureChannelFirstd",
+            "GaussianSmoothd",
+            "MedianSmoothd",
+            "NormalizeIntensityd",
+            "ScaleIntensityRangePercentilesd",
+            "ScaleIntensityRanged",
+            "ScaleIntensityd",
+            "ShiftIntensityd",
+            "ThresholdIntensityd",
+        )
+    )
+)
+"""Preprocessing."""
+
+LOOKING_AROUND: Final = frozenset(
+    ("FillHolesd", "KeepLargestConnectedComponentd", "RemoveSmallObjectsd")
+)
+"""Postprocessing whose result at a voxel depends on voxels far away."""
+
+AFTER: Final = (
+    LOOKING_AROUND | _PLAIN | frozenset(("Activationsd", "AsDiscreted", "Invertd", "LabelFilterd"))
+)
+"""Postprocessing."""
+
+NETWORKS: Final = frozenset(
+    (
+        "AttentionUnet",
+        "BasicUNet",
+        "DynUNet",
+        "HighResNet",
+        "MedNeXt",
+        "SegResNet",
+        "SegResNetDS",
+        "SwinUNETR",
+        "UNETR",
+        "UNet",
+        "VNet",
+    )
+)
+"""Networks that take plain values only, load nothing, and make one output."""
+
+_ALIASES: Final = {"Unet": "UNet", "BasicUnet": "BasicUNet", "AttentionUNet": "AttentionUnet"}
+_ISOLATED: Final = f"or {IN_A_ROOM}"
+
+
+def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:
+    """Yield, in plain sentences, what of a bundle cannot be run here.
+
+    Parameters
+    ----------
+    config, data_format
+        The bundle's.
+    weights
+        Name of the file with the network; "" if it has none.
+
+    Raises
+    ------
+    ModelError
+        If the network is no class of MONAI, or an argument of it or of a step is an expression.
+    """
+    for steps, allowed in ((config.preprocessing, BEFORE), (config.postprocessing, AFTER)):
+        for step in steps:
+            if step.name not in allowed:
+                yield _unknown(step, step.name, sorted(allowed), config.where)
+            else:
+                understood(dict(step.arguments), config.where)
+    axes = len(data_format.spatial_shape)
+    if axes not in (0, 3):
+        yield (
+            f"the network of {config.where} should take volumes, but metadata.json gives its "
+            f"input {axes} axes: choose a bundle for three axes"
+        )
+    channels = len(data_format.channels)
+    if len(config.images) not in (1, channels):
+        yield (
+            f"{config.where}: LoadImaged should read 1 image or one for each of the {channels} "
+            f"channel(s), but reads {', '.join(config.images)}: correct the bundle"
+        )
+    if not any(step.name == "AsDiscreted" for step in config.postprocessing):
+        yield (
+            f"{config.where}: postprocessing should make labels with AsDiscreted, but has "
+            f"{', '.join(step.name for step in config.postprocessing) or 'no step'}: add "
+            '{"_target_": "AsDiscreted", "keys": "pred", "argmax": true}, or what the model needs'
+        )
+    yield from _about_network(config, weights)
+
+
+def network_name(step: Step, where: str) -> str:
+    """Return MONAI's name of a network's class, "" where it is not in the list.
+
+    Raises
+    ------
+    ModelError
+        If it is no class of MONAI at all.
+    """
+    name = short_name(step.name, f"{where}: {step.key}")
+    name = _ALIASES.get(name, name)
+    return name if name in NETWORKS else ""
+
+
+def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
+    if not weights:
+        yield (
+            f"the bundle of {config.where} should have its network as models/model.ts or "
+            "models/model.pt, but has neither: copy that file too"
+        )
+    elif weights.endswith(".pt") and config.network is None:
+        yield (
+            f"{config.where} should have network_def with the class of the network, since "
+            f"{weights} holds weights only: complete the bundle, or export models/model.ts"
+        )
+    elif weights.endswith(".pt") and config.network is not None:
+        step = config.network
+        if not network_name(step, config.where):
+            yield _unknown(step, step.name, sorted(NETWORKS), config.where)
+        understood(dict(step.arguments), config.where)
+
+
+def _unknown(step: Step, name: str, allowed: list[str], where: str) -> str:
+    return (
+        f"{where}: {step.key} should be one of {', '.join(allowed)}, got {name}, which was not "
+        f"looked up and not run: ask its author for a bundle without it, {_ISOLATED}"
+    )

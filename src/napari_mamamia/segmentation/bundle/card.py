@@ -1,0 +1,137 @@
+"""What is known of a MONAI bundle before it is loaded: read from its texts, MONAI not needed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.segmentation.bundle.allowed import objections
+from napari_mamamia.segmentation.bundle.config import (
+    BundleConfig,
+    DataFormat,
+    label_names,
+    read_config,
+    read_format,
+)
+from napari_mamamia.segmentation.bundle.files import (
+    bundle_root,
+    bundle_weights,
+    config_names,
+    read_inference,
+    read_metadata,
+)
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+
+__all__ = ["BundleFacts", "describe_bundle"]
+
+_SHOWN: Final = (
+    "version",
+    "monai_version",
+    "task",
+    "description",
+    "authors",
+    "copyright",
+    "intended_use",
+    "image_classes",
+    "data_source",
+)
+_LONGEST: Final = 300
+_BLENDED: Final = (
+    "the bundle brings labels back by linear interpolation; they are rounded here, and between "
+    "background and label 2 a rim of label 1 can arise"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFacts:
+    """What a bundle's texts say; fields are as in `ModelCard`.
+
+    `root` is its folder, `files` are the names of what decides its result: network and configs.
+    """
+
+    root: str = ""
+    name: str = ""
+    channels: tuple[str, ...] = ()
+    labels: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    licence: str = ""
+    files: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    facts: tuple[tuple[str, Setting], ...] = ()
+
+
+def describe_bundle(files: ModelFiles) -> BundleFacts:
+    """Return what a bundle says of itself; why it cannot be run stands in `missing`."""
+    try:
+        root = bundle_root(files)
+        metadata = read_metadata(files)
+    except ModelError as error:
+        return BundleFacts(missing=(str(error),))
+    weights = bundle_weights(files)
+    where = f"{files.path}/{root}" if root else str(files.path)
+    data_format = config = None
+    missing: list[str] = []
+    try:
+        data_format = read_format(metadata, where)
+        config = read_config(read_inference(files))
+        missing += objections(config, data_format, weights)
+    except ModelError as error:
+        missing.append(str(error))
+    return BundleFacts(
+        root=root,
+        name=_name(metadata, PurePosixPath(root).name or files.path.stem),
+        channels=data_format.channels if data_format else (),
+        labels=label_names(data_format, config) if data_format and config else (),
+        licence=str(metadata.get("license") or metadata.get("copyright") or "")[:_LONGEST],
+        files=tuple(filter(None, (weights, *config_names(files)))),
+        missing=tuple(missing),
+        facts=tuple(_facts(metadata, data_format, config)),
+    )
+
+
+def _facts(
+    metadata: Mapping[str, Any], data_format: DataFormat | None, config: BundleConfig | None
+) -> Iterator[tuple[str, Setting]]:
+    for name in _SHOWN:
+        value = metadata.get(name)
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield name, str(value)[:_LONGEST]
+    if data_format and data_format.value_range:
+        yield "value_range", " to ".join(data_format.value_range)
+    if config is not None:
+        yield from _run_facts(config)
+
+
+def _run_facts(config: BundleConfig) -> Iterator[tuple[str, Setting]]:
+    yield "network", config.network.name.rpartition(".")[2] if config.network else "TorchScript"
+    size = config.windows.roi_size
+    yield "patch", "whole volume" if size is None else " x ".join(map(str, reversed(size)))
+    for step in config.preprocessing:
+        if step.name == "Spacingd":
+            yield "spacing_mm", _reversed(step.argument("pixdim"))
+        if step.name == "Orientationd":
+            yield "orientation", str(step.argument("axcodes", "as it is"))
+    if _blends_labels(config):
+        yield "note", _BLENDED
+
+
+def _blends_labels(config: BundleConfig) -> bool:
+    """Whether labels, not probabilities, are interpolated linearly on the way back."""
+    names = [step.name for step in config.postprocessing]
+    if "AsDiscreted" not in names:
+        return False
+    after = config.postprocessing[names.index("AsDiscreted") :]
+    return any(s.name == "Invertd" and s.argument("nearest_interp", True) is False for s in after)
+
+
+def _reversed(pixdim: Any) -> str:
+    """Return a spacing along (z, y, x) as text; MONAI has it along (x, y, z)."""
+    values = pixdim if isinstance(pixdim, list | tuple) else [pixdim] * 3
+    known = (f"{v:g}" if isinstance(v, int | float) else "not known" for v in reversed(values))
+    return " x ".join(known)
+
+
+def _name(metadata: Mapping[str, Any], usual: str) -> str:
+    found = metadata.get("name")
+    return found.strip() if isinstance(found, str) and found.strip() else usual

@@ -1,0 +1,139 @@
+"""What a run of a MONAI bundle would cost, told from its configs; MONAI is not needed.
+
+Source of shapes and windows: MONAI 1.6.1, data/utils.py (compute_shape_offset,
+dense_patch_slices) and inferers/utils.py.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.bundle.allowed import SPATIAL
+from napari_mamamia.segmentation.bundle.config import Windows, read_config, read_format
+from napari_mamamia.segmentation.bundle.files import read_inference, read_metadata
+from napari_mamamia.segmentation.bundle.settings import require_meant
+from napari_mamamia.segmentation.bundle.steps import Step
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import open_files
+
+__all__ = ["bundle_bytes", "tiles_of_bundle"]
+
+_PAIRS: Final = ("LR", "PA", "IS")
+_FOLLOWED: Final = frozenset(("Orientationd", "Spacingd", "SpatialPadd"))
+_SPACING_ARGUMENTS: Final = frozenset(
+    ("keys", "pixdim", "mode", "padding_mode", "align_corners", "dtype", "scale_extent", "diagonal",
+     "recompute_affine", "allow_missing_keys", "ensure_same_shape", "lazy")
+)  # fmt: skip
+
+
+def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    """Return the windows of a whole case on `grid`, at most: empty borders are not cut off.
+
+    None for another kind of model, a window as large as the volume (its time is not that of a
+    tile), and steps of preprocessing whose extents only MONAI knows.
+
+    Raises
+    ------
+    ModelError
+        If the configs cannot be read, or a setting means nothing for a bundle.
+    """
+    if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
+        return None
+    require_meant(settings, card.name)
+    files = open_files(card.path)
+    config = read_config(read_inference(files))
+    data_format = read_format(read_metadata(files), config.where)
+    shape = _shape(config.preprocessing, grid)
+    windows = _windows(shape, config.windows) if shape else None
+    if shape is None or windows is None:
+        return None
+    count, padded = windows
+    x, y, z = shape
+    return TilePlan(
+        tiles=count,
+        skipped=0,
+        passes=1,
+        folds=1,
+        model_shape=(z, y, x),
+        bytes_needed=bundle_bytes(
+            len(data_format.channels), len(data_format.outputs), padded, grid
+        ),
+    )
+
+
+def bundle_bytes(inputs: int, outputs: int, padded: Sequence[int], grid: Grid) -> int:
+    """Return what a run's volumes take, in bytes of single precision."""
+    voxels, own = math.prod(padded), math.prod(grid.shape)
+    return 4 * (voxels * (2 * inputs + 2 * outputs + 1) + own * (inputs + 2 * outputs))
+
+
+def _shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | None:
+    """Return the extents (x, y, z) that the network sees, None where a step is not followed."""
+    extents, spacing = list(grid.shape[::-1]), list(grid.spacing_mm[::-1])
+    letters = grid.orientation
+    for step in steps:
+        if step.name not in SPATIAL:
+            continue
+        if step.name not in _FOLLOWED:
+            return None
+        if step.name == "Orientationd":
+            order = _order(letters, str(step.argument("axcodes", "")))
+            if order is None or letters == "":
+                return None
+            extents, spacing = [extents[k] for k in order], [spacing[k] for k in order]
+            letters = str(step.argument("axcodes"))
+        elif step.name == "Spacingd":
+            wanted = _spacing(step, spacing)
+            if wanted is None:
+                return None
+            whole = bool(step.argument("scale_extent", False))
+            extents = [
+                round(n * s / t) if whole else round((n - 1) * s / t + 1)
+                for n, s, t in zip(extents, spacing, wanted, strict=True)
+            ]
+            spacing = wanted
+        else:
+            size = _three(step.argument("spatial_size"))
+            extents = [max(n, k) for n, k in zip(extents, size, strict=True)]
+    a, b, c = (max(int(n), 1) for n in extents)
+    return (a, b, c)
+
+
+def _order(letters: str, wanted: str) -> list[int] | None:
+    """Return which axis of now becomes each axis of `wanted`, None if they are not letters."""
+    found = [
+        next((k for k, now in enumerate(letters) if any({now, one} <= set(p) for p in _PAIRS)), -1)
+        for one in wanted
+    ]
+    return found if sorted(found) == [0, 1, 2] else None
+
+
+def _spacing(step: Step, now: Sequence[float]) -> list[float] | None:
+    """Return the spacing (x, y, z) after a step; 0 and less keep the one of now, as MONAI does."""
+    strange = {name for name, _ in step.arguments} - _SPACING_ARGUMENTS
+    wanted = _three(step.argument("pixdim"))
+    if strange or not all(isinstance(t, int | float) and math.isfinite(t) for t in wanted):
+        return None
+    return [float(t) if t > 0 else s for t, s in zip(wanted, now, strict=True)]
+
+
+def _windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[int, ...]] | None:
+    """Return how many windows there are, and the volume padded to one."""
+    if windows.roi_size is None or min(windows.roi_size) < 1:
+        return None
+    count, padded = 1, []
+    for full, size, share in zip(shape, windows.roi_size, windows.overlap, strict=True):
+        extent = max(full, size)
+        step = max(int(size * (1 - share)), 1)
+        count *= math.ceil((extent - size) / step) + 1
+        padded.append(extent)
+    return count, tuple(padded)
+
+
+def _three(value: Any) -> tuple[Any, ...]:
+    """Return a value for each axis; where there is not one for each, what nothing comes of."""
+    values = tuple(value) if isinstance(value, list | tuple) else (value,) * 3
+    return values if len(values) == 3 else (math.nan,) * 3

@@ -1,0 +1,293 @@
+"""The engine of MONAI bundles: MONAI's own result, without its workflow, which is code.
+
+Transforms and networks are MONAI's classes with arguments from the bundle's configs; windows are
+blended as MONAI does. With torch in single precision on the processor labels and probabilities are
+those of the bundle's own workflow.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND
+from napari_mamamia.segmentation.bundle.config import read_config, read_format
+from napari_mamamia.segmentation.bundle.cost import bundle_bytes
+from napari_mamamia.segmentation.bundle.files import (
+    bundle_root,
+    bundle_weights,
+    read_inference,
+    read_metadata,
+)
+from napari_mamamia.segmentation.bundle.network import load_network
+from napari_mamamia.segmentation.bundle.settings import ONLY_NETWORK, require_meant
+from napari_mamamia.segmentation.bundle.transforms import BundleTransforms, make_transforms
+from napari_mamamia.segmentation.bundle.windows import (
+    WindowGrid,
+    WindowTimeIsUp,
+    blend_windows,
+    window_grid,
+)
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.device import (
+    choose_device,
+    release_memory,
+    sums_on,
+    threads_set,
+)
+from napari_mamamia.segmentation.model.engine_settings import (
+    EngineResult,
+    EngineSettings,
+    Ran,
+    TilePlan,
+)
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import model_cache, open_files, unpack
+from napari_mamamia.segmentation.model.planner import OverLimitError
+from napari_mamamia.segmentation.model.stages import Laps, part
+
+__all__ = ["BundleEngine", "load_bundle"]
+
+_TOTAL: Final = 1000  # steps of a whole run: preparing, predicting, writing
+_PREPARED: Final = 100
+_PREDICTED: Final = 930
+_MARGIN: Final = 2  # voxels of the network's grid that linear interpolation at an edge reaches
+_USUAL: Final = 96
+"""Voxels of a window as large as the volume, for measuring. Source: most windows of MONAI's Model
+Zoo."""
+
+
+@dataclass(slots=True, eq=False)
+class BundleEngine:
+    """A loaded bundle. Make it with `load_bundle`; let go of it with `close`."""
+
+    card: ModelCard
+    settings: EngineSettings
+    device: str
+    network: nn.Module = field(repr=False)
+    transforms: BundleTransforms = field(repr=False)
+
+    def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
+        """Return what a case on `grid` would cost, as if nothing empty were cut off."""
+        require_meant(self.settings, self.card.name)
+        shape, affine = self.transforms.shape(grid)
+        windows = self._windows(shape, affine, grid, region)
+        inputs = len(self.transforms.data_format.channels)
+        outputs = len(self.transforms.data_format.outputs)
+        needed = bundle_bytes(inputs, outputs, windows.padded, grid)
+        x, y, z = shape
+        return TilePlan(
+            tiles=windows.count,
+            skipped=windows.skipped,
+            passes=1,
+            folds=1,
+            model_shape=(z, y, x),
+            bytes_needed=needed,
+        )
+
+    def predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case; progress comes with every step and group of windows.
+
+        Parameters
+        ----------
+        arrays
+            One ``(z, y, x)`` volume for each of the bundle's channels.
+        grid
+            Their grid.
+        region
+            Box of the case outside which everything becomes background. Only groups of windows that
+            reach into it are computed, unless a step after the network looks further around.
+        deadline
+            Value of ``time.monotonic()`` at which to stop.
+
+        Raises
+        ------
+        ModelError
+            If the channels do not fit the bundle, a setting means nothing for it, or a step fails.
+        OverLimitError
+            If it was not done at the deadline: of one network there is no part to keep.
+        CaseError
+            If the volumes are not finite.
+        """
+        require_meant(self.settings, self.card.name)
+        self._require_channels(arrays)
+        with threads_set(self.settings.threads) as threads:
+            return (yield from self._predict(arrays, grid, region, deadline, threads))
+
+    def run_one_tile(self) -> None:
+        """Run the network once on an empty window, to measure how long it takes."""
+        require_meant(self.settings, self.card.name)
+        size = self.transforms.config.windows.roi_size or (0, 0, 0)
+        usual = [n if n > 0 else _USUAL for n in size]
+        with threads_set(self.settings.threads):
+            inputs = len(self.transforms.data_format.channels)
+            output = self._forward(torch.zeros((1, inputs, *usual), device=self.device))
+            output.flatten()[:1].cpu()  # a graphics card answers before it is done
+
+    def close(self) -> None:
+        """Let go of the network, and give a graphics card its memory back."""
+        self.network = nn.Identity()
+        release_memory(self.device)
+
+    def _predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        region: Box | None,
+        deadline: float | None,
+        threads: int,
+    ) -> Job[EngineResult]:
+        laps = Laps()
+        data = yield from part(self.transforms.prepare(arrays, grid), 0, _PREPARED, _TOTAL)
+        image = data["image"]
+        laps.add("prepare")
+        windows = self._windows(image.shape[1:], np.asarray(image.affine), grid, region)
+        outputs = yield from part(
+            self._outputs(image, windows, deadline), _PREPARED, _PREDICTED, _TOTAL
+        )
+        laps.add("predict")
+        finishing = self.transforms.finish(
+            data, outputs, grid, keep_probability=self.settings.keep_probability
+        )
+        labels, probability = yield from part(finishing, _PREDICTED, _TOTAL, _TOTAL)
+        for found in (labels, probability):
+            _clear_outside(found, region)
+        laps.add("export")
+        yield Progress(_TOTAL, _TOTAL, "Done")
+        return EngineResult(labels, self._ran(windows, threads, laps.done), probability)
+
+    def _outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Job[Any]:
+        count = max(len(self.transforms.data_format.outputs), 1)
+        needed = 4 * (count + 1) * math.prod(windows.padded)
+        try:
+            return (
+                yield from blend_windows(
+                    self._forward,
+                    image.as_tensor(),
+                    windows,
+                    self.transforms.config.windows,
+                    device=self.device,
+                    sums_on=sums_on(self.device, needed),
+                    deadline=deadline,
+                )
+            )
+        except WindowTimeIsUp as stop:
+            raise OverLimitError(
+                f"{self.card.name} should be done within the time limit, but its {windows.count} "
+                "windows took longer: allow more time, or draw a box around the lesion"
+            ) from stop
+
+    def _forward(self, parts: Any) -> Any:
+        mixed = self.device == "cuda" and self.transforms.config.mixed
+        with torch.no_grad(), torch.autocast("cuda", enabled=mixed):
+            return self.network(parts)
+
+    def _windows(
+        self,
+        shape: Sequence[int],
+        affine: NDArray[np.float64],
+        grid: Grid,
+        region: Box | None,
+    ) -> WindowGrid:
+        inside = None if region is None or self._looks_around else _box_to(region, grid, affine)
+        return window_grid(shape, self.transforms.config.windows, inside)
+
+    @property
+    def _looks_around(self) -> bool:
+        """Whether a voxel's label depends on outputs far away, so that all must be computed."""
+        config = self.transforms.config
+        return any(step.name in LOOKING_AROUND for step in config.postprocessing) or any(
+            isinstance(step.argument("mode"), int) for step in config.preprocessing
+        )
+
+    def _require_channels(self, arrays: Sequence[NDArray[Any]]) -> None:
+        wanted = self.transforms.data_format.channels
+        if len(arrays) != len(wanted):
+            raise ModelError(
+                f"{self.card.name} takes {len(wanted)} channel(s) ({', '.join(wanted)}), got "
+                f"{len(arrays)}: choose a recipe that makes these"
+            )
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise CaseError(
+                "the images should be finite numbers, but hold NaN or infinity: repair the files"
+            )
+
+    def _ran(self, windows: WindowGrid, threads: int, seconds: Sequence[tuple[str, float]]) -> Ran:
+        mixed = self.device == "cuda" and self.transforms.config.mixed
+        return Ran(
+            folds_asked=(ONLY_NETWORK,),
+            folds_done=(ONLY_NETWORK,),
+            tiles=windows.count,
+            tiles_skipped=windows.skipped,
+            passes=1,
+            step=round(1 - self.transforms.config.windows.overlap[0], 4),
+            device=self.device,
+            backend="torch",
+            precision="fp16 autocast" if mixed else "fp32",
+            threads=threads,
+            seconds=tuple(seconds),
+        )
+
+
+def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Job[BundleEngine]:
+    """Return a job that loads a bundle: unpacks a zip, reads configs and weights as data.
+
+    Raises
+    ------
+    ModelError
+        If the card is of another kind of model, a file is missing, damaged or wants to run
+        something, a setting means nothing for a bundle, or the weights do not fit.
+    """
+    settings = settings or EngineSettings()
+    if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
+        kind = f"{card.path} should be a MONAI bundle, but is {card.kind.value}: choose another"
+        raise ModelError("; ".join(card.missing) or kind)
+    require_meant(settings, card.name)
+    device = choose_device(settings.device)
+    folder = card.path
+    if card.is_zip:
+        folder = yield from unpack(card.path, model_cache())
+    yield Progress(0, 2, "Loading the model")
+    files = open_files(folder)
+    config = read_config(read_inference(files))
+    where = str(folder / bundle_root(files))
+    transforms = make_transforms(config, read_format(read_metadata(files), where))
+    yield Progress(1, 2, "Loading the model")
+    network = load_network(folder / bundle_weights(files), config.network, config.where)
+    yield Progress(2, 2, "Loaded")
+    return BundleEngine(card, settings, device, network.to(device), transforms)
+
+
+def _box_to(region: Box, grid: Grid, affine: NDArray[np.float64]) -> Box:
+    """Return the box of the network's grid, along (x, y, z), that holds a box of the case."""
+    ends = zip(region.start, region.stop, strict=True)
+    corners = grid.to_world_mm(list(product(*((a - 0.5, b - 0.5) for a, b in ends))))
+    there = (corners - affine[:3, 3]) @ np.linalg.inv(affine[:3, :3]).T
+    low = np.maximum(np.floor(there.min(axis=0)) - _MARGIN, 0).astype(int)
+    high = np.maximum(np.ceil(there.max(axis=0)) + _MARGIN + 1, low).astype(int)
+    return Box((low[0], low[1], low[2]), (high[0], high[1], high[2]))
+
+
+def _clear_outside(array: NDArray[Any] | None, region: Box | None) -> None:
+    if array is None or region is None:
+        return
+    kept = array[region.slices].copy()
+    array[...] = 0
+    array[region.slices] = kept

@@ -1,0 +1,102 @@
+"""The files of a MONAI bundle: where it lies, its texts as values, its weights."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.segmentation.bundle.references import References
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+
+__all__ = ["bundle_root", "bundle_weights", "config_names", "read_inference", "read_metadata"]
+
+_METADATA: Final = ("configs", "metadata.json")
+_RUNS: Final = ("configs/inference.json", "configs/inference.yaml", "configs/inference.yml")
+_WEIGHTS: Final = ("models/model.ts", "models/model.pt")
+_REPAIR: Final = "correct the bundle, or ask its author"
+
+
+def bundle_root(files: ModelFiles) -> str:
+    """Return the folder of a bundle below `files`, "" for itself.
+
+    Raises
+    ------
+    ModelError
+        If there is none, or several.
+    """
+    roots = [
+        str(PurePosixPath(name).parent.parent)
+        for name in files.names
+        if PurePosixPath(name).parts[-2:] == _METADATA
+    ]
+    if len(roots) != 1:
+        raise ModelError(
+            f"one MONAI bundle should be at {files.path}, but there are {len(roots)}: choose the "
+            "folder of one of them"
+        )
+    return "" if roots[0] == "." else roots[0]
+
+
+def read_metadata(files: ModelFiles) -> Mapping[str, Any]:
+    """Return metadata.json as it is, or raise `ModelError`."""
+    return _parsed(files, _below(bundle_root(files), "/".join(_METADATA)))
+
+
+def read_inference(files: ModelFiles) -> References:
+    """Return the values of inference.json (or .yaml), or raise `ModelError` if it has none."""
+    names = config_names(files)[1:]
+    if not names:
+        raise ModelError(
+            f"{files.path} should have {_RUNS[0]}, which says how the bundle is run, but has not: "
+            f"{_REPAIR}"
+        )
+    return References(_parsed(files, names[0]), f"{files.path}/{names[0]}")
+
+
+def config_names(files: ModelFiles) -> tuple[str, ...]:
+    """Return the names of metadata.json and, where it is there, of what says how it is run."""
+    root = bundle_root(files)
+    runs = (_below(root, run) for run in _RUNS)
+    found = [name for name in runs if name in files.names]
+    return (_below(root, "/".join(_METADATA)), *found[:1])
+
+
+def bundle_weights(files: ModelFiles) -> str:
+    """Return the name of the file with the network that is used, "" if there is none.
+
+    A TorchScript network comes first: it needs no class of MONAI.
+    """
+    root = bundle_root(files)
+    return next((_below(root, name) for name in _WEIGHTS if _below(root, name) in files.names), "")
+
+
+def _parsed(files: ModelFiles, name: str) -> Mapping[str, Any]:
+    """Return a config file's content; YAML is read by its safe loader, which makes data only."""
+    where = f"{files.path}/{name}"
+    text = files.text(name)
+    try:
+        found = parsed_json(text) if name.endswith(".json") else _from_yaml(text, where)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{where} should be a readable config, but {error}: {_REPAIR}") from error
+    if not isinstance(found, Mapping):
+        raise ModelError(f"{where} should be a table of values: {_REPAIR}")
+    return found
+
+
+def _from_yaml(text: str, where: str) -> Any:
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ModelError(
+            f"{where} should be JSON where the package PyYAML is not installed: install PyYAML, or "
+            "write the config as inference.json"
+        ) from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _below(root: str, name: str) -> str:
+    return f"{root}/{name}" if root else name

@@ -1,0 +1,43 @@
+"""Settings of a run that mean nothing for a MONAI bundle, which says itself how it is run."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+
+__all__ = ["ONLY_NETWORK", "require_meant"]
+
+ONLY_NETWORK: Final = "network"
+"""What `Ran` names in the place of folds: a bundle has one network."""
+
+
+def require_meant(settings: EngineSettings, name: str) -> None:
+    """Raise `ModelError` that names every setting which a bundle cannot follow.
+
+    That no mirrored copies are made is no such setting: a bundle makes none.
+    """
+    said = "; ".join(_meaningless(settings))
+    if said:
+        raise ModelError(
+            f"{name} is a MONAI bundle, which says itself how it is run, but {said}: leave that "
+            "out, or change the bundle's inference.json"
+        )
+
+
+def _meaningless(settings: EngineSettings) -> Iterator[str]:
+    usual = EngineSettings()
+    if settings.folds not in ((), (ONLY_NETWORK,)):
+        yield f"it has no folds ({', '.join(settings.folds)} asked for)"
+    if settings.step != usual.step:
+        yield f"its windows have an overlap of their own (step {settings.step:g} asked for)"
+    if settings.most_copies is not None and settings.most_copies > 1:
+        yield "it averages no mirrored copies"
+    if settings.backend != usual.backend:
+        yield f"it runs with torch only (backend {settings.backend} asked for)"
+    if settings.precision != usual.precision:
+        yield f"it runs in its own precision only ({settings.precision} asked for)"
+    if settings.accept_trainer:
+        yield "it names no trainer (accept_trainer asked for)"
+    if settings.checkpoint:
+        yield f"it has one file of weights (checkpoint {settings.checkpoint} asked for)"

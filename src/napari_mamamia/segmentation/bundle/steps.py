@@ -1,0 +1,156 @@
+"""The steps of a MONAI bundle's configs as records: names and arguments, no class looked up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, References, understood
+
+__all__ = ["UNUSED", "WRITERS", "Step", "read_steps", "short_name", "without_loader"]
+
+UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
+"""Arguments that say where MONAI would compute; here the user says it."""
+_LOADER: Final = "LoadImaged"
+WRITERS: Final = frozenset({"SaveImaged", "SaveClassificationd"})
+_REPAIR: Final = "correct the bundle, or ask its author"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One class of MONAI with its arguments; `key` is where it stands in the config.
+
+    Arguments are data, but may hold a `Refused` until `objections` were heard.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, Any], ...]
+    key: str
+
+    def argument(self, name: str, default: Any = None) -> Any:
+        """Return an argument, or `default`."""
+        return dict(self.arguments).get(name, default)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What of the data it works on, its argument ``keys``."""
+        found = self.argument("keys", ())
+        if isinstance(found, list | tuple):
+            return tuple(map(str, found))
+        return (found,) if isinstance(found, str) else ()
+
+
+def short_name(target: Any, where: str) -> str:
+    """Return the class name of a ``_target_``: of MONAI's own modules, else refused by name.
+
+    Examples
+    --------
+    >>> short_name("monai.transforms.SpacingD", "here")
+    'Spacingd'
+    """
+    if not isinstance(target, str):
+        raise ModelError(f"{where} should name a class of MONAI, got {target!r}: {_REPAIR}")
+    module, _, name = target.rpartition(".")
+    if module and module.split(".")[0] != "monai":
+        raise ModelError(
+            f"{where} should name a class of MONAI, but asks for {target!r}, which was not looked "
+            "up and not run: use MONAI's own classes, export the network as models/model.ts, or "
+            f"{IN_A_ROOM}"
+        )
+    for ending in ("Dict", "D"):
+        if name.endswith(ending) and len(name) > len(ending):
+            return f"{name.removesuffix(ending)}d"
+    return name
+
+
+def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool]:
+    """Return the steps of a Compose or a list of transforms, and whether they are run lazily.
+
+    Raises
+    ------
+    ModelError
+        If there are none, one is no class of MONAI, or an argument is an expression.
+    """
+    if key not in references:
+        raise ModelError(f"{references.where} should have {key!r}, but has not: {_REPAIR}")
+    found = references.value(key)
+    lazy = isinstance(found, Mapping) and found.get("lazy", False)
+    understood(lazy, references.where)
+    return tuple(_flat(found, key, references)), bool(lazy)
+
+
+def _flat(found: Any, key: str, references: References) -> Iterator[Step]:
+    where = references.where
+    if isinstance(found, list):
+        for number, item in enumerate(found):
+            yield from _flat(item, f"{key}#{number}", references)
+        return
+    if not isinstance(found, Mapping) or "_target_" not in found:
+        understood(found, where)
+        raise ModelError(f"{where}: {key} should be a transform with _target_: {_REPAIR}")
+    understood(found.get("_mode_", "default"), where)
+    if _is_disabled(found, where):
+        return
+    name = short_name(understood(found["_target_"], where), f"{where}: {key}")
+    if name == "Compose":
+        yield from _flat(found.get("transforms", []), f"{key}#transforms", references)
+    else:
+        yield _step(name, found, key, references)
+
+
+def _step(name: str, found: Mapping[str, Any], key: str, references: References) -> Step:
+    arguments = {part: value for part, value in found.items() if part not in UNUSED}
+    arguments.pop("_disabled_", None)
+    if arguments.pop("_mode_", "default") != "default":
+        raise ModelError(
+            f"{references.where}: {key} should be made the usual way, but has _mode_ "
+            f"{found['_mode_']!r}: leave that out"
+        )
+    if name in WRITERS:
+        return Step(name, (), key)
+    if name == _LOADER:
+        wanted = {"keys", "ensure_channel_first", "dtype"}
+        arguments = {part: value for part, value in arguments.items() if part in wanted}
+        understood(arguments, references.where)
+    if name == "Invertd":
+        arguments["transform"] = _inverted(arguments.get("transform"), key, references)
+    return Step(name, tuple(arguments.items()), key)
+
+
+def _inverted(transform: Any, key: str, references: References) -> str:
+    if transform != references.value("preprocessing"):
+        raise ModelError(
+            f"{references.where}: {key}#transform should be '@preprocessing', the bundle's own "
+            f"preprocessing, which alone can be undone: {_REPAIR}"
+        )
+    return "@preprocessing"
+
+
+def without_loader(steps: Sequence[Step], where: str) -> tuple[tuple[str, ...], tuple[Step, ...]]:
+    """Return the keys that images are read into, and the steps after reading.
+
+    Raises
+    ------
+    ModelError
+        If the first step, and it alone, does not read images in single precision.
+    """
+    if not steps or steps[0].name != _LOADER or any(s.name == _LOADER for s in steps[1:]):
+        raise ModelError(
+            f"{where}: preprocessing should begin with one {_LOADER}, whose images come from the "
+            f"case here, but has {', '.join(step.name for step in steps) or 'no step'}: {_REPAIR}"
+        )
+    loader = steps[0]
+    read_as = getattr(loader.argument("dtype"), "name", loader.argument("dtype", "float32"))
+    if read_as not in ("float32", None):
+        raise ModelError(
+            f"{where}: {loader.key} should read float32, got dtype {read_as!r}: {_REPAIR}"
+        )
+    first: tuple[Step, ...] = ()
+    if loader.argument("ensure_channel_first", False):
+        first = (Step("EnsureChannelFirstd", (("keys", list(loader.keys)),), loader.key),)
+    return loader.keys, (*first, *steps[1:])
+
+
+def _is_disabled(found: Mapping[str, Any], where: str) -> bool:
+    value = understood(found.get("_disabled_", False), where)
+    return value.lower().strip() == "true" if isinstance(value, str) else bool(value)

@@ -1,0 +1,266 @@
+"""The transforms of a MONAI bundle: MONAI's own classes, from an allow-list, on a case's arrays.
+
+MONAI reads files as nibabel does, along (x, y, z); arrays of a case are ``(z, y, x)``, so they are
+turned at the door, both ways. What MONAI did to the images is undone by MONAI's own ``Invertd``.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import monai.transforms
+import numpy as np
+import torch
+from monai.data import MetaTensor
+from monai.transforms import Activations, Compose, Invertd
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.bundle.allowed import AFTER, BEFORE, SPATIAL
+from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat, has_background
+from napari_mamamia.segmentation.bundle.references import NumberType, understood
+from napari_mamamia.segmentation.bundle.steps import Step
+
+__all__ = ["BundleTransforms", "make_transforms", "said_by_monai"]
+
+_IMAGE: Final = "image"
+_PRED: Final = "pred"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BundleTransforms:
+    """A bundle's transforms, made once. Make it with `make_transforms`."""
+
+    config: BundleConfig
+    data_format: DataFormat
+    before: Any
+    after: tuple[tuple[str, Any], ...]
+    has_background: bool
+
+    def prepare(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> Job[Mapping[str, Any]]:
+        """Return a job for the data as the network takes it, ``image`` among it.
+
+        Parameters
+        ----------
+        arrays
+            One ``(z, y, x)`` volume for each channel, on `grid`.
+
+        Raises
+        ------
+        ModelError
+            If a transform fails; the message has MONAI's own words.
+        """
+        data = self._read(arrays, grid)
+        steps = self.config.preprocessing
+        if self.config.lazy:
+            yield Progress(0, 1, "Preparing")
+            with said_by_monai(f"{self.config.where}: preprocessing"):
+                data = self.before(data)
+            steps = ()
+        for number, step in enumerate(steps):
+            yield Progress(number, len(steps), f"Preparing: {step.name}")
+            with said_by_monai(f"{self.config.where}: {step.key}"):
+                data = self.before(data, start=number, end=number + 1)
+        self._check(data)
+        return data
+
+    def shape(self, grid: Grid) -> tuple[tuple[int, int, int], NDArray[np.float64]]:
+        """Return shape and affine (x, y, z) that the network sees, empty borders not cut off.
+
+        Nothing is computed: MONAI's lazy mode follows the grid through the transforms.
+        """
+        z, y, x = grid.shape
+        nothing = torch.zeros(1).expand(1, x, y, z)
+        data: dict[str, Any] = {
+            key: MetaTensor(nothing, meta=_meta(grid, 0)) for key in self.config.images
+        }
+        for step, transform in zip(self.config.preprocessing, self.before.transforms, strict=True):
+            if step.name == "ConcatItemsd":
+                data[str(step.argument("name"))] = data[step.keys[0]]
+            if step.name in SPATIAL:
+                with said_by_monai(f"{self.config.where}: {step.key}"):
+                    data = transform(data, lazy=True)
+        image = data.get(_IMAGE, data[self.config.images[0]])
+        a, b, c = (int(n) for n in image.peek_pending_shape())
+        return (a, b, c), np.asarray(image.peek_pending_affine(), dtype=np.float64)
+
+    def finish(
+        self, data: Mapping[str, Any], outputs: Any, grid: Grid, *, keep_probability: bool
+    ) -> Job[tuple[NDArray[Any], NDArray[np.float16] | None]]:
+        """Return a job for labels and foreground probability ``(z, y, x)`` on the case's grid.
+
+        Parameters
+        ----------
+        data
+            What `prepare` returned.
+        outputs
+            The network's, ``(output, x, y, z)`` on the processor.
+        grid
+            The case's.
+        keep_probability
+            Whether the probability is made; else None.
+        """
+        now: dict[str, Any] = {
+            **data,
+            _PRED: MetaTensor(outputs).copy_meta_from(data[_IMAGE], copy_attr=False),
+        }
+        shares = None
+        names: list[str] = []
+        for number, (name, transform) in enumerate(self.after):
+            yield Progress(number, len(self.after) + 1, f"After the network: {name}")
+            if name == "AsDiscreted" and shares is None and keep_probability:
+                shares = self._foreground(now, names)
+            with said_by_monai(f"{self.config.where}: {name}"):
+                now = transform(now)
+            names.append(name)
+        yield Progress(len(self.after), len(self.after) + 1, "Writing labels")
+        if "Invertd" not in names:
+            now[_PRED] = self._undone(now, now[_PRED], nearest=True)
+        labels = self._labels(_as_array(now[_PRED], grid, self.config.where))
+        if shares is None:
+            return labels, None
+        share = _as_array(shares, grid, self.config.where)[0]
+        return labels, np.ascontiguousarray(np.clip(share, 0, 1).astype(np.float16))
+
+    def _read(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> dict[str, Any]:
+        """Return what LoadImaged would: along (x, y, z) in single precision, channels stacked."""
+        turned = [array.T.astype(np.float32) for array in arrays]
+        if len(self.config.images) == 1 and len(turned) > 1:
+            turned = [np.stack(turned, axis=0)]
+        stacked = turned[0].ndim == 4
+        return {
+            key: MetaTensor.ensure_torch_and_prune_meta(
+                image, _meta(grid, 0 if stacked else float("nan"))
+            )
+            for key, image in zip(self.config.images, turned, strict=True)
+        }
+
+    def _check(self, data: Mapping[str, Any]) -> None:
+        image: Any = data.get(_IMAGE)
+        wanted = len(self.data_format.channels)
+        if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != wanted:
+            got = f"{tuple(image.shape)}" if torch.is_tensor(image) else "none"
+            raise ModelError(
+                f"{self.config.where}: preprocessing should make 'image' with {wanted} channel(s) "
+                f"and three axes, but makes {got}: correct the bundle, or ask its author"
+            )
+
+    def _foreground(self, now: Mapping[str, Any], done: Sequence[str]) -> Any:
+        """Return the probability of not being background ``(1, x, y, z)``, on the images' grid."""
+        pred = now[_PRED]
+        shares = pred
+        exclusive = self.has_background and pred.shape[0] > 1
+        if "Activationsd" not in done:
+            shares = Activations(softmax=exclusive, sigmoid=not exclusive)(pred)
+            shares = shares * (pred != 0).any(dim=0, keepdim=True)  # where nothing was computed
+        first = shares[1:].sum(dim=0, keepdim=True) if exclusive else shares.amax(0, keepdim=True)
+        return first if "Invertd" in done else self._undone(now, first, nearest=False)
+
+    def _undone(self, now: Mapping[str, Any], values: Any, *, nearest: bool) -> Any:
+        """Return `values` on the grid that the images were read on."""
+        key = _IMAGE if _IMAGE in self.config.images else self.config.images[0]
+        undo = Invertd(_PRED, self.before, orig_keys=key, nearest_interp=nearest)
+        with said_by_monai(f"{self.config.where}: undoing the preprocessing"):
+            return undo({**now, _PRED: values})[_PRED]
+
+    def _labels(self, pred: NDArray[Any]) -> NDArray[Any]:
+        """Return one label for each voxel; of outputs that overlap the later one counts."""
+        if pred.shape[0] == 1:
+            found = np.rint(pred[0])
+        else:
+            found = np.zeros(pred.shape[1:])
+            first = 1 if self.has_background else 0
+            for value, output in enumerate(pred[first:], start=1):
+                found[output > 0.5] = value
+        if found.min() < 0 or found.max() > np.iinfo(np.uint16).max:
+            raise ModelError(
+                f"{self.config.where}: labels should be 0 to 65535, got {found.min():g} to "
+                f"{found.max():g}: correct the bundle, or ask its author"
+            )
+        kind = np.uint8 if found.max() < 255 else np.uint16
+        return np.ascontiguousarray(found.astype(kind))
+
+
+def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTransforms:
+    """Return the transforms of a bundle against which `objections` has nothing to say.
+
+    Raises
+    ------
+    ModelError
+        If one is not in the allow-list, or its arguments are none that MONAI takes.
+    """
+    steps = [_made(step, BEFORE, config.where) for step in config.preprocessing]
+    before = Compose(steps, lazy=config.lazy)
+    after = [
+        (step.name, _made(step, AFTER, config.where, before)) for step in config.postprocessing
+    ]
+    return BundleTransforms(
+        config, data_format, before, tuple(after), has_background(data_format, config)
+    )
+
+
+@contextmanager
+def said_by_monai(where: str) -> Iterator[None]:
+    """Turn what MONAI raises within the block into a `ModelError`; its warnings are not shown."""
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # about MONAI's own defaults, meant for programmers
+            yield
+    except ModelError:
+        raise
+    except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ModelError(
+            f"{where} should work with MONAI {monai.__version__}, but {type(error).__name__}: "
+            f"{said}: see which version the bundle was made for"
+        ) from error
+
+
+def _made(step: Step, allowed: frozenset[str], where: str, before: Any = None) -> Any:
+    """Return a transform: MONAI's own class of an allowed name."""
+    kind = getattr(monai.transforms, step.name, None) if step.name in allowed else None
+    if kind is None:
+        raise ModelError(
+            f"{where}: {step.key} should be a known transform of MONAI {monai.__version__}, got "
+            f"{step.name}, which was not looked up: see which version the bundle was made for"
+        )
+    known = understood(dict(step.arguments), where)
+    arguments = {name: _value(value) for name, value in known.items()}
+    if step.name == "Invertd":
+        arguments["transform"] = before
+    with said_by_monai(f"{where}: {step.key} ({step.name})"):
+        return kind(**arguments)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, NumberType):
+        return getattr(torch, value.name)
+    if isinstance(value, list):
+        return [_value(part) for part in value]
+    return value
+
+
+def _meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
+    """Return what MONAI's reader says of an image. Source: data/image_reader.py, NibabelReader."""
+    return {
+        "affine": np.array(grid.affine),
+        "original_affine": np.array(grid.affine),
+        "spatial_shape": np.array(grid.shape[::-1]),
+        "original_channel_dim": channel_dim,
+        "space": "RAS",
+    }
+
+
+def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
+    """Return ``(channel, z, y, x)`` of a tensor ``(channel, x, y, z)`` that lies on `grid`."""
+    found: NDArray[Any] = np.asarray(values.detach().cpu())
+    if found.shape[1:] != grid.shape[::-1]:
+        raise ModelError(
+            f"{where}: the result should lie on the case's {grid.shape} voxels (z, y, x), but has "
+            f"{found.shape[:0:-1]}: the bundle's Invertd must undo all of its preprocessing"
+        )
+    return found.transpose(0, 3, 2, 1)

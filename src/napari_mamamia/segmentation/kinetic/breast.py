@@ -1,0 +1,229 @@
+"""The breast mask: body without air and skin, cut off at the chest wall. Anatomy only, no contrast.
+
+Volumes are in the *patient frame* here: ``(superior, posterior, left)``, each axis running towards
+that direction of the patient, whatever the file's order is.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
+from napari_mamamia.segmentation.kinetic.chest import chest_cut
+from napari_mamamia.segmentation.kinetic.pooling import (
+    Factors,
+    pool_factors,
+    pooled,
+    pooled_job,
+    spread,
+)
+from napari_mamamia.segmentation.kinetic.smoothing import smoothed
+from napari_mamamia.segmentation.model.morphology import (
+    ball_offsets,
+    closed,
+    dilated,
+    eroded,
+    filled,
+)
+from napari_mamamia.segmentation.model.stages import part
+
+__all__ = [
+    "BreastMask",
+    "BreastRegion",
+    "BreastSettings",
+    "breast_job",
+    "breast_mask",
+    "find_breast_job",
+]
+
+_BODY_GRID_MM: Final = 4.0  # grid on which body and chest wall are looked for
+_AIR_AT_MOST: Final = 0.7  # of the 95th percentile: a higher threshold was not measured in air
+_BLANKED_AIR: Final = 0.4  # of the front half: a border that a scanner fills is thinner
+_LEVELS: Final = 200  # of the histogram from 0 to the 95th percentile
+_TEXT: Final = "Looking for the breast"
+_POOLED, _FOUND, _STEPS = 250, 950, 1000  # about their shares of the time
+
+Bools = NDArray[np.bool_]
+Spacing = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BreastRegion:
+    """The breast in the patient frame.
+
+    `inside` is the body without its skin, `cut_mm` (superior, left) how far behind the volume's
+    anterior face the breast ends (infinite where nothing is cut), `stands_out` (superior, left)
+    where a breast stands out from the chest or is near, `breast` the part of `inside` before the
+    cut. `notes` say in plain words what could not be found.
+    """
+
+    inside: Bools
+    breast: Bools
+    cut_mm: NDArray[np.float64]
+    stands_out: Bools
+    notes: tuple[str, ...] = ()
+
+    def before_cut(self, rows: NDArray[Any], extra_mm: float, spacing_mm: Spacing) -> Bools:
+        """Return, for posterior indices `rows`, where they lie before the cut plus `extra_mm`."""
+        depth = (rows * spacing_mm[1])[None, :, None]
+        before: Bools = depth < self.cut_mm[:, None, :] + extra_mm
+        return before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BreastMask:
+    """The breast on the case's own grid: bool ``(z, y, x)``, and what could not be found."""
+
+    array: Bools
+    notes: tuple[str, ...] = ()
+
+
+def breast_mask(
+    volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
+) -> BreastMask:
+    """Return what `breast_job` returns, in one go."""
+    return run_job(breast_job(volume, grid, settings))
+
+
+def breast_job(
+    volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
+) -> Job[BreastMask]:
+    """Return a job that finds the breasts in one ``(z, y, x)`` volume, such as phase 0.
+
+    Works on axial, sagittal and coronal scans of one or two breasts: directions come from the
+    affine, sizes from the spacing. Where no air, no chest or no protruding breast can be found, the
+    mask is larger (up to everything) and `notes` says why. It is made on a grid of at most 4 mm
+    and is no segmentation of the breast to be measured.
+    """
+    frame = grid.display_frame("axial")
+    spacing = frame.per_axis(grid.spacing_mm)
+    shown = frame.to_display(volume)
+    factors = pool_factors(spacing, _BODY_GRID_MM / 2)
+    coarse = _multiplied(spacing, factors)
+    small = yield from part(pooled_job(shown, factors, _TEXT), 0, _POOLED, _STEPS)
+    region = yield from part(find_breast_job(small, coarse, settings), _POOLED, _FOUND, _STEPS)
+    full = spread(region.breast, factors, shown.shape)
+    yield Progress(_STEPS, _STEPS, _TEXT)
+    return BreastMask(np.ascontiguousarray(frame.from_display(full)), region.notes)
+
+
+def find_breast_job(
+    volume: NDArray[np.float32], spacing_mm: Spacing, settings: BreastSettings | None = None
+) -> Job[BreastRegion]:
+    """Return a job that finds the breast in a volume of the patient frame.
+
+    1. In the front half air is a peak of the histogram; tissue is the long tail that follows it.
+    2. The body is the tissue, closed, in large pieces, its holes filled; nipples and skin are taken
+       off.
+    3. The chest is what remains of the body's anterior surface when its bumps are taken away.
+       Where both breasts are in view (240 mm or more across), or less than 150 mm from head to
+       foot, it is the surface that a disc of `chest_radius_mm` reaches from inside, slice by slice:
+       it rests on the breastbone and the sides. In other views of one breast it is the level that
+       the skin reaches within any stretch of `breast_width_mm` from head to foot.
+    4. What lies more than `chest_depth_mm` behind the chest's surface is cut off.
+    """
+    settings = settings or BreastSettings()
+    yield Progress(0, 5, _TEXT)
+    factors = pool_factors(spacing_mm, _BODY_GRID_MM)
+    steps = _multiplied(spacing_mm, factors)
+    coarse = smoothed(pooled(volume, factors), 2.0, steps)
+    threshold = _tissue_from(coarse, pooled(volume, factors) <= 0, settings)
+    if threshold is None:
+        note = "no air was found in front of the breast: the whole image was searched"
+        return _whole_image(volume, (note,))
+    yield Progress(1, 5, _TEXT)
+    body = yield from part(_body(coarse > threshold, steps, settings), 1000, 2000, 5000)
+    yield Progress(2, 5, _TEXT)
+    cut = chest_cut(body, steps, settings)
+    yield Progress(3, 5, _TEXT)
+    fine = smoothed(volume, 1.0, spacing_mm) > threshold
+    yield Progress(4, 5, _TEXT)
+    inside = yield from part(_inside(fine, body, factors, spacing_mm, settings), 4000, 5000, 5000)
+    shape = (volume.shape[0], 1, volume.shape[2])
+    depth, stands_out = (
+        spread(of[:, None], factors, shape)[:, 0] for of in (cut.depth_mm, cut.stands_out)
+    )
+    region = BreastRegion(inside, inside, depth, stands_out, cut.notes)
+    before = region.before_cut(np.arange(volume.shape[1]), 0.0, spacing_mm)
+    yield Progress(5, 5, _TEXT)
+    return replace(region, breast=inside & before)
+
+
+def _whole_image(volume: NDArray[np.float32], notes: tuple[str, ...]) -> BreastRegion:
+    everything = np.ones(volume.shape, dtype=np.bool_)
+    cut = np.full((volume.shape[0], volume.shape[2]), np.inf)
+    return BreastRegion(everything, everything, cut, np.isinf(cut), notes)
+
+
+def _tissue_from(
+    coarse: NDArray[np.float32], blank: Bools, settings: BreastSettings
+) -> float | None:
+    """Return the signal above which a voxel is tissue, None where there is no air in front.
+
+    In the front half, air is a peak of the histogram and tissue its long tail: the threshold is the
+    level farthest below the line from the peak to the tail's end (Zack 1977). Voxels that hold
+    exact zeros, and their neighbours, do not count: scanners fill with them what a corrected image
+    does not cover. Where they are 40 % or more, it was the air that was blanked.
+    """
+    bright = float(np.percentile(coarse, 95))
+    half = np.s_[:, : max(coarse.shape[1] // 2, 1)]
+    front, blank = coarse[half], blank[half]
+    if np.mean(blank) < _BLANKED_AIR:
+        front = front[~ndimage.binary_dilation(blank, iterations=2)]
+    threshold = max(_end_of_air(front, bright), settings.body_share_percent / 100 * bright)
+    return threshold if threshold < _AIR_AT_MOST * bright else None
+
+
+def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
+    """Return the level at which the histogram's darkest large peak has become its tail."""
+    counts, edges = np.histogram(front, _LEVELS, range=(0.0, bright))
+    counts = ndimage.gaussian_filter1d(counts.astype(np.float64), 1.0)
+    peak = int(counts.argmax())
+    steps = np.arange(_LEVELS - peak) / max(_LEVELS - 1 - peak, 1)
+    line = counts[peak] + (counts[-1] - counts[peak]) * steps
+    return float(edges[peak + int(np.argmax(line - counts[peak:]))])
+
+
+def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Job[Bools]:
+    """Return a job for the large pieces of `tissue`, without gaps, holes and nipples.
+
+    A body of which half would go with the nipples is too small for this, and is kept.
+    """
+    tissue = closed(tissue, ball_offsets(6.0, spacing))
+    yield Progress(1, 4, _TEXT)
+    labels, count = ndimage.label(tissue)
+    if count == 0:
+        return tissue
+    sizes = np.bincount(labels.ravel())
+    sizes[0] = 0
+    large = sizes >= sizes.max() / 10
+    body = filled(large[labels])
+    yield Progress(2, 4, _TEXT)
+    bumps = ball_offsets(settings.nipple_mm, spacing)
+    core = eroded(body, bumps)
+    yield Progress(3, 4, _TEXT)
+    smooth = dilated(core, bumps)
+    return smooth if 2 * np.count_nonzero(smooth) >= np.count_nonzero(body) else body
+
+
+def _inside(
+    tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
+) -> Job[Bools]:
+    """Return a job for the body at the volume's own resolution, without its skin."""
+    around = ball_offsets(1.0, (1.0, 1.0, 1.0))
+    core = spread(eroded(body, around), factors, tissue.shape)
+    shell = spread(dilated(body, around), factors, tissue.shape)
+    yield Progress(1, 3, _TEXT)
+    whole = closed((tissue & shell) | core, ball_offsets(2.0, spacing))
+    yield Progress(2, 3, _TEXT)
+    return eroded(whole, ball_offsets(settings.skin_mm, spacing))
+
+
+def _multiplied(spacing: Spacing, factors: Factors) -> Spacing:
+    a, b, c = (s * f for s, f in zip(spacing, factors, strict=True))
+    return (a, b, c)

@@ -1,0 +1,57 @@
+"""Where a recipe takes the breast to be: the reader's box, the case's own box, or what is found."""
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.segmentation.kinetic.breast import breast_job
+from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind
+from napari_mamamia.segmentation.model.recipe import Recipe
+
+__all__ = ["breast_area", "find_breast_area"]
+
+
+def breast_area(
+    case: Case, recipe: Recipe, drawn: Box | None = None
+) -> Job[tuple[BreastArea | None, tuple[str, ...]]]:
+    """Return a job for the breast of a case and notes on where it comes from.
+
+    None where the recipe does not ask. The reader's box `drawn` comes first; then the case's own
+    (`Case.breast_box`), which is what the challenge gives to every submission and the published
+    pipelines cut with; else the breast is looked for in phase 0, and the note says that this is
+    not the published pipeline's box. A step that needs the breast's outline looks for it always.
+
+    Raises
+    ------
+    ModelError
+        If the breast must be looked for and none is found.
+    """
+    if not recipe.needs_breast:
+        return None, ()
+    if drawn is not None:
+        return BreastArea(drawn), ()
+    needs_outline = any(step.kind is PostKind.BREAST_MASK for step in recipe.post)
+    if case.breast_box is not None and not needs_outline:
+        return BreastArea(case.breast_box), ()
+    area, notes = yield from find_breast_area(case)
+    if needs_outline:
+        return area, notes
+    said = (
+        "the case's patient file gives no usable breast_coordinates: the breast was looked for in "
+        "phase 0, a published pipeline may give another mask"
+    )
+    return area, (*notes, said)
+
+
+def find_breast_area(case: Case) -> Job[tuple[BreastArea, tuple[str, ...]]]:
+    """Return a job that looks for the breast in phase 0, or raises `ModelError`."""
+    case.require_phases(1)
+    outline = yield from breast_job(case.signal[0], case.grid)
+    around = Box.around(outline.array)
+    if around.is_empty:
+        raise ModelError(
+            f"{case.case_id}: the breast is needed, but none was found in phase 0: draw a box "
+            "around it, give breast_coordinates in the patient file, or choose a recipe that looks "
+            "at the whole volume"
+        )
+    return BreastArea(around, outline.array), outline.notes

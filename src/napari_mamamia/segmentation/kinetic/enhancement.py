@@ -1,0 +1,83 @@
+"""Maps of rise and enhancement, smoothed, with the noise that is left in them."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.kinetic.pooling import Factors, pooled_job
+from napari_mamamia.segmentation.kinetic.scan import Scan
+from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
+from napari_mamamia.segmentation.model.stages import part
+
+__all__ = ["Enhancement", "enhancement_job", "enhancement_of"]
+
+_SIGNAL_FLOOR: Final = 0.02  # of the 99th percentile of phase 0; below it PE has no meaning
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enhancement:
+    """Smoothed maps of one region, all float32 and of one shape.
+
+    `pre` is phase 0, `rise` early minus phase 0, `late_rise` late minus phase 0 (None where there
+    is no late phase), all in the signal's unit; `percent` is the early PE, 0 where phase 0 is too
+    dark. `noise` is the standard deviation of `rise` by noise alone, 0 where it was not measured.
+    """
+
+    pre: Floats
+    rise: Floats
+    percent: Floats
+    late_rise: Floats | None
+    noise: float = 0.0
+
+
+def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: float) -> Enhancement:
+    """Return the maps of phases that are smoothed already.
+
+    PE is 0 where phase 0 lies below 2 % of `bright` (its 99th percentile), where it would only be
+    noise divided by nothing.
+    """
+    rise = early - pre
+    percent = np.zeros_like(rise)
+    np.divide(rise, pre, out=percent, where=pre > max(_SIGNAL_FLOOR * bright, 0.0))
+    percent *= np.float32(100.0)
+    return Enhancement(pre, rise, percent, None if late is None else late - pre)
+
+
+def enhancement_job(
+    scan: Scan, factors: Factors, given: tuple[Floats, Floats], where: Bools, sigma_mm: float
+) -> Job[Enhancement]:
+    """Return a job that makes the maps of a scan on the grid pooled by `factors`.
+
+    Parameters
+    ----------
+    scan
+        The phases; of these only the late one is read.
+    factors
+        Voxels to average.
+    given
+        Phase 0 and the early phase, pooled already.
+    where
+        Voxels over which the noise is measured.
+    sigma_mm
+        Standard deviation of the Gaussian.
+    """
+    a, b, c = (s * f for s, f in zip(scan.spacing_mm, factors, strict=True))
+    phases: list[Floats] = list(given)
+    if scan.late is not None:
+        reading = pooled_job(scan.late, factors, "Reading the late phase")
+        phases.append((yield from part(reading, 0, 50, 100)))
+    noise = noise_left(given[1] - given[0], where, sigma_mm, (a, b, c))
+    for n, phase in enumerate(phases):
+        yield Progress(50 + 15 * n, 100, "Comparing phases")
+        phases[n] = smoothed(phase, sigma_mm, (a, b, c))
+    yield Progress(95, 100, "Comparing phases")
+    late: Any = phases[2] if len(phases) > 2 else None
+    maps = enhancement_of(phases[0], phases[1], late, scan.bright)
+    yield Progress(100, 100, "Comparing phases")
+    return Enhancement(maps.pre, maps.rise, maps.percent, maps.late_rise, noise)

@@ -1,0 +1,129 @@
+"""What regions are taken for: the score that orders them, what speaks against them, the words."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.segmentation.kinetic.candidates import Features, Place, Scored
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
+
+__all__ = ["Doubt", "doubts", "reasons", "score", "unsure"]
+
+_STRONGEST_PERCENT: Final = 300.0  # more early PE than this says nothing more
+_RATIO_RANGE: Final = (0.6, 1.3)  # of SER: persistent curves lie below, vessels above
+_HIGHEST_RATIO: Final = 3.0  # where UCSF's scale of SER in a tumour ends (0.9 to 3)
+_DARK: Final = 0.5  # of the breast's median signal after contrast
+_AT_SKIN: Final = 0.4  # share near the skin; half of a nipple lies deeper
+_UPPER: Final = 0.67  # of the image's height: above lies the armpit rather than the heart
+_LIKELY_PART: Final = 0.5  # share below which the reasons name the larger region
+_LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons speak of a vessel
+_ALIKE: Final = 0.6  # of the first score, from which the next candidate is as likely
+_WEAK: Final = 0.45  # score of the first candidate below which it hardly stands out
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What speaks against a region: its score is multiplied by `factor`, `words` say why."""
+
+    factor: float
+    words: str
+
+
+def doubts(features: Features, settings: KineticSettings) -> tuple[Doubt, ...]:
+    """Return what a region may be other than a tumour, by its place and its signal."""
+    return (*_place_doubts(features.place, settings), *_signal_doubts(features))
+
+
+def score(features: Features, settings: KineticSettings) -> float:
+    """Return how much a region looks like a tumour; a number that only orders candidates.
+
+    sqrt(V) x contrast/100 (up to 3) x compactness x SER^2 (SER within 0.6 to 1.3; left out without
+    a late phase) x sqrt(share), times the factors of its `doubts`. V is the volume in ml; beyond
+    E = `enough_volume_ml` it is E x E / volume, since the largest regions are gland.
+
+    Source: our choice. SER^2 follows Wang 2009, who found 46 % of lesions with washout malignant,
+    20 % with a plateau and 13 % with a persistent rise.
+    """
+    volume, enough = features.volume_mm3 / 1000, settings.enough_volume_ml
+    value: float = min(max(features.contrast, 0.0), _STRONGEST_PERCENT) / 100
+    value *= features.compactness * math.sqrt(min(volume, enough**2 / volume) * features.share)
+    if not np.isnan(features.ratio):
+        value *= min(max(features.ratio, _RATIO_RANGE[0]), _RATIO_RANGE[1]) ** 2
+    return value * math.prod(doubt.factor for doubt in doubts(features, settings))
+
+
+def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[str, ...]:
+    """Return in plain words, with numbers, why a region got its score.
+
+    `when` names the early phase, such as "at 147 s".
+    """
+    said = [f"enhances by {features.percent:.0f} % {when}", *_course(features.ratio)]
+    said.append(f"{features.volume_mm3 / 1000:.2g} ml, {features.long_mm:.0f} mm long")
+    said.append(_shape(features, settings))
+    if features.share < _LIKELY_PART:
+        share = 100 * features.share
+        said.append(f"{share:.0f} % of a larger enhancing region, such as gland or a vessel")
+    return (*said, *(doubt.words for doubt in doubts(features, settings)))
+
+
+def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...]:
+    """Return why the first of ranked regions may not be the tumour; empty where nothing says so."""
+    if not found:
+        return ()
+    why = [f"candidate 1: {doubt.words}" for doubt in doubts(found[0].features, settings)]
+    if found[0].value < _WEAK:
+        why.append("candidate 1 is small or hardly stands out")
+    alike = sum(item.value >= _ALIKE * found[0].value for item in found)
+    if alike > 1:
+        why.append(f"candidates 1 to {alike} score alike")
+    return tuple(why)
+
+
+def _place_doubts(place: Place, settings: KineticSettings) -> Iterator[Doubt]:
+    high = place.height > _UPPER
+    if place.behind_chest > settings.behind_percent / 100:
+        what = "armpit or chest wall" if high else "heart or chest wall"
+        share = 100 * place.behind_chest
+        yield Doubt(0.05, f"{share:.0f} % of it lies behind the chest line: {what}?")
+    elif place.at_wall > 0.5:
+        what = "a lymph node of the armpit" if high else "muscle, or a vessel of the chest"
+        yield Doubt(0.3, f"{100 * place.at_wall:.0f} % of it lies at the chest wall: {what}?")
+    if place.at_back:
+        yield Doubt(0.2, "touches the back of the image: heart or large vessel?")
+    if place.beside > 0.5:
+        share = 100 * place.beside
+        yield Doubt(0.2, f"{share:.0f} % of it lies beside the breast: armpit, neck or chest wall?")
+    if place.near_skin > _AT_SKIN:
+        near = f"lies within {settings.near_skin_mm:g} mm of the skin layer"
+        yield Doubt(0.4, f"{near}: skin or nipple?")
+
+
+def _signal_doubts(features: Features) -> Iterator[Doubt]:
+    if features.signal < _DARK * features.place.tissue:
+        share = 100 * features.signal / features.place.tissue
+        yield Doubt(0.2, f"only {share:.0f} % as bright as the breast: noise or a ghost?")
+    if features.ratio > _HIGHEST_RATIO:
+        yield Doubt(0.2, "loses nearly all of its contrast: vessel, motion or a ghost?")
+
+
+def _course(ratio: float) -> tuple[str, ...]:
+    if np.isnan(ratio):
+        return ()
+    if np.isinf(ratio):
+        return ("washes out down to the signal before contrast",)
+    if ratio > 1.1:
+        return (f"washes out (SER {ratio:.2f})",)
+    if ratio >= 0.9:
+        return (f"stays level (SER {ratio:.2f})",)
+    return (f"goes on rising (SER {ratio:.2f})",)
+
+
+def _shape(features: Features, settings: KineticSettings) -> str:
+    if features.compactness >= _LIKELY_VESSEL:
+        return f"compactness {features.compactness:.2f} (1 is a ball)"
+    thin = features.thick_mm <= 2 * settings.vessel_mm
+    what = "elongated or branching like a vessel" if thin else "irregular or branching"
+    return f"{what} (compactness {features.compactness:.2f}, {features.thick_mm:.0f} mm thick)"

@@ -1,0 +1,219 @@
+"""The weight-free default segmenter: a kinetic threshold, not a trained model."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.grid import DisplayFrame
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.timing import PhaseChoice, choose_image_phases
+from napari_mamamia.segmentation.kinetic.candidates import Scored
+from napari_mamamia.segmentation.kinetic.judgement import reasons, unsure
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.kinetic.ranking import (
+    best_apart,
+    outlined,
+    seeds_anywhere,
+    seeds_at,
+    seeds_in_box,
+    strongest_in_box,
+)
+from napari_mamamia.segmentation.kinetic.scan import Scan, moved
+from napari_mamamia.segmentation.kinetic.search import Search, search_around, search_breast
+from napari_mamamia.segmentation.kinetic.settings import values_of
+from napari_mamamia.segmentation.model.prompts import (
+    box_from_frame,
+    clicked_voxel,
+    described,
+    prompt_box,
+)
+from napari_mamamia.segmentation.model.segmenter import (
+    BoxPrompt,
+    Candidate,
+    Click,
+    Prediction,
+    Prompt,
+)
+from napari_mamamia.segmentation.model.stages import part
+
+__all__ = ["KineticSegmenter", "KineticSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class KineticSegmenter:
+    """Finds what enhances fast and is shaped like a lesion; needs no weights and no GPU.
+
+    The steps, formulas and limits stand in docs/methods.md. Every size is in mm and every direction
+    comes from the affine, so the answer does not depend on the order of axes in the file.
+    """
+
+    settings: KineticSettings = field(default_factory=KineticSettings)
+
+    @property
+    def name(self) -> str:
+        """Short name, fit for a folder."""
+        return "kinetic"
+
+    @property
+    def title(self) -> str:
+        """Name shown to people."""
+        return "Kinetic threshold"
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result must know."""
+        return "kinetic threshold, not a trained model"
+
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+        """Return a job that segments `case`; progress counts to 100.
+
+        Without a prompt the breast is searched. With a `Click` the answer is the region that the
+        click hits, or the nearest within `click_reach_mm`. With a `BoxPrompt` only the box is
+        searched, with a threshold that fits it, and its best region is returned if anything in it
+        enhances at all.
+
+        Returns
+        -------
+        Prediction
+            Up to `candidates` regions, best first; `mask` is the first one's. Where nothing
+            enhances the mask is empty, there are no candidates, and `notes` says so.
+
+        Raises
+        ------
+        CaseError
+            If the case has fewer than two phases or is still opening, phase 0 is constant, or the
+            prompt lies outside the image.
+        """
+        started = time.perf_counter()
+        case.require_phases(2)
+        choice = choose_image_phases(case)
+        frame = case.grid.display_frame("axial")
+        search, ranked = yield from self._ranked(case, frame, choice, prompt)
+        candidates = tuple(_candidates(case, frame, choice, search, ranked, self.settings))
+        why = "; ".join(unsure(ranked, self.settings)) if prompt is None else ""
+        yield Progress(100, 100, "Done")
+        return Prediction(
+            case_id=case.case_id,
+            mask=_mask(case, candidates),
+            candidates=candidates,
+            parameters=(
+                *_parameters(choice, search, prompt, self.settings),
+                ("unsure", why or "no"),
+            ),
+            seconds=time.perf_counter() - started,
+            notes=tuple(_notes(choice, search, prompt, candidates)),
+            unsure=why,
+        )
+
+    def _ranked(
+        self, case: Case, frame: DisplayFrame, choice: PhaseChoice, prompt: Prompt | None
+    ) -> Job[tuple[Search, list[Scored]]]:
+        settings = self.settings
+        scan = _scan(case, frame, choice)
+        at = clicked_voxel(case, frame, prompt)
+        if prompt is None:
+            search = yield from part(search_breast(scan, settings), 0, 60, 100)
+            looking = seeds_anywhere(search, settings)
+        else:
+            target = prompt_box(case, frame, prompt, settings.click_region_mm)
+            search = yield from part(search_around(scan, target, settings, at), 0, 60, 100)
+            in_box = seeds_in_box(search, settings)
+            looking = in_box if at is None else seeds_at(search, settings, at)
+        seeds = yield from part(looking, 60, 80, 100)
+        found = yield from part(outlined(search, seeds, settings), 80, 95, 100)
+        if not found and isinstance(prompt, BoxPrompt):
+            seeds = yield from part(strongest_in_box(search, settings), 95, 97, 100)
+            found = yield from part(outlined(search, seeds, settings), 97, 99, 100)
+        return search, best_apart(found, search, settings, by_score=at is None)
+
+
+def _scan(case: Case, frame: DisplayFrame, choice: PhaseChoice) -> Scan:
+    shown = frame.to_display(case.signal)
+    late = None if choice.late is None else shown[choice.late]
+    return Scan(shown[0], shown[choice.early], late, frame.per_axis(case.grid.spacing_mm))
+
+
+def _candidates(
+    case: Case,
+    frame: DisplayFrame,
+    choice: PhaseChoice,
+    search: Search,
+    ranked: list[Scored],
+    settings: KineticSettings,
+) -> Iterator[Candidate]:
+    for n, item in enumerate(ranked):
+        box = moved(item.region.box, search.origin)
+        yield Candidate(
+            rank=n + 1,
+            box=box_from_frame(box, frame, case.grid.shape),
+            crop=np.ascontiguousarray(frame.from_display(item.region.crop)),
+            volume_mm3=int(np.count_nonzero(item.region.crop)) * case.grid.voxel_volume_mm3,
+            score=item.value,
+            reasons=reasons(item.features, _when(choice), settings),
+        )
+
+
+def _mask(case: Case, candidates: tuple[Candidate, ...]) -> Mask:
+    array = np.zeros(case.grid.shape, dtype=np.bool_)
+    if candidates:
+        array[candidates[0].box.slices] = candidates[0].crop
+    return Mask(case.grid, array)
+
+
+def _when(choice: PhaseChoice) -> str:
+    if choice.early_s is None:
+        return f"in phase {choice.early}"
+    return f"at {choice.early_s:.0f} s"
+
+
+def _parameters(
+    choice: PhaseChoice, search: Search, prompt: Prompt | None, settings: KineticSettings
+) -> Iterator[tuple[str, Setting]]:
+    yield from values_of(settings)
+    yield "early_phase", choice.early
+    yield "late_phase", choice.late
+    yield "phases_chosen", choice.timing.value
+    yield "early_s", choice.early_s
+    yield "late_s", choice.late_s
+    yield "early_gap_s", choice.early_gap_s
+    yield "late_gap_s", choice.late_gap_s
+    yield "used_enhancement_percent", round(search.percent, 2)
+    yield "used_rise", round(search.rise, 2)
+    yield "prompt", described(prompt)
+
+
+def _notes(
+    choice: PhaseChoice,
+    search: Search,
+    prompt: Prompt | None,
+    candidates: tuple[Candidate, ...],
+) -> Iterator[str]:
+    if choice.timing is Timing.PHASE_ORDER:
+        last = "" if choice.late is None else f" and phase {choice.late} as late"
+        yield (
+            f"phases chosen {choice.timing.value} ({choice.reason}): "
+            f"phase {choice.early} was taken as early{last}"
+        )
+    if choice.late is None:
+        yield f"no late phase: SER was not used ({choice.reason})"
+    yield from search.notes
+    if not search.brightens:
+        yield (
+            f"phase {choice.early} is not brighter than phase 0: phases may be in the wrong order"
+        )
+    if not candidates:
+        yield _nothing_found(choice, search, prompt)
+
+
+def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
+    level = f"by {search.percent:.0f} % or more {_when(choice)}"
+    if isinstance(prompt, Click):
+        return f"nothing near the click enhances {level}: click nearer, or draw a box"
+    if isinstance(prompt, BoxPrompt):
+        return "nothing in the box enhances: draw another box"
+    return f"nothing in the breast enhances {level}: draw a box, or lower the threshold"

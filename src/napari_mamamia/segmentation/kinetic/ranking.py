@@ -1,0 +1,155 @@
+"""From the maps of a search to outlined candidates, best first."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.kinetic.candidates import Scored, measured, separate
+from napari_mamamia.segmentation.kinetic.delineate import delineate
+from napari_mamamia.segmentation.kinetic.judgement import score
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.kinetic.regions import Region, enhancing, pieces_of, regions_of
+from napari_mamamia.segmentation.kinetic.search import Search, place_of, touched
+
+__all__ = [
+    "best_apart",
+    "outlined",
+    "seeds_anywhere",
+    "seeds_at",
+    "seeds_in_box",
+    "strongest_in_box",
+]
+
+_LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
+"""Multiples of the PE threshold at which regions are sought: a lesion that hangs together with
+glandular tissue or a vessel at the lowest comes apart at a higher one. Our choice."""
+
+_COMPACT: Final = 0.45  # compactness from which a region is not taken apart
+_FAINT: Final = 0.3  # of the breast's median after contrast, below which lies noise, not tissue
+_TEXT: Final = "Looking for regions"
+_SPARE: Final = 3  # regions outlined beyond those asked for, since outlining may change the order
+_SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
+
+
+def seeds_anywhere(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that finds the regions of the search grid worth outlining, best first."""
+    found = yield from _scored(search, search.percent, search.rise, settings)
+    return _apart(found, search, settings)
+
+
+def seeds_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that finds the regions of a box, best first.
+
+    Regions are sought in and around the box and ordered by score times the square of the part that
+    lies in it, so that gland which fills the box and goes on outside does not win.
+    """
+    box = touched(search.limit, search.factors, search.allowed.shape)
+    seeds = []
+    for item in (yield from _scored(search, search.percent, search.rise, settings)):
+        part = float(np.mean(box[item.region.box.slices][item.region.crop]))
+        if part > 0:
+            seeds.append(replace(item, value=item.value * part**2))
+    return _apart(sorted(seeds, key=lambda item: -item.value), search, settings)
+
+
+def strongest_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that finds what rises by half of a box's strongest PE, however little or small.
+
+    The list is empty only if nothing in the box enhances.
+    """
+    box = touched(search.limit, search.factors, search.allowed.shape)
+    strongest = float(search.found.percent[box].max())
+    if strongest <= 0:
+        return []
+    loose = replace(settings, opening_mm=0.0, smallest_mm3=0.0)
+    found = yield from _scored(replace(search, allowed=box), strongest / 2, 0.0, loose)
+    return _apart(found, search, loose)
+
+
+def seeds_at(
+    search: Search, settings: KineticSettings, at: tuple[int, int, int]
+) -> Job[list[Scored]]:
+    """Return a job that finds the regions within reach of a clicked voxel of the patient frame.
+
+    They are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in mm from
+    the click to the filled region, 0 within it: speckles next to the click do not win over the rim
+    around it. p is the part of the region within `click_core_mm` of the click: the gland that holds
+    a lesion does not win over the lesion.
+    """
+    found = yield from _scored(search, search.percent, search.rise, settings)
+    centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
+    near = []
+    for item in found:
+        away_mm = _away_mm(item, centre, search)
+        closeness = 1 - float(away_mm.min()) / settings.click_reach_mm
+        if closeness > 0:
+            part = float(np.mean(away_mm <= settings.click_core_mm))
+            near.append(replace(item, value=item.value * closeness**2 * part))
+    near.sort(key=lambda item: -item.value)
+    return _apart(near, search, settings)
+
+
+def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> Job[list[Scored]]:
+    """Return a job that outlines the regions at full resolution and scores them anew, in order."""
+    done = []
+    for n, seed in enumerate(seeds):
+        yield Progress(n, len(seeds), "Outlining candidates")
+        outline = delineate(search.scan, seed.region, search.factors, search.limit, settings)
+        if outline is not None:
+            place = place_of(outline.region, search, search.factors)
+            local = replace(outline.local, share=seed.region.share)
+            features = measured(local, outline.found, search.scan.spacing_mm, place)
+            done.append(Scored(score(features, settings), outline.region, features))
+    return done
+
+
+def best_apart(
+    candidates: list[Scored], search: Search, settings: KineticSettings, *, by_score: bool
+) -> list[Scored]:
+    """Return the candidates to show: apart from each other, and not too many."""
+    if by_score:
+        candidates = sorted(candidates, key=lambda item: -item.value)
+    return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
+
+
+def _scored(
+    search: Search, percent: float, rise: float, settings: KineticSettings
+) -> Job[list[Scored]]:
+    allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
+    allowed &= search.found.pre + search.found.rise >= _FAINT * search.tissue
+    scored = []
+    for n, step in enumerate(_LEVELS):
+        yield Progress(n, len(_LEVELS), _TEXT)
+        mask = enhancing(percent * step, search.found, allowed, search.spacing_mm, settings)
+        yield Progress(n, len(_LEVELS), _TEXT)
+        for region in regions_of(mask, search.found, search.spacing_mm, settings):
+            yield Progress(n, len(_LEVELS), _TEXT)
+            scored += _with_pieces(region, search, settings)
+    return sorted(scored, key=lambda item: -item.value)
+
+
+def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
+    """Return a region scored, and if it is not compact its pieces; none that lies in the chest."""
+    place = place_of(region, search)
+    if place.behind_chest > settings.beyond_percent / 100:
+        return []
+    features = measured(region, search.found, search.spacing_mm, place)
+    scored = [Scored(score(features, settings), region, features)]
+    if features.compactness < _COMPACT and region.share == 1:
+        for thickness_mm in (settings.vessel_mm, 2 * settings.vessel_mm):
+            for piece in pieces_of(region, thickness_mm, search.spacing_mm, settings):
+                scored += _with_pieces(piece, search, settings)
+    return scored
+
+
+def _apart(found: list[Scored], search: Search, settings: KineticSettings) -> list[Scored]:
+    return separate(found, settings.candidates + _SPARE, search.allowed.shape)
+
+
+def _away_mm(item: Scored, centre: list[int], search: Search) -> NDArray[np.float64]:
+    voxels = np.argwhere(item.region.crop) + item.region.box.start - centre
+    away: NDArray[np.float64] = np.sqrt(((voxels * search.spacing_mm) ** 2).sum(axis=1))
+    return away

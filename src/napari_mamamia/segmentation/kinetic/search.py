@@ -1,0 +1,233 @@
+"""Where the kinetic segmenter looks, and its maps there: the breast, or what a prompt says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.kinetic.breast import find_breast_job
+from napari_mamamia.segmentation.kinetic.candidates import Place
+from napari_mamamia.segmentation.kinetic.enhancement import Enhancement, enhancement_job
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.kinetic.pooling import Factors, pool_factors, pooled_job
+from napari_mamamia.segmentation.kinetic.regions import Region
+from napari_mamamia.segmentation.kinetic.scan import Scan, Voxel, moved, times
+from napari_mamamia.segmentation.model.morphology import ball_offsets, eroded
+from napari_mamamia.segmentation.model.stages import part
+
+__all__ = ["Search", "place_of", "search_around", "search_breast", "touched"]
+
+_MARGIN_MM: Final = 10.0  # around what is searched, for the outlines
+_SURROUNDINGS_MM: Final = 20.0  # around a prompt, for the background
+_AT_CLICK_MM: Final = 5.0  # around a click, for the threshold
+_FINE_VOXELS: Final = 4_000_000  # a prompt with at most so many voxels is searched unpooled
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """A part of the scan, its maps on the search grid, and where regions may lie.
+
+    `scan` is cut to the part, which begins at voxel `origin` of the whole patient frame; `limit` is
+    the box of it that a mask may fill. `percent` is the PE from which a voxel counts, `rise` how
+    much it must rise besides. `deep` (away from the skin), `before_chest`, `before_wall` (before
+    the chest's surface) and `stands_out` (superior, left: where there is a breast) serve `place_of`
+    and are None for a prompt;
+    `back_row` is the image's posterior end, `top_row` its upper one, both on the search grid.
+    `tissue` is the breast's median signal in the early phase, 0 for a prompt. `brightens` is
+    whether the early phase is brighter than phase 0 at all.
+    """
+
+    scan: Scan
+    origin: Voxel
+    limit: Box
+    factors: Factors
+    found: Enhancement
+    allowed: Bools
+    percent: float
+    rise: float
+    deep: Bools | None = None
+    before_chest: Bools | None = None
+    before_wall: Bools | None = None
+    stands_out: Bools | None = None
+    back_row: int = -1
+    top_row: int = -1
+    tissue: float = 0.0
+    brightens: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def spacing_mm(self) -> tuple[float, float, float]:
+        """Spacing of the search grid."""
+        return _coarse(self.scan, self.factors)
+
+
+def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
+    """Return a job that finds the breast and the maps in it; progress counts to 100."""
+    factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
+    pre, early = yield from part(_two_phases(scan, factors), 0, 50, 100)
+    spacing = _coarse(scan, factors)
+    looking = find_breast_job((pre + early) / np.float32(2), spacing, settings.breast)
+    region = yield from part(looking, 50, 65, 100)
+    rows = np.arange(pre.shape[1])
+    searched = region.inside & region.before_cut(rows, settings.behind_search_mm, spacing)
+    box = Box.around(searched).grown([int(_MARGIN_MM / s) + 1 for s in spacing], pre.shape)
+    here = box.slices
+    scan = _cut_to(scan, box, factors, pre)
+    maps = enhancement_job(
+        scan, factors, (pre[here], early[here]), region.breast[here], settings.smoothing_mm
+    )
+    found = yield from part(maps, 65, 95, 100)
+    half = ball_offsets(settings.near_skin_mm / 2, spacing)  # twice half the ball is the ball
+    deep = eroded(region.inside[here], half)
+    yield Progress(97, 100, "Comparing phases")
+    deep = eroded(deep, half)
+    yield Progress(100, 100, "Comparing phases")
+    return Search(
+        scan=scan,
+        origin=times(box.start, factors),
+        limit=Box.whole(scan.shape),
+        factors=factors,
+        found=found,
+        allowed=searched[here],
+        percent=settings.enhancement_percent,
+        rise=settings.noise_factor * found.noise,
+        deep=deep,
+        before_chest=region.before_cut(rows, 0.0, spacing)[here],
+        before_wall=region.before_cut(rows, -settings.breast.chest_depth_mm, spacing)[here],
+        stands_out=region.stands_out[here[0], here[2]],
+        back_row=pre.shape[1] - box.start[1],
+        top_row=pre.shape[0] - box.start[0],
+        tissue=_median(early[region.breast]),
+        brightens=_brightens(found, region.breast[here]),
+        notes=region.notes,
+    )
+
+
+def search_around(
+    scan: Scan, target: Box, settings: KineticSettings, at: Voxel | None = None
+) -> Job[Search]:
+    """Return a job that finds the maps in and around a box of the patient frame.
+
+    The breast is not looked for: the prompt says where to look. The PE threshold is lowered to half
+    of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`, but not
+    below `lowest_enhancement_percent`.
+    """
+    margin = [int(_SURROUNDINGS_MM / s) + 1 for s in scan.spacing_mm]
+    wide = target.grown(margin, scan.shape)
+    fine = int(np.prod(wide.shape)) <= _FINE_VOXELS
+    factors = (1, 1, 1) if fine else pool_factors(scan.spacing_mm, settings.search_grid_mm)
+    scan = scan.cut(wide)
+    pre, early = yield from part(_two_phases(scan, factors), 0, 60, 100)
+    scan = replace(scan, bright=float(np.percentile(pre, 99)))
+    everywhere = np.ones(pre.shape, dtype=np.bool_)
+    maps = enhancement_job(scan, factors, (pre, early), everywhere, settings.smoothing_mm)
+    found = yield from part(maps, 60, 100, 100)
+    limit = moved(target, [-n for n in wide.start])
+    near = touched(limit, factors, found.pre.shape)
+    if at is not None:
+        near = _near(
+            [(a - o) // f for a, o, f in zip(at, wide.start, factors, strict=True)],
+            _coarse(scan, factors),
+            pre,
+        )
+    half = float(np.percentile(found.percent[near], 99)) / 2
+    percent = max(min(settings.enhancement_percent, half), settings.lowest_enhancement_percent)
+    return Search(
+        scan=scan,
+        origin=wide.start,
+        limit=limit,
+        factors=factors,
+        found=found,
+        allowed=everywhere,
+        percent=percent,
+        rise=settings.noise_factor * found.noise,
+        brightens=_brightens(found, everywhere),
+    )
+
+
+def touched(box: Box, factors: Factors, shape: Sequence[int]) -> Bools:
+    """Return the voxels of a pooled grid of `shape` that touch a box of the grid below it."""
+    out = np.zeros(tuple(shape), dtype=np.bool_)
+    edges = zip(box.start, box.stop, factors, strict=True)
+    out[tuple(slice(a // f, -(-b // f)) for a, b, f in edges)] = True
+    return out
+
+
+def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Place:
+    """Return where a region lies; the default place under a prompt.
+
+    `factors` is how many voxels of the region's grid make one of the search grid.
+    """
+    deep, stands_out = search.deep, search.stands_out
+    before_chest, before_wall = search.before_chest, search.before_wall
+    if deep is None or stands_out is None or before_chest is None or before_wall is None:
+        return Place()
+    voxels = (np.argwhere(region.crop) + region.box.start) // factors
+    index = tuple(voxels.T)
+    rows = search.back_row * factors[1]
+    below = search.origin[0] / search.factors[0]
+    return Place(
+        behind_chest=1 - float(before_chest[index].mean()),
+        at_wall=1 - float(before_wall[index].mean()),
+        near_skin=1 - float(deep[index].mean()),
+        at_back=region.box.stop[1] >= rows,
+        beside=1 - float(stands_out[index[0], index[2]].mean()),
+        height=(below + float(index[0].mean())) / (below + search.top_row),
+        tissue=search.tissue,
+    )
+
+
+def _two_phases(scan: Scan, factors: Factors) -> Job[tuple[Floats, Floats]]:
+    """Read phase 0 and the early phase, pooled; a constant phase 0 is a `CaseError`."""
+    pre = yield from part(pooled_job(scan.pre, factors, "Reading phase 0"), 0, 50, 100)
+    if pre.max() <= 0 or pre.max() == pre.min():
+        raise CaseError(
+            "phase 0 should show tissue, but all of its voxels that are looked at have the value "
+            f"{pre.flat[0]:g}: check the file, or draw another box"
+        )
+    reading = pooled_job(scan.early, factors, "Reading the early phase")
+    early = yield from part(reading, 50, 100, 100)
+    return pre, early
+
+
+def _cut_to(scan: Scan, box: Box, factors: Factors, pre: Floats) -> Scan:
+    """Return the part of the scan under a box of its pooled grid, and how bright phase 0 is."""
+    stop = np.minimum(times(box.stop, factors), scan.shape)
+    full = Box(times(box.start, factors), (int(stop[0]), int(stop[1]), int(stop[2])))
+    return replace(scan.cut(full), bright=float(np.percentile(pre, 99)))
+
+
+def _brightens(found: Enhancement, where: Bools) -> bool:
+    """Return whether tissue becomes brighter: on average, or in its bright tail."""
+    rise = found.rise[where]
+    if rise.size == 0:
+        return True
+    low, high = np.percentile(rise, (1, 99))
+    return bool(rise.mean() > 0 or high > -low)
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values)) if values.size else 0.0
+
+
+def _near(centre: list[int], spacing_mm: tuple[float, float, float], like: NDArray[Any]) -> Bools:
+    """Return the voxels within 5 mm of a voxel."""
+    squares = [
+        ((np.arange(n) - c) * s) ** 2
+        for n, c, s in zip(like.shape, centre, spacing_mm, strict=True)
+    ]
+    away: Bools = squares[0][:, None, None] + squares[1][:, None] + squares[2] <= _AT_CLICK_MM**2
+    return away
+
+
+def _coarse(scan: Scan, factors: Factors) -> tuple[float, float, float]:
+    a, b, c = (s * f for s, f in zip(scan.spacing_mm, factors, strict=True))
+    return (a, b, c)

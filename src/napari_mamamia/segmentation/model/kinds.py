@@ -1,0 +1,124 @@
+"""Which kind of model a path holds, told by names and small texts; nothing of it is executed."""
+
+import re
+import zipfile
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+
+__all__ = ["NETWORK_KINDS", "ModelKind", "kind_of", "network_names"]
+
+
+class ModelKind(StrEnum):
+    """What kind of model a path holds."""
+
+    NNUNET = "nnU-Net v2"
+    NNUNET_V1 = "nnU-Net v1"
+    MONAI_BUNDLE = "MONAI bundle"
+    TORCHSCRIPT = "TorchScript"
+    EXPORTED = "torch.export"
+    ONNX = "ONNX"
+    OPENVINO = "OpenVINO"
+    SAFETENSORS = "safetensors"
+    SUBMISSION = "challenge submission"
+    CHECKPOINT = "torch checkpoint"
+    UNKNOWN = "unknown"
+
+
+NETWORK_KINDS: Final = frozenset(
+    (
+        ModelKind.TORCHSCRIPT,
+        ModelKind.EXPORTED,
+        ModelKind.ONNX,
+        ModelKind.OPENVINO,
+        ModelKind.SAFETENSORS,
+    )
+)
+"""A network in one file: what it takes and gives stands in a recipe."""
+
+_SUFFIXES: Final = {".onnx": ModelKind.ONNX, ".safetensors": ModelKind.SAFETENSORS}
+_TORCH: Final = frozenset((".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"))
+_PICKLE_STARTS: Final = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_LOOKED_AT: Final = 2048  # bytes of an XML file in which its first element must begin
+
+
+def kind_of(files: ModelFiles) -> ModelKind:
+    """Return the kind of a model that is not nnU-Net v2; UNKNOWN where none is recognised."""
+    names = [PurePosixPath(name) for name in files.names]
+    last = {name.name for name in names}
+    if "plans.pkl" in last:
+        return ModelKind.NNUNET_V1
+    if any(name.parts[-2:] == ("configs", "metadata.json") for name in names):
+        return ModelKind.MONAI_BUNDLE
+    if "model.py" in last and _has_model_class(files):
+        return ModelKind.SUBMISSION
+    if files.is_zip:
+        return next(
+            (_SUFFIXES[n.suffix.lower()] for n in names if n.suffix.lower() in _SUFFIXES),
+            ModelKind.UNKNOWN,
+        )
+    found = [_file_kind(_place(files, name)) for name in network_names(files)]
+    known = [kind for kind in found if kind is not ModelKind.UNKNOWN]
+    return known[0] if known else ModelKind.UNKNOWN
+
+
+def network_names(files: ModelFiles) -> tuple[str, ...]:
+    """Return the files that may each be a network: a single file, or those on a folder's top."""
+    if files.path.is_file():
+        return files.names
+    suffixes = {*_SUFFIXES, *_TORCH, ".xml"}
+    top = [name for name in files.names if "/" not in name]
+    return tuple(
+        name
+        for name in top
+        if PurePosixPath(name).suffix.lower() in suffixes
+        and _file_kind(files.path / name) is not ModelKind.UNKNOWN
+    )
+
+
+def _file_kind(path: Path) -> ModelKind:
+    """Return what a single file is."""
+    suffix = path.suffix.lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    try:
+        with open_plain(path) as stream:
+            start = stream.read(_LOOKED_AT)
+    except OSError:
+        return ModelKind.UNKNOWN
+    if suffix == ".xml":
+        found = re.search(rb"^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<net[\s>]", start)
+        return ModelKind.OPENVINO if found else ModelKind.UNKNOWN
+    if start.startswith(_PICKLE_STARTS):
+        return ModelKind.CHECKPOINT
+    return _packed_kind(path)
+
+
+def _packed_kind(path: Path) -> ModelKind:
+    """Return what a single zip-like file of torch is."""
+    if not zipfile.is_zipfile(path):
+        return ModelKind.UNKNOWN
+    try:
+        with open_zip(path) as archive:
+            inside = [PurePosixPath(name) for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return ModelKind.UNKNOWN
+    if any(n.name in ("archive_format", "serialized_exported_program.json") for n in inside):
+        return ModelKind.EXPORTED
+    if not any(n.name == "data.pkl" for n in inside):
+        return ModelKind.UNKNOWN
+    has_code = any("code" in name.parts for name in inside)
+    return ModelKind.TORCHSCRIPT if has_code else ModelKind.CHECKPOINT
+
+
+def _place(files: ModelFiles, name: str) -> Path:
+    return files.path / name if files.path.is_dir() else files.path
+
+
+def _has_model_class(files: ModelFiles) -> bool:
+    scripts = [name for name in files.names if PurePosixPath(name).name == "model.py"]
+    return any(re.search(r"^class Model\b", files.text(name), re.MULTILINE) for name in scripts)

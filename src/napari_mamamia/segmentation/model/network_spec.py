@@ -1,0 +1,217 @@
+"""`NetworkSpec`: what a network in a single file takes and gives, which the file cannot say.
+
+It is the section ``network`` of a recipe (``mamamia_model.json``). No torch here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model.nnunet_plans import Architecture
+
+__all__ = ["NetworkSpec", "OutputKind", "TileWeight", "network_from", "network_made"]
+
+_REPAIR: Final = 'correct "network" in the recipe'
+_PAIRS: Final = ("LR", "PA", "IS")
+_MOST_LABELS: Final = 1000
+_MOST_EXTENT: Final = 4096
+
+
+class OutputKind(StrEnum):
+    """What the numbers that a network gives for a voxel are.
+
+    The first two have background as their first output, and the largest wins. In the others each
+    label stands on its own and counts above the threshold.
+    """
+
+    LOGITS = "logits"
+    PROBABILITIES = "probabilities"
+    LABEL_LOGITS = "label logits"
+    LABEL_PROBABILITIES = "label probabilities"
+
+
+class TileWeight(StrEnum):
+    """How tiles that overlap are averaged: the middle counts more, or every voxel the same."""
+
+    GAUSSIAN = "gaussian"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    """What a network takes and gives.
+
+    Parameters
+    ----------
+    channels
+        Names of the inputs, in order. What each gets of a case is the recipe's own ``channels``.
+    labels
+        (name, value) of each label above background, in the order of the outputs; 1 to 65535.
+    patch
+        Voxels of a tile along the network's axes: three of them, or two for a network of slices,
+        which then are those across the first axis. Empty: taken from the file, where it says them.
+    output
+        What an output is.
+    threshold
+        Above which a label counts, in probability, 0 to 1; only where labels stand on their own.
+        Of labels that overlap the later one wins.
+    weight
+        How tiles are averaged.
+    orientation
+        Where the three axes of the network's volume point, first axis first, in nibabel's letters:
+        "RAS" for arrays (x, y, z) of files in RAS, as MONAI loads them; "SAR" for (z, y, x) of
+        them. "" leaves the case's array (z, y, x) as it is stored.
+    mirror_axes
+        Axes of a tile (0 is the first) along which mirrored copies are averaged; empty for none.
+    architecture
+        The network's class and arguments, as nnU-Net's plans name them; for weights without a
+        network (safetensors) only.
+
+    Raises
+    ------
+    ModelError
+        If a value is missing or out of range, or could not be obeyed.
+    """
+
+    channels: tuple[str, ...]
+    labels: tuple[tuple[str, int], ...]
+    patch: tuple[int, ...] = ()
+    output: OutputKind = OutputKind.LOGITS
+    threshold: float = 0.5
+    weight: TileWeight = TileWeight.GAUSSIAN
+    orientation: str = ""
+    mirror_axes: tuple[int, ...] = ()
+    architecture: Architecture | None = None
+
+    def __post_init__(self) -> None:
+        if not self.channels or not 0 < len(self.labels) <= _MOST_LABELS:
+            raise ModelError(
+                f"a network should have at least one channel and 1 to {_MOST_LABELS} labels above "
+                f"background, got {len(self.channels)} and {len(self.labels)}: {_REPAIR}"
+            )
+        values = [value for _, value in self.labels]
+        if len(set(values)) < len(values) or not all(0 < value < 2**16 for value in values):
+            raise ModelError(
+                f"labels should have different values of 1 to 65535, got {values}: {_REPAIR}"
+            )
+        self._require_patch()
+        self._require_threshold()
+        if self.orientation:
+            _require_orientation(self.orientation)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether the first output is background, and the largest output wins."""
+        return self.output in (OutputKind.LOGITS, OutputKind.PROBABILITIES)
+
+    @property
+    def heads(self) -> int:
+        """Number of outputs for a voxel."""
+        return len(self.labels) + self.has_background
+
+    @property
+    def dtype(self) -> type[np.uint8] | type[np.uint16]:
+        """Type of a label map that holds the labels' values."""
+        return np.uint8 if max(value for _, value in self.labels) < 256 else np.uint16
+
+    def _require_patch(self) -> None:
+        extents = self.patch
+        if extents and (
+            len(extents) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in extents)
+        ):
+            raise ModelError(
+                f"a patch should have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, got "
+                f"{extents}: {_REPAIR}"
+            )
+        axes, most = self.mirror_axes, len(extents) or 3
+        if len(set(axes)) < len(axes) or not all(0 <= axis < most for axis in axes):
+            raise ModelError(
+                f"mirror_axes should be different axes of 0 to {most - 1}, got {axes}: {_REPAIR}"
+            )
+
+    def _require_threshold(self) -> None:
+        if not (math.isfinite(self.threshold) and 0 < self.threshold < 1):
+            raise ModelError(
+                f"a threshold should lie between 0 and 1, got {self.threshold}: {_REPAIR}"
+            )
+        if self.has_background and self.threshold != 0.5:
+            raise ModelError(
+                f"a threshold needs outputs that stand on their own, but {self.output.value!r} has "
+                f"background, and the largest output wins: leave the threshold "
+                f"{self.threshold} out, or choose another output"
+            )
+
+
+def network_from(found: Mapping[str, Any]) -> NetworkSpec:
+    """Return the network of a recipe's section.
+
+    Raises
+    ------
+    ModelError
+        If a value cannot be used.
+    ValueError, TypeError, KeyError
+        If a key is unknown or missing, or a value is of the wrong type.
+    """
+    known = network_made(NetworkSpec(("",), (("", 1),)))
+    strange = sorted(set(found) - set(known))
+    absent = [key for key in ("channels", "labels", "output") if key not in found]
+    if strange or absent:
+        what = [f"the unknown key(s) {', '.join(strange)}"] if strange else []
+        what += [f"no {', no '.join(absent)}"] if absent else []
+        raise ValueError(f'its section "network" has {" and ".join(what)}')
+    given = {**known, **found}
+    built = given["architecture"]
+    return NetworkSpec(
+        channels=tuple(str(name) for name in given["channels"]),
+        labels=tuple((str(name), int(value)) for name, value in given["labels"].items()),
+        patch=tuple(int(n) for n in given["patch"]),
+        output=OutputKind(given["output"]),
+        threshold=float(given["threshold"]),
+        weight=TileWeight(given["weight"]),
+        orientation=str(given["orientation"]),
+        mirror_axes=tuple(int(axis) for axis in given["mirror_axes"]),
+        architecture=None if built is None else _architecture_from(built),
+    )
+
+
+def network_made(spec: NetworkSpec) -> dict[str, Any]:
+    """Return the section of a recipe that `network_from` reads."""
+    built = spec.architecture
+    return {
+        "channels": list(spec.channels),
+        "labels": dict(spec.labels),
+        "patch": list(spec.patch),
+        "output": spec.output.value,
+        "threshold": spec.threshold,
+        "weight": spec.weight.value,
+        "orientation": spec.orientation,
+        "mirror_axes": list(spec.mirror_axes),
+        "architecture": built
+        and {
+            "network_class_name": built.class_name,
+            "arch_kwargs": dict(built.arguments),
+            "_kw_requires_import": list(built.imports),
+        },
+    }
+
+
+def _architecture_from(found: Mapping[str, Any]) -> Architecture:
+    return Architecture(
+        class_name=str(found["network_class_name"]),
+        arguments=dict(found["arch_kwargs"]),
+        imports=tuple(str(name) for name in found["_kw_requires_import"]),
+    )
+
+
+def _require_orientation(letters: str) -> None:
+    used = sorted(next((k for k, p in enumerate(_PAIRS) if one in p), -1) for one in letters)
+    if used != [0, 1, 2]:
+        raise ModelError(
+            "an orientation should be three letters, one of L or R, one of P or A, one of I or S, "
+            f"got {letters!r}: {_REPAIR}"
+        )

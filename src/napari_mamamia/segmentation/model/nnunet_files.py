@@ -1,0 +1,288 @@
+"""Model folders and zips, seen alike; zips are unpacked with every name checked first."""
+
+import hashlib
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import IO, Final, NoReturn
+
+from platformdirs import user_cache_path
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import explained, open_plain, reads
+from napari_mamamia.io.files.own_paths import own_folder, place_folder
+from napari_mamamia.io.files.zip_files import open_zip
+
+__all__ = ["ModelFiles", "model_cache", "open_files", "require_own", "require_stored", "unpack"]
+
+_MOST_FILES: Final = 20_000
+_DEEPEST: Final = 6
+_MOST_BYTES: Final = 64 * 2**30  # an ensemble of five large networks has about 10 GB
+_MOST_RATIO: Final = 200  # weights hardly shrink; text by a factor of 20
+_STORED_RATIO: Final = 4
+_TEXT_BYTES: Final = 64 * 2**20
+_BLOCK: Final = 2**22
+_ENCRYPTED: Final = 0x1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """The files of a model folder, zip or single file: `sizes` are (relative name, bytes)."""
+
+    path: Path
+    is_zip: bool
+    sizes: tuple[tuple[str, int], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every file's name relative to `path`, with ``/``."""
+        return tuple(name for name, _ in self.sizes)
+
+    def text(self, name: str) -> str:
+        """Return a small text file, or raise `ModelError`.
+
+        A link that leads out of the model is refused: its text would be shown, and copied into a
+        converted model. Links into the cache of huggingface_hub, which is built of them, are read.
+        """
+        if not self.is_zip:
+            require_own(self._place(name))
+        try:
+            with self.open(name) as stream:
+                data = stream.read(_TEXT_BYTES + 1)
+        except (OSError, KeyError, zipfile.BadZipFile, RuntimeError) as error:
+            raise ModelError(
+                f"{name} of {self.path} should be readable, but {error}: copy the model again"
+            ) from error
+        if len(data) > _TEXT_BYTES:
+            raise ModelError(
+                f"{name} of {self.path} should be a small text, but exceeds "
+                f"{_TEXT_BYTES // 2**20} MB: it was not read; copy the model again"
+            )
+        return data.decode("utf-8", errors="replace")
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open one file for reading bytes."""
+        if self.is_zip:
+            with open_zip(self.path) as archive, archive.open(name) as stream:
+                yield stream
+        else:
+            with open_plain(self._place(name)) as stream:
+                yield stream
+
+    def sha256(self, name: str) -> str:
+        """Return the SHA-256 of one file as 64 hexadecimal digits."""
+        if not self.is_zip:
+            return sha256_of(self._place(name))
+        digest = hashlib.sha256()
+        with self.open(name) as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+        return digest.hexdigest()
+
+    def _place(self, name: str) -> Path:
+        """Return where a file is: below the folder, or beside a single file."""
+        return (self.path if self.path.is_dir() else self.path.parent) / name
+
+
+@reads("a readable model", "copy it again from where it came from", ModelError)
+def open_files(path: Path) -> ModelFiles:
+    """Return the files at `path`: of a folder (at most six levels), of a zip, or the file itself.
+
+    A torch checkpoint is a zip too, but is taken as a single file.
+
+    Raises
+    ------
+    ModelError
+        If nothing is there, or a zip is damaged or has names or sizes that it should not have.
+    """
+    if path.is_dir():
+        return ModelFiles(path, False, tuple(_walked(path)))
+    if not path.exists():
+        raise ModelError(
+            f"a model should be at {path}, but nothing is there: choose its folder, zip or file"
+        )
+    if path.suffix.lower() == ".zip":
+        with _archive(path) as archive:
+            return ModelFiles(path, True, tuple(_checked(archive, path)))
+    return ModelFiles(path, False, ((path.name, path.stat().st_size),))
+
+
+def model_cache() -> Path:
+    """Return the folder for unpacked zips and compiled networks (``MAMAMIA_CACHE_DIR`` moves it).
+
+    It may be deleted at any time.
+    """
+    chosen = os.environ.get("MAMAMIA_CACHE_DIR")
+    return Path(chosen) if chosen else Path(user_cache_path("napari-mamamia", appauthor=False))
+
+
+@reads("a whole zip of a model", "copy it again from where it came from", ModelError)
+def unpack(path: Path, into: Path) -> Job[Path]:
+    """Return a job that unpacks a zip to a folder under `into` named after its SHA-256.
+
+    What is there already is not unpacked again. Pickles other than checkpoints are left out.
+
+    Raises
+    ------
+    ModelError
+        If the zip is damaged, a name leaves the folder, or it is larger than a model can be.
+    """
+    yield Progress(0, 1, "Checking the model")
+    target = into / "models" / sha256_of(path)[:32]
+    if target.is_dir():
+        return target
+    try:
+        with own_folder(target.parent) as folder:
+            with _archive(path) as archive:
+                wanted = [name for name, _ in _checked(archive, path) if not _is_pickle(name)]
+                for done, name in enumerate(wanted):
+                    yield from _extracted(archive, name, folder / name, done, len(wanted))
+            try:
+                place_folder(folder, target)
+            except OSError:
+                if not target.is_dir():  # another process was first
+                    raise
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise ModelError(
+            f"{path} should be a whole zip that can be unpacked to {into}, but {error}: "
+            "copy it again, or make room"
+        ) from error
+    return target
+
+
+def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
+    """Raise `ModelError` if a file of torch's, which stores without packing, would unpack to more.
+
+    A few kilobytes could otherwise fill the memory: torch's readers unpack what is packed.
+    """
+    total = sum(member.file_size for member in archive.infolist())
+    size = path.stat().st_size
+    if total > _STORED_RATIO * size + _TEXT_BYTES:
+        raise ModelError(
+            f"{path} should hold its numbers as they are, but would unpack to {total / 2**30:.2f} "
+            f"GB from {size / 2**30:.3f} GB: it was not opened; ask its author for a plain file"
+        )
+
+
+def _extracted(
+    archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
+) -> Job[None]:
+    """Write one member; it must be as large as the directory of the zip says."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    left = archive.getinfo(name).file_size
+    with archive.open(name) as source, target.open("xb") as sink:
+        while block := source.read(_BLOCK):
+            yield Progress(done, total, f"Unpacking {name}")
+            left -= len(block)
+            if left < 0:
+                raise _other_size(archive, name, "larger")
+            sink.write(block)
+    if left:
+        raise _other_size(archive, name, "smaller")
+
+
+def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
+    return ModelError(
+        f"{archive.filename} should hold {name} of the size that its directory says, but it is "
+        f"{which}: the zip was not unpacked; copy it again from where it came from"
+    )
+
+
+def require_own(file: Path) -> None:
+    """Raise `ModelError` if a file is a link that leads out of its folder.
+
+    Source of the cache's form: huggingface_hub, "Understand caching": snapshots/REVISION/FILE are
+    links to blobs/SHA.
+    """
+    if not file.is_symlink():
+        return
+    target = file.resolve()
+    blobs = [p.parent / "blobs" for p in file.absolute().parents if p.name == "snapshots"]
+    if not any(target.is_relative_to(place.resolve()) for place in (file.parent, *blobs)):
+        raise ModelError(
+            f"{file} should be a file of the model, but is a link that leads out of its folder: it "
+            "was not read; copy the file itself there"
+        )
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    expected = "a whole zip of a model"
+    with explained(path, expected, "copy it again", ModelError), open_zip(path) as archive:
+        yield archive
+
+
+def _checked(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
+    """Yield name and size of each file of a zip, after all were looked at."""
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    total = sum(member.file_size for member in members)
+    packed = sum(member.compress_size for member in members)
+    ratio = total / max(packed, 2**16)
+    if len(members) > _MOST_FILES or total > _MOST_BYTES or ratio > _MOST_RATIO:
+        raise ModelError(
+            f"{path} should be a model, but would unpack to {len(members)} files of "
+            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB: it was not unpacked"
+        )
+    seen: set[str] = set()
+    for member in members:
+        reason = _objection(member)
+        if reason is None and member.filename.casefold() in seen:
+            reason = "appears twice"
+        if reason is not None:
+            raise ModelError(
+                f"{path} should hold plain files below one folder, but {member.filename!r} "
+                f"{reason}: it was not unpacked; ask its author for a clean zip"
+            )
+        seen.add(member.filename.casefold())
+    for member in members:
+        yield member.filename, member.file_size
+
+
+def _objection(member: zipfile.ZipInfo) -> str | None:
+    name = member.filename
+    parts = PurePosixPath(name).parts
+    windows = PureWindowsPath(name)
+    if name.startswith("/") or windows.drive or windows.root or "\\" in name or "\0" in name:
+        return "names an absolute place"
+    if ".." in parts or any(part.strip(" .") == "" for part in parts):
+        return "leaves the folder"
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        return "is a link or a device"
+    if member.flag_bits & _ENCRYPTED:
+        return "is encrypted"
+    return None
+
+
+def _is_pickle(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in {".pkl", ".pickle", ".joblib", ".npz", ".py"}
+
+
+def _walked(folder: Path) -> Iterator[tuple[str, int]]:
+    def refuse(error: OSError) -> NoReturn:
+        """Raise for a folder that cannot be listed: the model would look smaller than it is."""
+        raise ModelError(
+            f"every folder of {folder} should be listed, but {error}: check that it can be read, "
+            "and try again"
+        ) from error
+
+    count = 0
+    for where, folders, files in os.walk(folder, onerror=refuse):
+        here = Path(where)
+        folders.sort()
+        if len(here.relative_to(folder).parts) >= _DEEPEST:
+            folders.clear()
+        for name in sorted(files):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            file = here / name
+            if file.is_file():
+                yield file.relative_to(folder).as_posix(), file.stat().st_size

@@ -1,0 +1,353 @@
+"""What an nnU-Net model wants: plans.json and dataset.json as frozen records. Nothing is executed.
+
+Names in plans (network, operations, resampling, normalisation, reader) are looked up in tables of
+ours, never imported: a plans file cannot make this software call anything else.
+Source: the format of nnunetv2 2.8.1, utilities/plans_handling/plans_handler.py.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import explained
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.segmentation.model.nnunet_labels import Labels, read_labels
+
+__all__ = [
+    "Architecture",
+    "ChannelNorm",
+    "Configuration",
+    "Plans",
+    "ReaderKind",
+    "Resampling",
+    "parsed",
+    "read_plans",
+]
+
+ANISOTROPY: Final = 3.0
+"""Spacings that differ by more than this factor are resampled slice by slice.
+Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD."""
+
+_NORMALISATIONS: Final = frozenset(
+    f"{name}Normalization" for name in ("ZScore", "CT", "No", "RescaleTo01", "RGBTo01")
+)
+_RESAMPLERS: Final = {
+    "resample_data_or_seg_to_shape": "spline",
+    "resample_torch_fornnunet": "torch",
+    "no_resampling_hack": "none",
+}
+_PLAIN_NAME: Final = re.compile(r"^\w[\w.-]*$")
+_MOST_EXTENT: Final = 4096
+_MOST_ORDER: Final = 5
+"""Source: SciPy, ndimage: "the order has to be in the range 0-5"."""
+_SPACING_MM: Final = (0.001, 1000.0)  # beyond any scanner's
+_RESTORE: Final = "restore the plans.json that came with the model"
+
+
+class ReaderKind(StrEnum):
+    """Which way up the model's volumes were: as stored in the file, or turned to RAS first."""
+
+    AS_STORED = "as stored"
+    RAS = "RAS"
+
+
+_READERS: Final = {
+    "SimpleITKIO": ReaderKind.AS_STORED,
+    "NibabelIO": ReaderKind.AS_STORED,
+    "SimpleITKIOWithReorient": ReaderKind.RAS,
+    "NibabelIOWithReorient": ReaderKind.RAS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelNorm:
+    """How one channel is normalised; `in_mask` over the voxels that are not zero in all channels.
+
+    `low`, `high`, `mean`, `std` are those of the training set's foreground, used by CT only.
+    """
+
+    scheme: str
+    in_mask: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    mean: float = 0.0
+    std: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How volumes go from spacing to spacing.
+
+    `method` is "spline" (of `order`, across thick slices of `order_z`), "torch" (linear) or "none".
+    `separate_z` None decides by `ANISOTROPY`.
+    """
+
+    method: str
+    order: int
+    order_z: int = 0
+    separate_z: bool | None = None
+    anisotropy: float = ANISOTROPY
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The network's class and arguments, as the plans name them.
+
+    `imports` are the arguments whose values are names of classes.
+    """
+
+    class_name: str
+    arguments: Mapping[str, Any]
+    imports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One configuration: patch and spacing along the model's axes (two of them for 2d)."""
+
+    name: str
+    patch: tuple[int, ...]
+    spacing: tuple[float, ...]
+    norms: tuple[ChannelNorm, ...]
+    data: Resampling
+    seg: Resampling
+    logits: Resampling
+    architecture: Architecture
+    previous_stage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """All that is needed to run one configuration of a model, its weights apart."""
+
+    dataset: str
+    name: str
+    reader: ReaderKind
+    transpose_forward: tuple[int, int, int]
+    transpose_backward: tuple[int, int, int]
+    channels: tuple[str, ...]
+    labels: Labels
+    configuration: Configuration
+
+    @property
+    def inputs(self) -> int:
+        """Number of channels that the network takes; a cascade adds one for each label."""
+        extra = len(self.labels.foreground) if self.configuration.previous_stage else 0
+        return len(self.channels) + extra
+
+
+def parsed(text: str, where: str) -> dict[str, Any]:
+    """Return the object of a JSON text, or raise `ModelError`."""
+    try:
+        found = parsed_json(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{where} should be JSON, but {error}: restore the file that came with the model"
+        ) from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{where} should be a JSON object, got {type(found).__name__}: {_RESTORE}")
+    return found
+
+
+def read_plans(plans_text: str, dataset_text: str, configuration: str, where: str) -> Plans:
+    """Return the records of one configuration; `where` names the model in messages.
+
+    Raises
+    ------
+    ModelError
+        If a file is broken, asks for something that is not known, or lacks the configuration.
+    """
+    plans = parsed(plans_text, f"{where}: plans.json")
+    dataset = parsed(dataset_text, f"{where}: dataset.json")
+    expected = f"{configuration} as nnU-Net v2 describes it"
+    with explained(f"{where}: plans.json", expected, _RESTORE, ModelError):
+        return _plans(plans, dataset, configuration, where)
+
+
+def _plans(
+    plans: Mapping[str, Any], dataset: Mapping[str, Any], configuration: str, where: str
+) -> Plans:
+    forward = _permutation(plans["transpose_forward"], where)
+    backward = _permutation(plans["transpose_backward"], where)
+    names = dataset.get("channel_names", dataset.get("modality"))
+    if not isinstance(names, dict) or not names:
+        raise ModelError(
+            f"{where}: dataset.json should name the channels, got {names!r}: "
+            "restore the dataset.json that came with the model"
+        )
+    channels = tuple(str(names[key]) for key in sorted(names, key=int))
+    intensities = plans.get("foreground_intensity_properties_per_channel") or plans.get(
+        "foreground_intensity_properties_by_modality", {}
+    )
+    wanted = _resolved(plans["configurations"], configuration, where)
+    return Plans(
+        dataset=str(plans["dataset_name"]),
+        name=str(plans.get("plans_name", "")),
+        reader=_known(_READERS, plans["image_reader_writer"], "reader", where),
+        transpose_forward=forward,
+        transpose_backward=backward,
+        channels=channels,
+        labels=read_labels(dataset, f"{where}: dataset.json"),
+        configuration=_configuration(configuration, wanted, intensities, len(channels), where),
+    )
+
+
+def _resolved(configurations: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    """Return a configuration with what it inherits, nearest first."""
+    chain: list[str] = []
+    found: dict[str, Any] = {}
+    while name:
+        if name in chain or name not in configurations:
+            raise ModelError(
+                f"{where}: configuration {name!r} should be one of {', '.join(configurations)} and "
+                f"inherit from none that inherits from it (after {chain}): {_RESTORE}"
+            )
+        chain.append(name)
+        found = {**configurations[name], **found}
+        name = configurations[name].get("inherits_from", "")
+    return found
+
+
+def _configuration(
+    name: str, found: Mapping[str, Any], intensities: Mapping[str, Any], channels: int, where: str
+) -> Configuration:
+    schemes, masks = found["normalization_schemes"], found["use_mask_for_norm"]
+    if len(schemes) != channels or len(masks) != channels:
+        raise ModelError(
+            f"{where}: dataset.json names {channels} channel(s), {name} normalises {len(schemes)}: "
+            "plans.json and dataset.json must come from the same model"
+        )
+    norms = tuple(
+        _norm(scheme, masks[k], intensities.get(str(k), {}), where)
+        for k, scheme in enumerate(schemes)
+    )
+    patch = tuple(int(n) for n in found["patch_size"])
+    spacing = tuple(float(s) for s in found["spacing"])
+    _require_extents(patch, spacing, where)
+    previous = str(found.get("previous_stage") or "")
+    if previous and not _PLAIN_NAME.match(previous):
+        raise ModelError(
+            f"{where}: previous_stage should be the name of a configuration, got {previous!r}, "
+            f"which could lead to another folder: {_RESTORE}"
+        )
+    return Configuration(
+        name=name,
+        patch=patch,
+        spacing=spacing,
+        norms=norms,
+        data=_resampling(found, "data", where),
+        seg=_resampling(found, "seg", where),
+        logits=_resampling(found, "probabilities", where),
+        architecture=_architecture(found, where),
+        previous_stage=previous,
+    )
+
+
+def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: str) -> None:
+    """Raise `ModelError` unless tiles and voxels have extents that a network can have."""
+    if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
+        raise ModelError(
+            f"{where}: a patch should have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, got "
+            f"{patch}: {_RESTORE}"
+        )
+    low, high = _SPACING_MM
+    fits = len(spacing) in (len(patch), 3)
+    if not fits or not all(low <= s <= high for s in spacing):
+        raise ModelError(
+            f"{where}: the spacing should be {len(patch)} numbers of {low:g} to {high:g} mm, got "
+            f"{spacing}: {_RESTORE}"
+        )
+
+
+def _norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> ChannelNorm:
+    if scheme not in _NORMALISATIONS:
+        raise ModelError(
+            f"{where}: a normalisation should be one of {', '.join(sorted(_NORMALISATIONS))}, got "
+            f"{scheme!r}: this model needs code of its own and cannot be run here"
+        )
+    if scheme != "CTNormalization":
+        return ChannelNorm(scheme, bool(in_mask))
+    keys = ("percentile_00_5", "percentile_99_5", "mean", "std")
+    return ChannelNorm(scheme, bool(in_mask), *(float(known[key]) for key in keys))
+
+
+def _resampling(found: Mapping[str, Any], what: str, where: str) -> Resampling:
+    method = _known(_RESAMPLERS, found[f"resampling_fn_{what}"], "resampling", where)
+    options = found.get(f"resampling_fn_{what}_kwargs") or {}
+    separate = options.get("force_separate_z", False if method == "spline" else None)
+    orders = int(options.get("order", 3)), int(options.get("order_z", 0))
+    if not all(0 <= order <= _MOST_ORDER for order in orders):
+        raise ModelError(
+            f"{where}: splines should be of order 0 to {_MOST_ORDER}, got order {orders[0]} and "
+            f"order_z {orders[1]}: {_RESTORE}"
+        )
+    return Resampling(
+        method=method,
+        order=orders[0],
+        order_z=orders[1],
+        separate_z=None if separate is None else bool(separate),
+        anisotropy=float(options.get("separate_z_anisotropy_threshold", ANISOTROPY)),
+    )
+
+
+def _architecture(found: Mapping[str, Any], where: str) -> Architecture:
+    if "architecture" in found:
+        given = found["architecture"]
+        return Architecture(
+            class_name=str(given["network_class_name"]),
+            arguments=dict(given["arch_kwargs"]),
+            imports=tuple(given["_kw_requires_import"]),
+        )
+    return _old_architecture(found)
+
+
+def _old_architecture(found: Mapping[str, Any]) -> Architecture:
+    """Return the network of plans written before nnU-Net 2.2, which named its parts one by one.
+
+    Source: nnunetv2 2.8.1, plans_handler.py, ConfigurationManager.__init__.
+    """
+    name = str(found["UNet_class_name"])
+    dimensions = len(found["patch_size"])
+    blocks = "n_conv_per_stage" if name == "PlainConvUNet" else "n_blocks_per_stage"
+    stages = len(found["n_conv_per_stage_encoder"])
+    base, most = int(found["UNet_base_num_features"]), int(found["unet_max_num_features"])
+    arguments = {
+        "n_stages": stages,
+        "features_per_stage": [min(base * 2**k, most) for k in range(stages)],
+        "conv_op": f"torch.nn.modules.conv.Conv{dimensions}d",
+        "kernel_sizes": found["conv_kernel_sizes"],
+        "strides": found["pool_op_kernel_sizes"],
+        blocks: found["n_conv_per_stage_encoder"],
+        "n_conv_per_stage_decoder": found["n_conv_per_stage_decoder"],
+        "conv_bias": True,
+        "norm_op": f"torch.nn.modules.instancenorm.InstanceNorm{dimensions}d",
+        "norm_op_kwargs": {"eps": 1e-05, "affine": True},
+        "dropout_op": None,
+        "dropout_op_kwargs": None,
+        "nonlin": "torch.nn.LeakyReLU",
+        "nonlin_kwargs": {"inplace": True},
+    }
+    class_name = f"dynamic_network_architectures.architectures.unet.{name}"
+    return Architecture(class_name, arguments, ("conv_op", "norm_op", "dropout_op", "nonlin"))
+
+
+def _known(table: Mapping[str, Any], name: Any, what: str, where: str) -> Any:
+    if not isinstance(name, str) or name not in table:
+        raise ModelError(
+            f"{where}: the {what} should be one of {', '.join(table)}, got {name!r}: "
+            "this model needs code of its own and cannot be run here"
+        )
+    return table[name]
+
+
+def _permutation(axes: Any, where: str) -> tuple[int, int, int]:
+    if sorted(axes) != [0, 1, 2]:
+        raise ModelError(
+            f"{where}: axes should be 0, 1 and 2 in some order, got {axes!r}: {_RESTORE}"
+        )
+    a, b, c = (int(axis) for axis in axes)
+    return (a, b, c)

@@ -1,0 +1,340 @@
+"""The network over a volume, tile by tile, on nnU-Net's own global grid of tiles.
+
+Tiles overlap; each is weighted by a Gaussian and added to half-precision sums, in nnU-Net's order,
+so that the sums are nnU-Net's to the bit. No thread: a closed job leaves nothing behind.
+Source: nnunetv2 2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py;
+padding: acvl_utils 0.2.6, cropping_and_padding/padding.py.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.device import free_bytes, release_memory
+from napari_mamamia.segmentation.model.nnunet_geometry import (
+    model_frame,
+    resampled_box,
+    tile_starts,
+)
+from napari_mamamia.segmentation.model.nnunet_plans import Plans
+
+__all__ = [
+    "Forward",
+    "TileGrid",
+    "TimeIsUp",
+    "flips_of",
+    "gaussian",
+    "gaussian_peak",
+    "region_tiles",
+    "require_finite",
+    "sum_tiles",
+    "tile_grid",
+]
+
+Forward = Callable[[Any], Any]
+"""From a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of the same extents."""
+
+Weigh = Callable[[tuple[int, ...], str], Any]
+"""From a patch and a device to the weight of each voxel of a tile."""
+
+_SIGMA: Final = 1 / 8
+_SCALE: Final = 10
+"""The Gaussian's width as a share of the patch, and its largest value.
+Source: predict_from_raw_data.py, the arguments of compute_gaussian."""
+
+
+class TimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
+    """The time limit was reached within a pass; its sums are not whole and are not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileGrid:
+    """Where tiles lie in a padded volume.
+
+    `shape` is the volume's before padding, `padded` after it, `offset` where it lies within.
+    `places` are the index of each tile to compute, `skipped` how many others there are.
+    """
+
+    shape: tuple[int, int, int]
+    padded: tuple[int, int, int]
+    offset: tuple[int, int, int]
+    patch: tuple[int, ...]
+    places: tuple[tuple[Any, ...], ...]
+    skipped: int
+
+    @property
+    def inner(self) -> tuple[slice, slice, slice]:
+        """Index of the volume within the padded one."""
+        a, b, c = (slice(o, o + n) for o, n in zip(self.offset, self.shape, strict=True))
+        return (a, b, c)
+
+
+def tile_grid(
+    shape: Sequence[int], patch: Sequence[int], step: float, region: Box | None = None
+) -> TileGrid:
+    """Return the tiles of a volume; with `region`, only those that reach into it.
+
+    The grid is the whole volume's either way, so what is computed inside the region is the same.
+    A patch of two axes goes through the slices of the first.
+    """
+    flat = len(patch) == 2
+    whole = (1, *patch) if flat else tuple(patch)
+    padded = tuple(max(n, p) for n, p in zip(shape, whole, strict=True))
+    offset = tuple((p - n) // 2 for n, p in zip(shape, padded, strict=True))
+    starts = tile_starts(padded[1:], patch, step) if flat else tile_starts(padded, patch, step)
+    if flat:
+        starts = [list(range(padded[0])), *starts]
+    every = list(itertools.product(*starts))
+    kept = [start for start in every if _reaches(start, whole, offset, region)]
+    a, b, c = (int(n) for n in shape)
+    return TileGrid(
+        (a, b, c),
+        (padded[0], padded[1], padded[2]),
+        (offset[0], offset[1], offset[2]),
+        tuple(patch),
+        tuple(_index(start, patch) for start in kept),
+        len(every) - len(kept),
+    )
+
+
+def region_tiles(
+    shape: Sequence[int],
+    plans: Plans,
+    step: float,
+    grid: Grid,
+    region: Box | None,
+    crop: Box | None = None,
+) -> TileGrid:
+    """Return the tiles of a case on the model's grid that reach into a box of the case.
+
+    `crop` is the part of the case, along the model's axes, that was resampled to `shape`; None
+    stands for all of it, and without `region` every tile is returned.
+    """
+    patch = plans.configuration.patch
+    if region is None:
+        return tile_grid(shape, patch, step)
+    frame = model_frame(grid, plans)
+    inside = frame.box_to_model(region, grid)
+    return tile_grid(
+        shape, patch, step, resampled_box(inside, crop or Box.whole(frame.shape), shape)
+    )
+
+
+def flips_of(axes: Sequence[int], most: int | None = None) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of axes of a batch that mirrored copies are flipped along, in order.
+
+    With `most` copies, the tile itself counted, the last axes are kept.
+    """
+    kept = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
+    moved = [axis + 2 for axis in axes[len(axes) - kept :]]
+    return tuple(
+        chosen for n in range(len(moved)) for chosen in itertools.combinations(moved, n + 1)
+    )
+
+
+def sum_tiles(
+    forward: Forward,
+    data: Any,
+    grid: TileGrid,
+    heads: int,
+    *,
+    flips: Sequence[tuple[int, ...]] = (),
+    device: str = "cpu",
+    sums_on: str = "cpu",
+    deadline: float | None = None,
+    text: str = "Predicting",
+    weigh: Weigh | None = None,
+) -> Job[Any]:
+    """Return a job for the weighted mean of a network's outputs: ``(heads, a, b, c)``.
+
+    Parameters
+    ----------
+    forward
+        The network.
+    data
+        ``(channel, a, b, c)`` float32 tensor on the processor.
+    grid
+        `tile_grid`'s answer for its shape.
+    heads
+        Number of outputs.
+    flips
+        Mirrored copies to average besides the tile itself; see `flips_of`.
+    device, sums_on
+        Where the network runs and where sums are kept. If a card's memory does not suffice, the
+        sums go to the processor and the same tile is tried again.
+    deadline
+        Value of ``time.monotonic()`` after which no tile is begun.
+    text
+        What progress says, before the number of the tile.
+    weigh
+        The weight of each voxel of a tile; sums have its precision. None is `gaussian`, in half.
+
+    Raises
+    ------
+    TimeIsUp
+        At the deadline.
+    ModelError
+        If a sum is NaN or infinite (damaged weights, or outputs too large for half precision), or
+        a tile does not fit the card's memory.
+    """
+    data = _padded(data, grid)
+    sums = _Sums(grid, heads, sums_on, weigh or gaussian)
+    copies = len(flips) + 1
+    total = len(grid.places) * copies
+    for number, place in enumerate(grid.places):
+        said = f"{text}: tile {number + 1} of {len(grid.places)}"
+        tile = data[place][None].clone(memory_format=torch.contiguous_format)
+        output = None
+        while output is None:
+            done = Progress(number * copies, total, said)
+            try:
+                output = yield from _output(forward, tile.to(device), flips, done, deadline)
+            except torch.OutOfMemoryError as error:
+                if not sums.moved_to_processor():
+                    raise ModelError(_no_memory(device, tile)) from error
+                release_memory(device)
+        sums.add(output, place, copies)
+        _require_time(deadline if number + 1 < len(grid.places) else None)
+    yield Progress(total, total, text)
+    return sums.mean()
+
+
+class _Sums:
+    """Weighted sums of outputs and of weights, in the weights' own precision."""
+
+    def __init__(self, grid: TileGrid, heads: int, device: str, weigh: Weigh) -> None:
+        self._grid, self._weigh = grid, weigh
+        self._importance = weigh(grid.patch, device)
+        kind = self._importance.dtype
+        self._sums = torch.zeros((heads, *grid.padded), dtype=kind, device=device)
+        self._weights = torch.zeros(grid.padded, dtype=kind, device=device)
+
+    def moved_to_processor(self) -> bool:
+        """Move the sums out of a graphics card's memory; False if they are not there."""
+        if self._sums.device.type == "cpu":
+            return False
+        self._sums, self._weights = self._sums.cpu(), self._weights.cpu()
+        self._importance = self._weigh(self._grid.patch, "cpu")
+        return True
+
+    def add(self, output: Any, place: tuple[Any, ...], copies: int) -> None:
+        """Add the mean of `copies` outputs at a tile's place."""
+        with torch.no_grad():
+            if copies > 1:
+                output /= copies
+            tile = output[0].to(self._sums.device)
+            tile *= self._importance
+            self._sums[place] += tile
+            self._weights[place[1:]] += self._importance
+
+    def mean(self) -> Any:
+        """Return sums over weights, on the processor and without the padding."""
+        if self._grid.skipped:  # what no tile reached becomes background: every output 0
+            self._weights[self._weights == 0] = 1
+        for part in self._sums:
+            torch.div(part, self._weights, out=part)
+            require_finite(part)
+        return self._sums[(slice(None), *self._grid.inner)].cpu()
+
+
+def require_finite(outputs: Any) -> None:
+    """Raise `ModelError` where outputs are NaN or infinite: no label is made from such numbers.
+
+    They would compare as "not above background", so a broken network would find nothing.
+    """
+    if bool(torch.isfinite(outputs).all()):
+        return
+    strange = int((~torch.isfinite(outputs)).sum())
+    raise ModelError(
+        f"outputs of the network should be numbers below 65504, but {strange} of {outputs.numel()} "
+        "are NaN or infinite: the weights are damaged, the images are of another kind than those "
+        "it was trained on, or the model needs its own software"
+    )
+
+
+@lru_cache(maxsize=4)
+def gaussian(patch: tuple[int, ...], device: str) -> Any:
+    """Return the weight of each voxel of a tile, half precision, above 0, largest 10."""
+    half = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.half)
+    half[half == 0] = torch.min(half[half != 0])
+    return half
+
+
+def gaussian_peak(patch: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a Gaussian around the middle of a tile, largest 10, 0 far away."""
+    peak = np.zeros(patch)
+    peak[tuple(n // 2 for n in patch)] = 1
+    weight = gaussian_filter(peak, [n * _SIGMA for n in patch], 0, mode="constant", cval=0)
+    weight /= np.max(weight) / _SCALE
+    found: NDArray[np.float64] = weight
+    return found
+
+
+def _output(
+    forward: Forward,
+    tile: Any,
+    flips: Sequence[tuple[int, ...]],
+    done: Progress,
+    deadline: float | None,
+) -> Job[Any]:
+    """Return the sum of a tile's output and its mirrored copies'."""
+    yield done
+    output = forward(tile)
+    for number, axes in enumerate(flips, start=1):
+        yield Progress(done.done + number, done.total, done.text)
+        _require_time(deadline)
+        output += torch.flip(forward(torch.flip(tile, axes)), axes)
+    return output
+
+
+def _no_memory(device: str, tile: Any) -> str:
+    free = free_bytes(device)
+    left = "an unknown amount" if free is None else f"{free / 1e9:.1f} GB"
+    return (
+        f"a tile of {' x '.join(map(str, tile.shape[2:]))} voxels should fit the memory of "
+        f"{device}, of which {left} is free, with the sums moved out already: close other programs "
+        "that use the card, or choose the device cpu"
+    )
+
+
+def _padded(data: Any, grid: TileGrid) -> Any:
+    if grid.padded == grid.shape:
+        return data
+    ends = [(o, p - n - o) for o, n, p in zip(grid.offset, grid.shape, grid.padded, strict=True)]
+    widths = [width for pair in reversed(ends) for width in pair]
+    return torch.nn.functional.pad(data, widths, "constant", 0)
+
+
+def _index(start: Sequence[int], patch: Sequence[int]) -> tuple[Any, ...]:
+    cut = [slice(s, s + p) for s, p in zip(start[-len(patch) :], patch, strict=True)]
+    return (slice(None), *start[: 3 - len(patch)], *cut)
+
+
+def _reaches(
+    start: Sequence[int], patch: Sequence[int], offset: Sequence[int], region: Box | None
+) -> bool:
+    if region is None:
+        return True
+    return all(
+        s < stop + o and s + p > first + o
+        for s, p, o, first, stop in zip(
+            start, patch, offset, region.start, region.stop, strict=True
+        )
+    )
+
+
+def _require_time(deadline: float | None) -> None:
+    if deadline is not None and time.monotonic() >= deadline:
+        raise TimeIsUp

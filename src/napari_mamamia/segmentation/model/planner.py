@@ -1,0 +1,247 @@
+"""What a run costs against a time limit, and what is given up to stay within it. No torch here.
+
+Cost = tiles x mirrored copies x folds x seconds of one, and preparing and export beside it. Nothing
+is given up unless the caller allows the rung; another model is never taken.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+
+__all__ = [
+    "LADDER",
+    "OTHER_S_PER_MEGAVOXEL",
+    "WORKING_SHARE",
+    "Budget",
+    "OutOfMemoryError",
+    "OverLimitError",
+    "Pace",
+    "RunPlan",
+    "Rung",
+    "duration_text",
+    "plan_run",
+    "require_within",
+    "within_memory",
+]
+
+WORKING_SHARE: Final = 0.9
+"""Share of a limit that the network may use; the rest is for reading, export and writing. Measured:
+they take 1 to 3 % of a run on a processor (facts of the profile, section "Speed" of methods.md)."""
+
+OTHER_S_PER_MEGAVOXEL: Final = 0.15
+"""Preparing and export, seconds for each million voxels of the model's grid, until measured.
+Source: 160 x 348 x 348 voxels of 3 channels: 1.5 s to resample, 0.2 s to export, 0.7 s else."""
+
+_WIDE_STEP: Final = 0.75
+
+
+class Rung(StrEnum):
+    """What may be given up, in the order of the ladder."""
+
+    TILES = "tiles outside the breast"
+    PRECISION = "bf16"
+    STEP = "step 0.75"
+    FLIPS = "fewer mirrored copies"
+    FOLDS = "fewer folds"
+
+
+LADDER: Final = tuple(Rung)
+
+
+class OutOfMemoryError(ModelError):
+    """A run did not fit the memory; the message has the numbers."""
+
+
+class OverLimitError(ModelError):
+    """A case takes longer than its time limit, and nothing more may be given up for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long one case may take, and what may be given up for it, in the ladder's order.
+
+    Raises
+    ------
+    ModelError
+        If the limit is not above 0 s.
+    """
+
+    limit_s: float | None = None
+    give_up: tuple[Rung, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.limit_s is not None and not self.limit_s > 0:
+            raise ModelError(
+                f"a time limit should be above 0 s, got {self.limit_s:g}: give more, or no limit"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds of one tile through one network, and of everything else for a million voxels."""
+
+    forward_s: float
+    other_s_per_megavoxel: float = OTHER_S_PER_MEGAVOXEL
+
+    def seconds(self, tiles: TilePlan) -> float:
+        """Return what a run takes.
+
+        Examples
+        --------
+        >>> Pace(2.0, 0.5).seconds(TilePlan(9, 0, 8, 5, (100, 100, 200), 0))
+        721.0
+        """
+        return tiles.work * self.forward_s + self.other_s_per_megavoxel * tiles.voxels / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """How a case will be run.
+
+    `in_breast` says that tiles outside the breast are left out; `seconds` is the estimate and
+    `given_up` what was given up for it, a sentence for each rung taken, with the estimate after it.
+    """
+
+    settings: EngineSettings
+    tiles: TilePlan
+    seconds: float
+    in_breast: bool = False
+    given_up: tuple[str, ...] = ()
+
+
+def plan_run(
+    asked: EngineSettings,
+    folds: tuple[str, ...],
+    tiles_of: Callable[[EngineSettings, bool], Job[TilePlan]],
+    pace_of: Callable[[EngineSettings], Job[Pace]],
+    budget: Budget,
+) -> Job[RunPlan]:
+    """Return a job for the first run down the ladder that fits, else the cheapest one allowed.
+
+    Parameters
+    ----------
+    asked
+        What the user and the recipe chose.
+    folds
+        Names of the folds that `asked` means.
+    tiles_of
+        Tiles of a run with other settings; True leaves out those outside the breast.
+    pace_of
+        Pace of other settings; asked only for what is looked at.
+    budget
+        The limit and the rungs that may be taken. Rungs that gain nothing are not taken.
+    """
+    settings = replace(asked, folds=folds)
+    found = yield from _measured(settings, False, tiles_of, pace_of, ())
+    if budget.limit_s is None:
+        return found
+    target = WORKING_SHARE * budget.limit_s
+    for rung in LADDER:
+        if rung not in budget.give_up:
+            continue
+        before = found.seconds
+        for choice, in_breast, what in _choices(rung, found):
+            if found.seconds <= target:
+                return found
+            tried = yield from _measured(choice, in_breast, tiles_of, pace_of, found.given_up)
+            if tried.seconds < found.seconds:
+                said = f"{what}: about {duration_text(tried.seconds)} instead of "
+                said += duration_text(before)
+                found = replace(tried, given_up=(*_without(found.given_up, rung), said))
+    return found
+
+
+def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
+    """Raise `OverLimitError` if the estimate exceeds the limit.
+
+    The limit itself counts here, not the share of it that is aimed at.
+    """
+    if budget.limit_s is None or plan.seconds <= budget.limit_s:
+        return
+    if len(budget.give_up) == len(LADDER):
+        remedy = "allow more time, or choose a smaller model"
+    else:
+        left = ", ".join(rung.value for rung in LADDER if rung not in budget.give_up)
+        remedy = f"allow more time, or let it give something up ({left})"
+    raise OverLimitError(
+        f"{name} should take at most {duration_text(budget.limit_s)}, but is estimated at "
+        f"{duration_text(plan.seconds)} ({plan.tiles.text}): {remedy}; nothing was computed"
+    )
+
+
+def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
+    """Return the next run after one that did not fit the memory, None if no rung allows one.
+
+    Only bf16 makes a tile smaller; leaving out tiles or folds does not.
+    """
+    if Rung.PRECISION not in budget.give_up or plan.settings.precision == "bf16":
+        return None
+    said = "bf16, because the memory did not suffice"
+    return replace(
+        plan, settings=replace(plan.settings, precision="bf16"), given_up=(*plan.given_up, said)
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration for people.
+
+    Examples
+    --------
+    >>> duration_text(0.42), duration_text(75), duration_text(9000)
+    ('0.4 s', '1 min 15 s', '2 h 30 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
+    """Return the steps of one rung, the smallest loss first: settings, in the breast, in words."""
+    settings, here = now.settings, now.in_breast
+    if rung is Rung.TILES:
+        return ((settings, True, "tiles outside the breast left out"),)
+    if rung is Rung.PRECISION:
+        return ((replace(settings, precision="bf16"), here, "bf16"),)
+    if rung is Rung.STEP:
+        wide = max(settings.step, _WIDE_STEP)
+        return ((replace(settings, step=wide), here, f"step {wide:g}"),)
+    if rung is Rung.FLIPS:
+        copies = [n for n in (4, 2, 1) if n < now.tiles.passes]
+        return tuple(
+            (replace(settings, most_copies=n), here, f"{n} mirrored copies of {now.tiles.passes}")
+            for n in copies
+        )
+    count = len(settings.folds)
+    return tuple(
+        (replace(settings, folds=settings.folds[:n]), here, f"{n} of {count} folds")
+        for n in range(count - 1, 0, -1)
+    )
+
+
+def _measured(
+    settings: EngineSettings,
+    in_breast: bool,
+    tiles_of: Callable[[EngineSettings, bool], Job[TilePlan]],
+    pace_of: Callable[[EngineSettings], Job[Pace]],
+    given_up: tuple[str, ...],
+) -> Job[RunPlan]:
+    tiles = yield from tiles_of(settings, in_breast)
+    pace = yield from pace_of(settings)
+    return RunPlan(settings, tiles, pace.seconds(tiles), in_breast, given_up)
+
+
+def _without(given_up: tuple[str, ...], rung: Rung) -> tuple[str, ...]:
+    """Drop the sentence of an earlier step of the same rung, which the next one replaces."""
+    mark = {Rung.FLIPS: " mirrored copies of ", Rung.FOLDS: " folds: "}.get(rung)
+    return tuple(said for said in given_up if mark is None or mark not in said)

@@ -1,0 +1,184 @@
+"""Steps after a model, each with a line on what it took away or added. Order is the user's.
+
+Of several regions the largest is often the heart, so "largest component" never comes before the
+breast: that order is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.morphology import ball_offsets, closed, filled
+
+__all__ = ["UNITS", "BreastArea", "Change", "PostKind", "PostStep", "apply_steps", "check_order"]
+
+_ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
+
+Bools = NDArray[np.bool_]
+
+
+class PostKind(StrEnum):
+    """What a step does."""
+
+    BREAST_MASK = "breast mask"
+    BREAST_BOX = "breast box"
+    LARGEST = "largest component"
+    MINIMUM = "minimum volume"
+    FILL = "fill holes"
+    CLOSE = "closing"
+
+
+_BREAST: Final = (PostKind.BREAST_MASK, PostKind.BREAST_BOX)
+UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
+"""Steps that need a value above 0, and its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostStep:
+    """One step; `value` is the smallest volume in mm3, or the closing's radius in mm, else 0.
+
+    Raises
+    ------
+    ModelError
+        If a step that needs a positive value has none.
+    """
+
+    kind: PostKind
+    value: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind in UNITS and not 0 < self.value < np.inf:
+            raise ModelError(
+                f"the step {self.kind.value} needs a value above 0 {UNITS[self.kind]}, got "
+                f"{self.value}: give one, or leave the step out"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BreastArea:
+    """Where the breast is: a bool ``(z, y, x)`` mask, or only its `box`."""
+
+    box: Box
+    mask: Bools | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one step did, in voxels and mm3."""
+
+    kind: PostKind
+    removed: int
+    added: int
+    removed_mm3: float
+    added_mm3: float
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        if not self.removed and not self.added:
+            return f"{self.kind.value}: nothing changed"
+        parts = []
+        if self.removed:
+            parts.append(f"removed {self.removed} voxels ({self.removed_mm3:.0f} mm3)")
+        if self.added:
+            parts.append(f"added {self.added} voxels ({self.added_mm3:.0f} mm3)")
+        return f"{self.kind.value}: {', '.join(parts)}"
+
+
+def check_order(steps: Sequence[PostStep]) -> None:
+    """Raise `ModelError` if "largest component" comes before the breast."""
+    kinds = [step.kind for step in steps]
+    if PostKind.LARGEST in kinds and any(
+        kind in _BREAST for kind in kinds[kinds.index(PostKind.LARGEST) :]
+    ):
+        raise ModelError(
+            f"the breast should come before {PostKind.LARGEST.value}, got "
+            f"{', '.join(kind.value for kind in kinds)}: else the heart is kept; change the order"
+        )
+
+
+def apply_steps(
+    mask: Bools, grid: Grid, steps: Sequence[PostStep], breast: BreastArea | None = None
+) -> tuple[Bools, tuple[Change, ...]]:
+    """Return a mask after all steps, and what each one did.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``; left as it is.
+    grid
+        Its grid.
+    steps
+        In the order to apply.
+    breast
+        Needed by the two steps that cut to it.
+
+    Raises
+    ------
+    ModelError
+        If the order is refused or the breast is missing.
+    """
+    check_order(steps)
+    if breast is None and any(step.kind in _BREAST for step in steps):
+        raise ModelError("cutting to the breast needs to know where it is: give its mask or box")
+    current = mask.copy()
+    changes = []
+    for step in steps:
+        after = _applied(current, grid, step, breast)
+        removed = int(np.count_nonzero(current & ~after))
+        added = int(np.count_nonzero(after & ~current))
+        size = grid.voxel_volume_mm3
+        changes.append(Change(step.kind, removed, added, removed * size, added * size))
+        current = after
+    return current, tuple(changes)
+
+
+def _applied(mask: Bools, grid: Grid, step: PostStep, breast: BreastArea | None) -> Bools:
+    if breast is not None and step.kind in _BREAST:
+        return _within(mask, step.kind, breast)
+    box = Box.around(mask)
+    if box.is_empty:
+        return mask
+    if step.kind is PostKind.CLOSE:
+        reach = [int(step.value / s) + 1 for s in grid.spacing_mm]
+        box = box.grown(reach, grid.shape)
+    out = np.zeros_like(mask)
+    crop = mask[box.slices]
+    if step.kind is PostKind.FILL:
+        crop = filled(crop)
+    elif step.kind is PostKind.CLOSE:
+        crop = closed(crop, ball_offsets(step.value, grid.spacing_mm))
+    else:
+        smallest = step.value / grid.voxel_volume_mm3 if step.kind is PostKind.MINIMUM else None
+        crop = _components(crop, smallest)
+    out[box.slices] = crop
+    return out
+
+
+def _within(mask: Bools, kind: PostKind, breast: BreastArea) -> Bools:
+    if kind is PostKind.BREAST_MASK and breast.mask is not None:
+        inside: Bools = mask & breast.mask
+        return inside
+    out = np.zeros_like(mask)
+    out[breast.box.slices] = mask[breast.box.slices]
+    return out
+
+
+def _components(crop: Bools, smallest: float | None) -> Bools:
+    """Return the largest 26-connected component, or all of at least `smallest` voxels."""
+    labels, count = ndimage.label(crop, structure=_ALL_NEIGHBOURS)
+    sizes = np.bincount(labels.ravel(), minlength=count + 1)
+    sizes[0] = 0
+    if smallest is None:
+        largest: Bools = labels == int(np.argmax(sizes))
+        return largest
+    kept: Bools = (sizes >= smallest)[labels]
+    return kept & crop

@@ -1,0 +1,86 @@
+"""What a prompt means in the patient frame, and boxes on their way back to the file's order."""
+
+from collections.abc import Sequence
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import DisplayFrame
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click, Prompt
+
+__all__ = ["box_from_frame", "box_to_frame", "clicked_voxel", "described", "prompt_box"]
+
+
+def clicked_voxel(
+    case: Case, frame: DisplayFrame, prompt: Prompt | None
+) -> tuple[int, int, int] | None:
+    """Return the clicked voxel in the patient frame, None if the prompt is no click.
+
+    Raises
+    ------
+    CaseError
+        If it lies outside the image.
+    """
+    if not isinstance(prompt, Click):
+        return None
+    shape = case.grid.shape
+    if not all(0 <= i < n for i, n in zip(prompt.voxel, shape, strict=True)):
+        raise CaseError(
+            f"the click at voxel {prompt.voxel} (z, y, x) lies outside {case.case_id}, whose shape "
+            f"is {shape}: click inside the image"
+        )
+    a, b, c = frame.point_to_display(prompt.voxel, shape)
+    return (int(a), int(b), int(c))
+
+
+def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm: float) -> Box:
+    """Return the box of the patient frame that a prompt asks to search, cut to the image.
+
+    Raises
+    ------
+    CaseError
+        If a box prompt is empty or does not lie inside the image.
+    """
+    shape = case.grid.shape
+    if isinstance(prompt, Click):
+        z, y, x = (int(i) for i in prompt.voxel)
+        reach = [int(click_region_mm / s) + 1 for s in case.grid.spacing_mm]
+        return box_to_frame(Box((z, y, x), (z + 1, y + 1, x + 1)).grown(reach, shape), frame, shape)
+    box = prompt.box
+    if box.is_empty or any(b > n for b, n in zip(box.stop, shape, strict=True)):
+        raise CaseError(
+            f"the box {box.start} to {box.stop} (z, y, x) should hold voxels of {case.case_id}, "
+            f"whose shape is {shape}: draw it inside the image"
+        )
+    return box_to_frame(box, frame, shape)
+
+
+def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
+    """Return where a box of a (z, y, x) array of `shape` lies in the frame."""
+    return _spanned(
+        frame.point_to_display(box.start, shape),
+        frame.point_to_display([b - 1 for b in box.stop], shape),
+    )
+
+
+def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
+    """Return the box of the (z, y, x) array of `shape` that lies at `box` in the frame."""
+    return _spanned(
+        frame.point_from_display(box.start, shape),
+        frame.point_from_display([b - 1 for b in box.stop], shape),
+    )
+
+
+def described(prompt: Prompt | None) -> str:
+    """Return the prompt as provenance keeps it, in voxels (z, y, x); "none" without one."""
+    if isinstance(prompt, Click):
+        return f"click at {tuple(int(i) for i in prompt.voxel)}"
+    if isinstance(prompt, BoxPrompt):
+        return f"box from {prompt.box.start} to {prompt.box.stop}"
+    return "none"
+
+
+def _spanned(one: Sequence[float], other: Sequence[float]) -> Box:
+    a, b, c = (int(min(i, j)) for i, j in zip(one, other, strict=True))
+    d, e, f = (int(max(i, j)) + 1 for i, j in zip(one, other, strict=True))
+    return Box((a, b, c), (d, e, f))

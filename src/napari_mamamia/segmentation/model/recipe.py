@@ -1,0 +1,385 @@
+"""Recipes: what happens around a network, so that a published pipeline gives its own result.
+
+A recipe lies beside a model as ``mamamia_model.json``. Without one, channel k is phase k and
+nothing is done before or after the network.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import explained, open_plain, reads
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec, network_from, network_made
+from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep, check_order
+
+__all__ = [
+    "Normalise",
+    "Recipe",
+    "RegionKind",
+    "Scope",
+    "preset",
+    "presets",
+    "read_recipe",
+    "recipe_from",
+    "recipe_text",
+    "write_recipe",
+]
+
+_FORMAT: Final = "napari-mamamia recipe"
+_VERSION: Final = 1
+_PHASE: Final = r"(?:p\d{1,2}|first_post|last_post)"
+_EXPRESSION: Final = re.compile(rf"^(?:{_PHASE}(?:-{_PHASE})?|pe(?:\({_PHASE}\))?|ser)$")
+_REPAIR: Final = "correct the recipe, or remove it to use the model as it is"
+
+
+class Scope(StrEnum):
+    """Whose mean and standard deviation normalise."""
+
+    ALL = "all phases"
+    PRE = "phase 0"
+    EACH = "each channel"
+
+
+class RegionKind(StrEnum):
+    """Where the network looks.
+
+    "breast crop" cuts the volume before the network sees it, as the published pipelines do: its
+    result differs from the whole volume's. "breast tiles" leaves out tiles that do not reach the
+    breast: inside, the result is the whole volume's.
+    """
+
+    WHOLE = "whole volume"
+    CROP = "breast crop"
+    TILES = "breast tiles"
+
+
+@dataclass(frozen=True, slots=True)
+class Normalise:
+    """Normalising before the network: (value - mean) / standard deviation.
+
+    `percentiles` (low, high; 0 to 100) clip each channel first, None leaves it; with `nonzero`
+    they are taken over voxels that are not zero. Mean and deviation shared by all channels are
+    those before clipping.
+    """
+
+    scope: Scope
+    percentiles: tuple[float, float] | None = None
+    nonzero: bool = False
+
+    def __post_init__(self) -> None:
+        if self.percentiles is not None:
+            low, high = self.percentiles
+            if not 0 <= low < high <= 100:
+                raise ModelError(
+                    f"percentiles should lie in 0 to 100, the lower first, got {low} and {high}: "
+                    f"{_REPAIR}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What happens around a network.
+
+    Parameters
+    ----------
+    title
+        Shown to people.
+    channels
+        One expression for each channel: ``p0`` .. ``p99``, ``first_post``, ``last_post``, a
+        difference such as ``p1-p0``, ``pe`` (of the first phase after contrast) or ``pe(p2)`` in
+        percent, ``ser``. Empty: channel k is phase k.
+    whole_numbers
+        Whether phases are cut to int16 before they are subtracted, as some pipelines do.
+    normalise
+        Done before the network's own.
+    spacing_mm
+        Along (z, y, x), or along the network's axes where `network` says their orientation: the
+        volume is resampled to it before the network, and the mask back to the nearest voxel. None
+        leaves the grid.
+    region, margin_mm
+        Where the network looks, and how far around it.
+    post
+        Steps after the network.
+    folds, checkpoint, step, mirroring, accept_trainer
+        As in `EngineSettings`; None and "" leave them.
+    tumour_labels
+        Values that make the mask; empty takes all but background.
+    network
+        What a network in a single file takes and gives; None for a model that says it itself.
+
+    Raises
+    ------
+    ModelError
+        If an expression is unknown, a number is out of range, or steps are in a refused order.
+    """
+
+    title: str = ""
+    channels: tuple[str, ...] = ()
+    whole_numbers: bool = False
+    normalise: Normalise | None = None
+    spacing_mm: tuple[float, float, float] | None = None
+    region: RegionKind = RegionKind.WHOLE
+    margin_mm: float = 0.0
+    post: tuple[PostStep, ...] = ()
+    folds: tuple[str, ...] | None = None
+    checkpoint: str = ""
+    step: float | None = None
+    mirroring: bool | None = None
+    accept_trainer: bool | None = None
+    tumour_labels: tuple[int, ...] = ()
+    network: NetworkSpec | None = None
+
+    def __post_init__(self) -> None:
+        for expression in self.channels:
+            if not _EXPRESSION.match(expression):
+                raise ModelError(
+                    "a channel should be p0, p1 ..., first_post, last_post, a difference such as "
+                    f"p1-p0, pe, pe(p2) or ser, got {expression!r}: {_REPAIR}"
+                )
+        if self.spacing_mm is not None and not all(0.05 <= s <= 50 for s in self.spacing_mm):
+            raise ModelError(
+                f"a spacing should lie in 0.05 to 50 mm, got {self.spacing_mm}: {_REPAIR}"
+            )
+        if not 0 <= self.margin_mm <= 200:
+            raise ModelError(f"a margin should lie in 0 to 200 mm, got {self.margin_mm}: {_REPAIR}")
+        check_order(self.post)
+        if self.network is not None:
+            self._require_for_network(self.network)
+
+    def settings(self, given: EngineSettings) -> EngineSettings:
+        """Return `given` with what the recipe fixes, where `given` has the default."""
+        default = EngineSettings()
+        found = given
+        wanted: tuple[tuple[str, Any], ...] = (
+            ("folds", self.folds),
+            ("checkpoint", self.checkpoint or None),
+            ("step", self.step),
+            ("mirroring", self.mirroring),
+            ("accept_trainer", self.accept_trainer),
+        )
+        for name, value in wanted:
+            if value is not None and getattr(given, name) == getattr(default, name):
+                changed: dict[str, Any] = {name: value}
+                found = replace(found, **changed)
+        return found
+
+    def _require_for_network(self, network: NetworkSpec) -> None:
+        """Raise `ModelError` where something would be passed over in silence."""
+        asked = {
+            "folds": bool(self.folds),
+            "checkpoint": bool(self.checkpoint),
+            "accept_trainer": bool(self.accept_trainer),
+            "mirroring (mirror_axes are empty)": bool(self.mirroring) and not network.mirror_axes,
+        }
+        found = ", ".join(name for name, is_asked in asked.items() if is_asked)
+        if found:
+            raise ModelError(
+                f"a network in a single file has no {found}: {_REPAIR}, mirrored copies are asked "
+                'for by "mirror_axes" in its section "network"'
+            )
+        strange = set(self.tumour_labels) - {value for _, value in network.labels}
+        if strange:
+            raise ModelError(
+                f"tumour_labels should be among the network's labels, got {sorted(strange)}: "
+                f"{_REPAIR}"
+            )
+
+    @property
+    def needs_breast(self) -> bool:
+        """Whether it must be known where the breast is."""
+        cuts = (PostKind.BREAST_BOX, PostKind.BREAST_MASK)
+        return self.region is not RegionKind.WHOLE or any(s.kind in cuts for s in self.post)
+
+
+def presets() -> tuple[tuple[str, Recipe], ...]:
+    """Return the published pipelines by name.
+
+    Sources: the challenge's sample submission (first phase after contrast, fold 0, mirroring,
+    breast box); the MAMA-MIA data set's repository (baseline: z-score with mean and standard
+    deviation of all phases, 1 mm); team FME, code_submission_7 (first subtraction in int16,
+    checkpoint_best, five folds, mirroring, breast box, largest component); team ViCOROB, VICTORIA
+    commit 7f3619f (breast crop, percentiles 0.1 to 99.9 of voxels that are not zero, statistics of
+    phase 0, 1 mm); team MIC (p0, p1, p2, breast box; its program is not public). "Breast box" is
+    the one that the case's patient file gives.
+    """
+    box, largest = PostStep(PostKind.BREAST_BOX), PostStep(PostKind.LARGEST)
+    one_mm = (1.0, 1.0, 1.0)
+    return (
+        (
+            "mama-mia-baseline",
+            Recipe("MAMA-MIA baseline", normalise=Normalise(Scope.ALL), spacing_mm=one_mm),
+        ),
+        (
+            "mama-mia-sample",
+            Recipe(
+                "MAMA-MIA sample submission",
+                channels=("p1",),
+                folds=("0",),
+                checkpoint="checkpoint_final.pth",
+                step=0.5,
+                mirroring=True,
+                post=(box,),
+            ),
+        ),
+        (
+            "fme",
+            Recipe(
+                "FME",
+                channels=("p1-p0",),
+                whole_numbers=True,
+                folds=("0", "1", "2", "3", "4"),
+                checkpoint="checkpoint_best.pth",
+                step=0.5,
+                mirroring=True,
+                post=(box, largest),
+            ),
+        ),
+        (
+            "vicorob",
+            Recipe(
+                "ViCOROB",
+                channels=("p0", "p1", "p2"),
+                normalise=Normalise(Scope.PRE, (0.1, 99.9), nonzero=True),
+                spacing_mm=one_mm,
+                region=RegionKind.CROP,
+                folds=("0",),
+            ),
+        ),
+        ("mic", Recipe("MIC", channels=("p0", "p1", "p2"), post=(box,))),
+    )
+
+
+def preset(name: str) -> Recipe:
+    """Return the preset called `name`, or raise `ModelError` that lists them."""
+    known = dict(presets())
+    if name not in known:
+        raise ModelError(f"no recipe is called {name!r}: choose one of {', '.join(known)}")
+    return known[name]
+
+
+@reads("a readable recipe", "correct it, or remove it", ModelError)
+def read_recipe(path: Path) -> Recipe:
+    """Return the recipe of a ``mamamia_model.json``, or raise `ModelError`."""
+    try:
+        with open_plain(path) as stream:
+            text = stream.read().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path} should be a readable recipe, but {error}: {_REPAIR}") from error
+    return recipe_from(text, str(path))
+
+
+def recipe_from(text: str, where: str) -> Recipe:
+    """Return the recipe of a JSON text; `where` names it in messages.
+
+    Raises
+    ------
+    ModelError
+        If it is no recipe, of a later version, or holds an unknown key or value.
+    """
+    with explained(where, "a recipe", _REPAIR, ModelError):
+        found = parsed_json(text)
+        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+            raise ModelError(f'{where} should have "format": "{_FORMAT}": {_REPAIR}')
+        if found.get("version") != _VERSION:
+            raise ModelError(
+                f"{where} should be version {_VERSION}, got {found.get('version')!r}: update "
+                "napari-mamamia, or correct the recipe"
+            )
+        return _named(found, where)
+
+
+def _named(found: Mapping[str, Any], where: str) -> Recipe:
+    """Return a recipe; its records know what is wrong with them, but not where they stand."""
+    try:
+        return _recipe(found)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """Return a recipe as the JSON text that `recipe_from` reads."""
+    normalise = recipe.normalise
+    made = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "title": recipe.title,
+        "channels": list(recipe.channels),
+        "whole_numbers": recipe.whole_numbers,
+        "normalise": normalise
+        and {
+            "scope": normalise.scope.value,
+            "percentiles": normalise.percentiles and list(normalise.percentiles),
+            "nonzero": normalise.nonzero,
+        },
+        "spacing_mm": recipe.spacing_mm and list(recipe.spacing_mm),
+        "region": recipe.region.value,
+        "margin_mm": recipe.margin_mm,
+        "post": [{"step": step.kind.value, "value": step.value} for step in recipe.post],
+        "folds": None if recipe.folds is None else list(recipe.folds),
+        "checkpoint": recipe.checkpoint,
+        "step": recipe.step,
+        "mirroring": recipe.mirroring,
+        "accept_trainer": recipe.accept_trainer,
+        "tumour_labels": list(recipe.tumour_labels),
+        "network": recipe.network and network_made(recipe.network),
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
+    """Write a recipe beside a model; raises `SaveConflictError` or `SaveError`."""
+    write_text_atomically(path, recipe_text(recipe), overwrite=overwrite)
+
+
+def _recipe(found: Mapping[str, Any]) -> Recipe:
+    known = json.loads(recipe_text(Recipe()))
+    strange = sorted(set(found) - set(known))
+    if strange:
+        raise ValueError(f"it has the unknown key(s) {', '.join(strange)}")
+    given = {**known, **found}
+    normalise, spacing, folds = given["normalise"], given["spacing_mm"], given["folds"]
+    return Recipe(
+        title=str(given["title"]),
+        channels=tuple(str(item).replace(" ", "") for item in given["channels"]),
+        whole_numbers=bool(given["whole_numbers"]),
+        normalise=None if normalise is None else _normalise(normalise),
+        spacing_mm=None if spacing is None else _three(spacing),
+        region=RegionKind(given["region"]),
+        margin_mm=float(given["margin_mm"]),
+        post=tuple(
+            PostStep(PostKind(item["step"]), float(item.get("value", 0.0)))
+            for item in given["post"]
+        ),
+        folds=None if folds is None else tuple(str(fold) for fold in folds),
+        checkpoint=str(given["checkpoint"]),
+        step=None if given["step"] is None else float(given["step"]),
+        mirroring=_maybe(given["mirroring"]),
+        accept_trainer=_maybe(given["accept_trainer"]),
+        tumour_labels=tuple(int(value) for value in given["tumour_labels"]),
+        network=None if given["network"] is None else network_from(given["network"]),
+    )
+
+
+def _normalise(found: Mapping[str, Any]) -> Normalise:
+    percentiles = found.get("percentiles")
+    if percentiles is None:
+        return Normalise(Scope(found["scope"]), None, bool(found.get("nonzero", False)))
+    low, high = percentiles
+    return Normalise(Scope(found["scope"]), (float(low), float(high)), bool(found.get("nonzero")))
+
+
+def _three(values: Any) -> tuple[float, float, float]:
+    z, y, x = values
+    return (float(z), float(y), float(x))
+
+
+def _maybe(value: Any) -> bool | None:
+    return None if value is None else bool(value)

@@ -1,0 +1,371 @@
+"""A case as a model's recipe wants it: channels, normalising, cropping, resampling, and back."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.maps import KineticMap, map_job, percent_enhancement
+from napari_mamamia.kinetics.timing import choose_image_phases
+from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
+from napari_mamamia.segmentation.model.postprocess import BreastArea
+from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope
+
+__all__ = [
+    "ModelInput",
+    "channel_image",
+    "channel_names",
+    "input_grid",
+    "labels_on_case",
+    "model_input",
+    "phase_order_warning",
+    "phases_needed",
+]
+
+_LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
+_SLAB: Final = 8
+_SPLINE: Final = 3
+_EXTENT_TOLERANCE_MM: Final = 1e-5
+"""Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
+resample_sitk (`tol`), which has it from the data set's repository."""
+_AXIS_OF: Final = dict(zip("LRPAIS", (0, 0, 1, 1, 2, 2), strict=True))
+
+Volumes = tuple[NDArray[Any], ...]
+Respacing = tuple[tuple[float, ...], tuple[float, ...]]
+"""Spacing in mm along (z, y, x) before and after resampling."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelInput:
+    """What a network gets of a case: `arrays` on `grid`, which is the part `crop` of the case's.
+
+    `region` is the box of `grid` that the network looks at, None for all of it. `notes` are shown.
+    `spacing_mm` are the case's and `grid`'s along (z, y, x) where the recipe resamples, as files
+    say them.
+    """
+
+    arrays: Volumes
+    grid: Grid
+    crop: Box
+    region: Box | None = None
+    notes: tuple[str, ...] = ()
+    spacing_mm: "Respacing | None" = None
+
+
+def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
+    """Return the expression of each channel; without a recipe's own, channel k is phase k.
+
+    Raises
+    ------
+    ModelError
+        If the recipe has another number of channels than the model.
+    """
+    if not recipe.channels:
+        return tuple(f"p{k}" for k in range(channels))
+    if len(recipe.channels) != channels:
+        raise ModelError(
+            f"the model takes {channels} channel(s), its recipe makes {len(recipe.channels)} "
+            f"({', '.join(recipe.channels)}): correct the recipe"
+        )
+    return recipe.channels
+
+
+def model_input(
+    case: Case,
+    recipe: Recipe,
+    channels: int,
+    breast: BreastArea | None = None,
+    look_in: Box | None = None,
+) -> Job[ModelInput]:
+    """Return a job that makes a model's input of a case.
+
+    Parameters
+    ----------
+    case
+        All its phases read.
+    recipe
+        The model's.
+    channels
+        How many the network takes.
+    breast
+        Needed if the recipe looks at the breast only.
+    look_in
+        A box of the case that alone is asked for; it takes the breast's place.
+
+    Raises
+    ------
+    CaseError
+        If the case has too few phases.
+    ModelError
+        If recipe and model do not fit each other, or the breast is missing.
+    """
+    names = channel_names(recipe, channels)
+    case.require_phases(phases_needed(names, recipe))
+    arrays = []
+    for place, name in enumerate(names):
+        yield Progress(place, len(names), f"Channel {place}: {name}")
+        arrays.append((yield from channel_image(case, name, recipe.whole_numbers)))
+    box = Box.whole(case.grid.shape)
+    region = look_in
+    if recipe.region is not RegionKind.WHOLE:
+        if breast is None:
+            raise ModelError("the recipe looks at the breast only: give its mask or box")
+        reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
+        around = breast.box.grown(reach, case.grid.shape)
+        if recipe.region is RegionKind.CROP:
+            box, region, arrays = around, None, [array[around.slices] for array in arrays]
+        else:
+            region = around if look_in is None else look_in
+    if recipe.normalise is not None:
+        yield Progress(0, 1, "Normalising over the phases")
+        arrays = list(_normalised(arrays, case, box, recipe.normalise))
+    grid = _part_of(case.grid, box)
+    spacing_mm = _respacing(case.grid, recipe)
+    if spacing_mm is not None:
+        fine = _respaced(grid, spacing_mm)
+        for place, array in enumerate(arrays):
+            arrays[place] = yield from _resampled(array, fine.shape, spacing_mm)
+        region = None if region is None else _box_on(region, spacing_mm, fine)
+        grid = fine
+    warning = phase_order_warning(case)
+    notes = (warning,) if warning else ()
+    return ModelInput(tuple(arrays), grid, box, region, notes, spacing_mm)
+
+
+def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[Grid, Box | None]:
+    """Return the grid that a model gets of a case, and the box of it that it looks at.
+
+    `model_input` gives the same; without `breast` the whole volume is meant.
+    """
+    box, region = Box.whole(grid.shape), None
+    if breast is not None and recipe.region is not RegionKind.WHOLE:
+        reach = [round(recipe.margin_mm / s) for s in grid.spacing_mm]
+        around = breast.grown(reach, grid.shape)
+        if recipe.region is RegionKind.CROP:
+            box = around
+        else:
+            region = around
+    spacing_mm = _respacing(grid, recipe)
+    found = _part_of(grid, box)
+    if spacing_mm is None:
+        return found, region
+    fine = _respaced(found, spacing_mm)
+    return fine, None if region is None else _box_on(region, spacing_mm, fine)
+
+
+def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArray[Any]:
+    """Return labels ``(z, y, x)`` on the case's `grid`, each voxel from the nearest one.
+
+    Where the labels' last voxel ends before the case's, the rest is background.
+    Source: ITK's nearest-neighbour interpolation, which rounds halves up and knows an image to half
+    a voxel beyond its outermost centres.
+    """
+    if made.spacing_mm is not None:
+        found = np.zeros(made.crop.shape, dtype=labels.dtype)
+        places = [
+            _places_within(n, m, own, model)
+            for n, m, own, model in zip(
+                made.crop.shape, labels.shape, *made.spacing_mm, strict=True
+            )
+        ]
+        near = [np.floor(place + 0.5).astype(np.intp) for place in places]
+        found[tuple(slice(len(place)) for place in places)] = labels[np.ix_(*near)]
+        labels = found
+    if made.crop.shape == grid.shape:
+        return labels
+    whole: NDArray[Any] = np.zeros(grid.shape, dtype=labels.dtype)
+    whole[made.crop.slices] = labels
+    return whole
+
+
+def phase_order_warning(case: Case) -> str:
+    """Return a sentence if phase 1 is not brighter than phase 0 on average, else "".
+
+    Contrast agent brightens tissue; with phases reversed a trained model silently finds nothing.
+    """
+    if len(case.phases) < 2:
+        return ""
+    step = max(round((case.signal[0].size / _LOOKED_AT) ** (1 / 3)), 1)
+    before, after = (float(case.signal[k, ::step, ::step, ::step].mean()) for k in (0, 1))
+    if after > before:
+        return ""
+    return (
+        f"phase 1 is not brighter than phase 0 (mean {after:.4g} and {before:.4g}): phases may be "
+        "in the wrong order, and a trained model then finds nothing"
+    )
+
+
+def phases_needed(names: Sequence[str], recipe: Recipe) -> int:
+    """Return how many phases a case must have for channels of these expressions."""
+    needed = 1 if recipe.normalise is None else 2
+    for name in names:
+        for number in re.findall(r"p(\d+)", name):
+            needed = max(needed, int(number) + 1)
+        if "post" in name or name.startswith("pe"):
+            needed = max(needed, 2)
+        if name == "ser":
+            needed = max(needed, 3)
+    return needed
+
+
+def _phase(case: Case, name: str) -> int:
+    if name == "first_post":
+        return 1
+    return len(case.phases) - 1 if name == "last_post" else int(name[1:])
+
+
+def channel_image(case: Case, name: str, whole_numbers: bool = False) -> Job[NDArray[Any]]:
+    """Return a job for one channel ``(z, y, x)``, before normalising.
+
+    Parameters
+    ----------
+    case
+        Each voxel is computed from its own phases only, so that a part of a case gives that part.
+    name
+        An expression as in `Recipe.channels`; PE in percent, the others in the signal's own unit.
+        Where PE or SER are undefined the channel is 0.
+    whole_numbers
+        As in `Recipe`.
+    """
+    if name == "ser":
+        choice = choose_image_phases(case)
+        kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
+        ratio: NDArray[np.float32] = yield from map_job(case.signal, kind_of_map, choice)
+        return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)
+    if name.startswith("pe"):
+        phase = _phase(case, name[3:-1]) if "(" in name else 1
+        return np.nan_to_num(percent_enhancement(case.signal, phase), nan=0.0)
+    parts = [case.signal[_phase(case, one)] for one in name.split("-")]
+    if len(parts) == 1:
+        phase_as_it_is: NDArray[Any] = parts[0]
+        return phase_as_it_is
+    kind = np.int16 if whole_numbers else np.float32
+    difference: NDArray[Any] = parts[0].astype(kind) - parts[1].astype(kind)
+    return difference
+
+
+def _normalised(
+    arrays: Sequence[NDArray[Any]], case: Case, box: Box, how: Normalise
+) -> Iterator[NDArray[np.float32]]:
+    shared = None
+    if how.scope is Scope.ALL:
+        shared = _statistics(case.signal[(slice(None), *box.slices)])
+    elif how.scope is Scope.PRE:
+        shared = _statistics(case.signal[0][box.slices])
+    for array in arrays:
+        clipped = _clipped(array, how)
+        mean, std = _statistics(clipped) if shared is None else shared
+        yield (clipped - np.float32(mean)) / np.float32(std)
+
+
+def _statistics(values: NDArray[Any]) -> tuple[float, float]:
+    mean = float(values.mean(dtype=np.float64))
+    std = float(values.std(dtype=np.float64))
+    if not std > 0:
+        raise CaseError(
+            f"the images should vary, but every voxel is {mean:g}: open the images of the case"
+        )
+    return mean, std
+
+
+def _clipped(array: NDArray[Any], how: Normalise) -> NDArray[np.float32]:
+    out: NDArray[np.float32] = array.astype(np.float32)
+    if how.percentiles is not None:
+        looked_at = out[out != 0] if how.nonzero else out
+        if looked_at.size:
+            low, high = np.percentile(looked_at, how.percentiles)
+            np.clip(out, low, high, out=out)
+    return out
+
+
+def _part_of(grid: Grid, box: Box) -> Grid:
+    if box.shape == grid.shape:
+        return grid
+    affine = grid.affine.copy()
+    affine[:3, 3] = grid.to_world_mm(box.start)
+    return Grid(box.shape, affine)
+
+
+def _respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
+    """Return the case's spacing and the recipe's along the case's axes; None if it has none."""
+    spacing = recipe.spacing_mm
+    axes = "" if recipe.network is None else recipe.network.orientation
+    if spacing is None:
+        return None
+    own = header_spacing(grid)
+    if not axes:
+        return own, spacing
+    along = {_AXIS_OF[letter]: s for letter, s in zip(axes, spacing, strict=True)}
+    return own, tuple(along[_AXIS_OF[letter]] for letter in grid.orientation[::-1])
+
+
+def _respaced(grid: Grid, spacing_mm: Respacing) -> Grid:
+    """Return the grid of another spacing that starts at the same voxel centre.
+
+    Extents are rounded with a hundredth of a micrometre added to each voxel, as the MAMA-MIA
+    data set's own preprocessing does.
+    """
+    shape = [
+        max(round(n * (s + _EXTENT_TOLERANCE_MM) / t), 1)
+        for n, s, t in zip(grid.shape, *spacing_mm, strict=True)
+    ]
+    factors = [t / s for s, t in zip(grid.spacing_mm, spacing_mm[1], strict=True)]
+    affine = grid.affine.copy()
+    affine[:3, :3] *= factors[::-1]
+    return Grid((shape[0], shape[1], shape[2]), affine)
+
+
+def _resampled(
+    array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
+) -> Job[NDArray[np.float32]]:
+    """Return cubic B-spline values at the voxel centres of the new spacing, the edges mirrored.
+
+    Centres half a voxel or more outside the volume become 0, as ITK's resampling fills them.
+    """
+    yield Progress(0, shape[0], "Resampling to the recipe's spacing")
+    knots = ndimage.spline_filter(array.astype(np.float32), _SPLINE, np.float32, mode="mirror")
+    steps = [b / a for a, b in zip(*spacing_mm, strict=True)]
+    out = np.zeros(tuple(shape), dtype=np.float32)
+    depth, height, width = (
+        len(_places_within(m, n, b, a))
+        for m, n, a, b in zip(shape, array.shape, *spacing_mm, strict=True)
+    )
+    for first in range(0, depth, _SLAB):
+        slab = out[first : min(first + _SLAB, depth), :height, :width]
+        ndimage.affine_transform(
+            knots,
+            steps,
+            offset=(first * steps[0], 0.0, 0.0),
+            output_shape=slab.shape,
+            output=slab,
+            order=_SPLINE,
+            mode="mirror",
+            prefilter=False,
+        )
+        yield Progress(first, shape[0], "Resampling to the recipe's spacing")
+    return out
+
+
+def _places_within(n: int, among: int, step_mm: float, spacing_mm: float) -> NDArray[np.float64]:
+    """Return where, in voxels of `spacing_mm`, centres every `step_mm` lie, within `among` voxels.
+
+    At most `n` are asked for; the first lies on the first voxel's centre.
+    """
+    places: NDArray[np.float64] = np.arange(n, dtype=np.float64) * step_mm / spacing_mm
+    return places[places < among - 0.5]
+
+
+def _box_on(box: Box, spacing_mm: Respacing, fine: Grid) -> Box:
+    scale = [a / b for a, b in zip(*spacing_mm, strict=True)]
+    start = [min(int(a * f), n) for a, f, n in zip(box.start, scale, fine.shape, strict=True)]
+    stop = [min(int(b * f) + 1, n) for b, f, n in zip(box.stop, scale, fine.shape, strict=True)]
+    return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

@@ -1,0 +1,251 @@
+"""`NetworkEngine`: a network in a single file, loaded once and run tile by tile.
+
+Tiles lie on nnU-Net's global grid and are averaged as nnU-Net does, but in single precision. Before
+and after it happens what the recipe says, and nothing else.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
+from napari_mamamia.segmentation.model.engine_settings import (
+    EngineResult,
+    EngineSettings,
+    Ran,
+    TilePlan,
+)
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec, TileWeight
+from napari_mamamia.segmentation.model.nnunet_tiles import (
+    TileGrid,
+    TimeIsUp,
+    flips_of,
+    gaussian_peak,
+    sum_tiles,
+    tile_grid,
+)
+from napari_mamamia.segmentation.model.planner import OverLimitError
+from napari_mamamia.segmentation.model.stages import Laps, part
+from napari_mamamia.segmentation.network.choices import require_network_choices
+from napari_mamamia.segmentation.network.cost import network_bytes, network_frame
+from napari_mamamia.segmentation.network.files import network_path
+from napari_mamamia.segmentation.network.input import volumes_of
+from napari_mamamia.segmentation.network.outputs import labels_of, probability_of
+from napari_mamamia.segmentation.network.runtime import NetworkRuntime, open_network
+
+__all__ = ["NetworkEngine", "load_network"]
+
+_TOTAL = 1000  # steps of a whole run
+_PREPARED = 30
+_PREDICTED = 970
+
+
+@dataclass(slots=True, eq=False)
+class NetworkEngine:
+    """A loaded network. Make it with `load_network`; let go of it with `close`."""
+
+    card: ModelCard
+    spec: NetworkSpec
+    settings: EngineSettings
+    runtime: NetworkRuntime | None
+
+    @property
+    def flips(self) -> tuple[tuple[int, ...], ...]:
+        """Mirrored copies beside the tile itself, as sets of axes of a batch."""
+        axes = self.spec.mirror_axes if self.settings.mirroring else ()
+        return flips_of(axes, self.settings.most_copies)
+
+    def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
+        """Return what a case on `grid` would cost."""
+        tiles = self._tiles(grid, region)
+        numbers = len(self.spec.channels) + self.spec.heads + 1
+        return TilePlan(
+            tiles=len(tiles.places),
+            skipped=tiles.skipped,
+            passes=len(self.flips) + 1,
+            folds=1,
+            model_shape=tiles.shape,
+            bytes_needed=network_bytes(numbers, tiles.padded, grid),
+        )
+
+    def predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case; progress comes with every tile and mirrored copy.
+
+        Parameters
+        ----------
+        arrays
+            One ``(z, y, x)`` volume for each of the network's channels.
+        grid
+            Their grid.
+        region
+            Box of the case outside which everything becomes background. Only tiles that reach into
+            it are computed; inside, the labels are those of the whole volume.
+        deadline
+            Value of ``time.monotonic()`` at which to stop; the pass must be whole by then.
+
+        Raises
+        ------
+        ModelError
+            If channels or outputs do not fit the recipe.
+        OverLimitError
+            If the deadline came before every tile was computed.
+        CaseError
+            If the volumes are all zero or not finite.
+        """
+        with threads_set(self.settings.threads) as threads:
+            return (yield from self._predict(arrays, grid, region, deadline, threads))
+
+    def run_one_tile(self) -> None:
+        """Run the network once on an empty tile, to measure how long it takes."""
+        runtime = self._loaded()
+        shape = (1, len(self.spec.channels), *self.spec.patch)
+        with threads_set(self.settings.threads):
+            output = runtime.forward(torch.zeros(shape, device=runtime.tiles_on))
+            output.flatten()[:1].cpu()  # a graphics card answers before it is done
+
+    def close(self) -> None:
+        """Let go of the network, and give a graphics card its memory back."""
+        runtime, self.runtime = self.runtime, None
+        if runtime is not None:
+            on = runtime.tiles_on
+            del runtime
+            release_memory(on)
+
+    def _predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        region: Box | None,
+        deadline: float | None,
+        threads: int,
+    ) -> Job[EngineResult]:
+        runtime, laps = self._loaded(), Laps()
+        frame = network_frame(grid, self.spec.orientation)
+        data = yield from part(volumes_of(arrays, grid, frame, self.spec), 0, _PREPARED, _TOTAL)
+        laps.add("prepare")
+        inside = None if region is None else frame.box_to_model(region, grid)
+        tiles = tile_grid(frame.shape, self.spec.patch, self.settings.step, inside)
+        outputs = yield from part(
+            self._averaged(runtime, data, tiles, deadline), _PREPARED, _PREDICTED, _TOTAL
+        )
+        del data
+        laps.add("predict")
+        labels = yield from part(labels_of(outputs, self.spec, inside), _PREDICTED, _TOTAL, _TOTAL)
+        probability = None
+        if self.settings.keep_probability:
+            whole = yield from part(
+                probability_of(outputs, self.spec, inside), _TOTAL, _TOTAL, _TOTAL
+            )
+            probability = np.ascontiguousarray(frame.from_model(whole))
+        laps.add("export")
+        yield Progress(_TOTAL, _TOTAL, "Done")
+        ran = self._ran(runtime, tiles, threads, laps.done)
+        return EngineResult(np.ascontiguousarray(frame.from_model(labels)), ran, probability)
+
+    def _averaged(
+        self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
+    ) -> Job[Any]:
+        """Return the mean output of the tiles, float32 on the processor."""
+        needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
+        weigh = _gaussian if self.spec.weight is TileWeight.GAUSSIAN else _constant
+        try:
+            return (
+                yield from sum_tiles(
+                    runtime.forward,
+                    data,
+                    tiles,
+                    self.spec.heads,
+                    flips=self.flips,
+                    device=runtime.tiles_on,
+                    sums_on=sums_on(runtime.tiles_on, needed),
+                    deadline=deadline,
+                    weigh=weigh,
+                )
+            )
+        except TimeIsUp as stop:
+            raise OverLimitError(
+                f"{self.card.name} should be done within the time limit, but its "
+                f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer: allow more "
+                "time, choose a larger step, or a region"
+            ) from stop
+
+    def _tiles(self, grid: Grid, region: Box | None) -> TileGrid:
+        frame = network_frame(grid, self.spec.orientation)
+        inside = None if region is None else frame.box_to_model(region, grid)
+        return tile_grid(frame.shape, self.spec.patch, self.settings.step, inside)
+
+    def _loaded(self) -> NetworkRuntime:
+        if self.runtime is None:
+            raise ModelError(f"{self.card.name} was closed: load it again")
+        return self.runtime
+
+    def _ran(
+        self,
+        runtime: NetworkRuntime,
+        tiles: TileGrid,
+        threads: int,
+        seconds: Sequence[tuple[str, float]],
+    ) -> Ran:
+        return Ran(
+            folds_asked=(),
+            folds_done=(),
+            tiles=len(tiles.places),
+            tiles_skipped=tiles.skipped,
+            passes=len(self.flips) + 1,
+            step=self.settings.step,
+            device=runtime.device,
+            backend=runtime.backend,
+            precision=self.settings.precision,
+            threads=runtime.threads or threads,
+            seconds=tuple(seconds),
+        )
+
+
+def load_network(card: ModelCard, settings: EngineSettings) -> Job[NetworkEngine]:
+    """Return a job that loads a network from its file; see `network_runtime`.
+
+    Raises
+    ------
+    ModelError
+        If no recipe describes it, a choice cannot be obeyed, the file is damaged, wants to run
+        something, or contradicts the recipe.
+    MissingExtraError
+        If what runs it is not installed.
+    """
+    if card.missing or card.network is None:
+        said = f"no recipe describes {card.path}: write {card.name}'s recipe beside it"
+        raise ModelError("; ".join(card.missing) or said)
+    require_network_choices(card, settings)
+    yield Progress(0, 1, "Loading the network")
+    path = network_path(card.path, card.weights[0].name)
+    runtime = open_network(card.kind, path, card.network, settings)
+    yield Progress(1, 1, "Loaded")
+    return NetworkEngine(card, card.network, settings, runtime)
+
+
+def _gaussian(patch: tuple[int, ...], device: str) -> Any:
+    """Return nnU-Net's weight of each voxel of a tile, in single precision."""
+    weight = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.float32)
+    weight[weight == 0] = torch.min(weight[weight != 0])
+    return weight
+
+
+def _constant(patch: tuple[int, ...], device: str) -> Any:
+    return torch.ones(patch, dtype=torch.float32, device=device)

@@ -1,0 +1,231 @@
+"""Networks of torch.export (``.pt2``), run step by step from what the file says.
+
+torch's own loader is not used: it unpickles sample inputs and constants, evaluates expressions and
+guards, looks names up by dots below ``torch`` and writes Python code that holds the file's names,
+so that a file can run any program. Here the graph is read as JSON, weights as bytes, and each step
+calls one operator of ATen. Sample inputs, guards and metadata are not read at all.
+Source: torch 2.13, _export/serde/schema.py (version 8) and export/pt2_archive.
+"""
+
+import operator
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.segmentation.model.nnunet_files import require_stored
+from napari_mamamia.segmentation.network.arguments import TYPES, filled, keep, names_in
+
+__all__ = ["ExportedNetwork", "read_exported"]
+
+_SCHEMA: Final = 8
+_ATEN: Final = "torch.ops.aten."
+_TOUCH_FILES: Final = frozenset(("from_file", "save"))
+"""Source: every operator of torch 2.13 was searched for arguments that name a file."""
+
+_ON_NUMBERS: Final[Mapping[str, Callable[..., Any]]] = {
+    f"_operator.{name}": getattr(operator, name)
+    for name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "neg", "getitem",
+                 "eq", "ne", "lt", "le", "gt", "ge")
+}  # fmt: skip
+_AGAIN: Final = (
+    "export it again with torch.export.export and torch.export.save of a recent torch (2.13 is "
+    "tested), after model.eval(), or to ONNX"
+)
+
+Step = tuple[
+    Callable[..., Any], tuple[tuple[str, Any, bool], ...], tuple[Any, ...], tuple[str, ...]
+]
+
+
+class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
+    """A graph of ATen operators with its weights; make it with `read_exported`.
+
+    `input_shape` has None where an extent may vary; `forward` takes one tensor and gives one.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        weights: Mapping[str, Any],
+        given: tuple[str, str],
+        input_shape: tuple[int | None, ...],
+    ) -> None:
+        super().__init__()
+        self._steps = tuple(steps)
+        self._names = tuple(weights)
+        for number, value in enumerate(weights.values()):
+            self.register_buffer(f"weight_{number}", value)
+        self._input, self._output = given
+        self.input_shape = input_shape
+
+    def forward(self, tile: Any) -> Any:
+        """Return the output for a batch; what no later step needs is let go of at once."""
+        values = {name: getattr(self, f"weight_{n}") for n, name in enumerate(self._names)}
+        values[self._input] = tile
+        for call, arguments, outputs, spent in self._steps:
+            ordered = [filled(value, values, tile) for _, value, named in arguments if not named]
+            by_name = {
+                name: filled(value, values, tile) for name, value, named in arguments if named
+            }
+            keep(call(*ordered, **by_name), outputs, values)
+            for name in spent:
+                values.pop(name, None)
+        return values[self._output]
+
+
+@reads("a whole file of torch.export", "copy it again from where it came from", ModelError)
+def read_exported(path: Path) -> ExportedNetwork:
+    """Return the network of a ``.pt2`` file; nothing of the file is executed.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged or of another version, holds pickled objects, or has a step that is
+        no operator of ATen.
+    """
+    try:
+        with open_zip(path) as archive:
+            require_stored(archive, path)
+            return _network(archive, path)
+    except (
+        zipfile.BadZipFile, OSError, KeyError, ValueError, TypeError, IndexError, AttributeError,
+        RuntimeError, EOFError, NotImplementedError, RecursionError,
+    ) as error:  # fmt: skip
+        if isinstance(error, ModelError):
+            raise
+        said = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        raise ModelError(
+            f"{path} should be a whole file of torch.export, but it cannot be read ({said}): "
+            f"copy it again, or {_AGAIN}"
+        ) from error
+
+
+def _network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
+    names = archive.namelist()
+    top = names[0].split("/")[0]
+    model = _json(archive, f"{top}/models/model.json", path)
+    if model["schema_version"]["major"] != _SCHEMA:
+        raise ModelError(
+            f"{path} should have version {_SCHEMA} of torch.export's form, got "
+            f"{model['schema_version']['major']}: {_AGAIN}"
+        )
+    graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
+    stored = {
+        **_tensors(archive, f"{top}/data/weights", "weights", path),
+        **_tensors(archive, f"{top}/data/constants", "constants", path),
+    }
+    weights, user = _inputs(signature["input_specs"], stored, path)
+    output = _output(signature["output_specs"], path)
+    refused = sorted({t for t in (n["target"] for n in graph["nodes"]) if _called(t) is None})
+    if refused:
+        raise ModelError(
+            f"{path} should be made of ATen operators only, but has the step(s) "
+            f"{', '.join(map(repr, refused[:5]))}: nothing was run; export the network without them"
+        )
+    sizes = graph["tensor_values"][user]["sizes"]
+    shape = tuple(int(n["as_int"]) if "as_int" in n else None for n in sizes)
+    return ExportedNetwork(_steps(graph["nodes"], output), weights, (user, output), shape)
+
+
+def _inputs(
+    specs: Sequence[Mapping[str, Any]], stored: Mapping[str, Any], path: Path
+) -> tuple[dict[str, Any], str]:
+    """Return the weights under the graph's names, and the name of the one input."""
+    keys = {
+        "parameter": "parameter_name",
+        "buffer": "buffer_name",
+        "tensor_constant": "tensor_constant_name",
+    }
+    weights, users = {}, []
+    for spec in specs:
+        ((kind, said),) = spec.items()
+        if kind in keys:
+            weights[str(said["arg"]["name"])] = stored[said[keys[kind]]]
+        elif kind == "user_input":
+            users.append(str(said["arg"]["as_tensor"]["name"]))
+        else:
+            raise ModelError(
+                f"{path} should need tensors only, but needs a {kind}: nothing was read; {_AGAIN}"
+            )
+    if len(users) != 1:
+        raise ModelError(f"{path} should take one tensor, got {len(users)}: {_AGAIN}")
+    return weights, users[0]
+
+
+def _output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
+    kinds = [next(iter(spec)) for spec in specs]
+    if kinds != ["user_output"]:
+        raise ModelError(
+            f"{path} should give one tensor and change nothing, but gives {', '.join(kinds)}: "
+            f"{_AGAIN}"
+        )
+    return str(specs[0]["user_output"]["arg"]["as_tensor"]["name"])
+
+
+def _tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) -> dict[str, Any]:
+    """Return the stored tensors by name; several may share one file."""
+    config = _json(archive, f"{folder}/model_{what}_config.json", path)["config"]
+    files: dict[str, Any] = {}
+    found = {}
+    for name, said in config.items():
+        file = str(said["path_name"])
+        if said["use_pickle"] or not file.startswith(("weight_", "tensor_")):
+            raise ModelError(
+                f"{path} should hold numbers only, but {name!r} is a pickled object ({file}), "
+                f"which could run any program: it was not opened; {_AGAIN}"
+            )
+        meta = said["tensor_meta"]
+        kind = TYPES[meta["dtype"]]
+        if file not in files:
+            data = bytearray(archive.read(f"{folder}/{file}"))
+            files[file] = torch.frombuffer(data, dtype=kind) if data else torch.zeros(0, dtype=kind)
+        sizes, strides = ([int(n["as_int"]) for n in meta[key]] for key in ("sizes", "strides"))
+        start = int(meta["storage_offset"]["as_int"])
+        found[name] = torch.as_strided(files[file], sizes, strides, start)
+    return found
+
+
+def _steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
+    """Return the graph's steps, each with the names that no later one needs."""
+    made: list[Step] = []
+    needed = {output}
+    for node in reversed(nodes):
+        arguments = tuple(
+            (str(item["name"]), item["arg"], item.get("kind", 1) == 2) for item in node["inputs"]
+        )
+        used = {name for _, value, _ in arguments for name in names_in(value)}
+        call = _called(node["target"])
+        if call is not None:
+            made.append((call, arguments, tuple(node["outputs"]), tuple(used - needed)))
+        needed |= used
+    return made[::-1]
+
+
+def _called(target: str) -> Callable[..., Any] | None:
+    """Return the operator that a step names; None unless it is one of ATen's, or of numbers."""
+    if target in _ON_NUMBERS:
+        return _ON_NUMBERS[target]
+    parts = target.removeprefix(_ATEN).split(".")
+    fits = target.startswith(_ATEN) and len(parts) == 2 and all(p.isidentifier() for p in parts)
+    if not fits or parts[0].startswith("__") or parts[0] in _TOUCH_FILES:
+        return None
+    packet = getattr(torch.ops.aten, parts[0], None)
+    found = getattr(packet, parts[1], None)
+    return found if isinstance(found, torch._ops.OpOverload) else None
+
+
+def _json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
+    if name not in archive.namelist():
+        raise ModelError(
+            f"{path} should hold {name.partition('/')[2]}, as recent versions of torch save it: "
+            f"{_AGAIN}"
+        )
+    return dict(parsed_json(archive.read(name).decode("utf-8")))

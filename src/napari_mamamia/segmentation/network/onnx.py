@@ -1,0 +1,204 @@
+"""What an ONNX file says of itself, read from its bytes: nothing is built and nothing is run.
+
+Only the few fields that are needed are looked at; tensors are stepped over.
+Source: the message numbers of onnx.proto (ONNX 1.19, IR version 11) and the wire format of Protocol
+Buffers (types 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes).
+"""
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import open_plain, reads
+
+__all__ = ["OnnxFacts", "Shape", "read_onnx"]
+
+Shape = tuple[int | None, ...]
+"""Extents of an input or output, None where they may vary."""
+
+_BUILT_IN: Final = frozenset(("", "ai.onnx", "ai.onnx.ml", "com.microsoft"))
+"""Domains whose operators ONNX Runtime has itself. Source: onnxruntime, docs/ContribOperators.md"""
+
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+_DEEPEST: Final = 16
+_COPY: Final = "export the network again, or copy the file again"
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFacts:
+    """Inputs and outputs as (name, shape), foreign operators' domains, files with tensors."""
+
+    inputs: tuple[tuple[str, Shape], ...]
+    outputs: tuple[tuple[str, Shape], ...]
+    domains: tuple[str, ...]
+    external: tuple[str, ...]
+
+
+@reads("a whole ONNX model", "copy it again from where it came from", ModelError)
+def read_onnx(path: Path) -> OnnxFacts:
+    """Return what an ONNX file says of itself.
+
+    Raises
+    ------
+    ModelError
+        If the file is no ONNX model, or is cut off.
+    """
+    try:
+        with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _Reader(data).facts()
+    except (OSError, ValueError, IndexError) as error:
+        raise ModelError(
+            f"{path} should be a whole ONNX model, but it cannot be read ({error}): {_COPY}"
+        ) from error
+
+
+class _Reader:
+    """Walks the messages of a file."""
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self._domains: set[str] = set()
+        self._own: set[str] = set()
+        self._external: set[str] = set()
+
+    def facts(self) -> OnnxFacts:
+        inputs: list[tuple[str, Shape]] = []
+        outputs: list[tuple[str, Shape]] = []
+        weights: set[str] = set()
+        graphs = 0
+        for field, span in self._fields((0, len(self._data))):
+            if field == 7:  # ModelProto.graph
+                graphs += 1
+                self._graph(span, inputs, outputs, weights, 0)
+            elif field == 25:  # ModelProto.functions
+                self._function(span)
+        if graphs != 1 or not outputs:
+            raise ValueError("it holds no graph")
+        return OnnxFacts(
+            tuple(item for item in inputs if item[0] not in weights),
+            tuple(outputs),
+            tuple(sorted(self._domains - self._own - _BUILT_IN)),
+            tuple(sorted(self._external)),
+        )
+
+    def _graph(
+        self,
+        span: Span,
+        inputs: list[tuple[str, Shape]],
+        outputs: list[tuple[str, Shape]],
+        weights: set[str],
+        depth: int,
+    ) -> None:
+        for field, part in self._fields(span):
+            if field == 1:
+                self._node(part, depth)
+            elif field == 5:
+                weights.add(self._tensor(part))
+            elif field == 11:
+                inputs.append(self._value(part))
+            elif field == 12:
+                outputs.append(self._value(part))
+            elif field == 15:  # sparse_initializer: values, indices
+                for _, tensor in self._fields(part):
+                    self._tensor(tensor)
+
+    def _node(self, span: Span, depth: int) -> None:
+        domain = ""
+        for field, part in self._fields(span):
+            if field == 7:
+                domain = self._text(part)
+            elif field == 5:
+                self._attribute(part, depth + 1)
+        self._domains.add(domain)
+
+    def _attribute(self, span: Span, depth: int) -> None:
+        """Look into an attribute: a tensor, or the body of a loop or a branch."""
+        if depth > _DEEPEST:
+            raise ValueError("its graphs are nested too deeply")
+        for field, part in self._fields(span):
+            if field in (6, 11):  # g, graphs
+                self._graph(part, [], [], set(), depth)
+            elif field in (5, 10):  # t, tensors
+                self._tensor(part)
+
+    def _function(self, span: Span) -> None:
+        for field, part in self._fields(span):
+            if field == 10:
+                self._own.add(self._text(part))
+            elif field == 7:
+                self._node(part, 0)
+
+    def _tensor(self, span: Span) -> str:
+        """Return a tensor's name; note the file that holds its values."""
+        name = ""
+        for field, part in self._fields(span):
+            if field == 8:
+                name = self._text(part)
+            elif field == 13:  # external_data: key 1, value 2
+                pair = {key: self._text(value) for key, value in self._fields(part)}
+                if pair.get(1) == "location":
+                    self._external.add(pair.get(2, ""))
+        return name
+
+    def _value(self, span: Span) -> tuple[str, Shape]:
+        """Return name and shape of a ValueInfoProto: type.tensor_type.shape.dim.dim_value."""
+        name, shape = "", []
+        for field, part in self._fields(span):
+            if field == 1:
+                name = self._text(part)
+            elif field == 2:
+                for dim in self._below(part, 1, 2, 1):
+                    given = [value for key, value in self._fields(dim) if key == 1]
+                    extent = given[0][0] if given else 0
+                    shape.append(extent if extent > 0 else None)
+        return name, tuple(shape)
+
+    def _below(self, span: Span, *fields: int) -> Iterator[Span]:
+        """Yield the messages that a chain of field numbers leads to."""
+        for field, part in self._fields(span):
+            if field == fields[0]:
+                if len(fields) == 1:
+                    yield part
+                else:
+                    yield from self._below(part, *fields[1:])
+
+    def _fields(self, span: Span) -> Iterator[tuple[int, Span]]:
+        """Yield each field's number and where its bytes are; for a number (its value, 0)."""
+        at, stop = span
+        while at < stop:
+            key, at = self._number(at)
+            kind = key & 7
+            if kind == _VARINT:
+                value, at = self._number(at)
+                yield key >> 3, (value, 0)
+                continue
+            if kind == _BYTES:
+                length, at = self._number(at)
+            elif kind in (_EIGHT, _FOUR):
+                length = 8 if kind == _EIGHT else 4
+            else:
+                raise ValueError(f"a field of the unknown type {kind} at byte {at}")
+            if at + length > stop:
+                raise ValueError(f"it ends at byte {stop}, within a field of {length} bytes")
+            yield key >> 3, (at, at + length)
+            at += length
+
+    def _number(self, at: int) -> tuple[int, int]:
+        value = shift = 0
+        while True:
+            byte = self._data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value, at
+            if shift > 63:
+                raise ValueError(f"a number at byte {at} is too long")
+
+    def _text(self, span: Span) -> str:
+        return self._data[span[0] : span[1]].decode("utf-8", errors="replace")

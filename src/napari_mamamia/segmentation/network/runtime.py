@@ -1,0 +1,231 @@
+"""What runs a network in a single file: one function for each format, all giving a `Forward`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model.device import choose_device, require_onnx, usual_threads
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec, OutputKind
+from napari_mamamia.segmentation.model.nnunet_tiles import Forward
+
+__all__ = ["NetworkRuntime", "open_network"]
+
+_ROUNDING: Final = 1e-3  # a sum of half-precision shares may be that far above 1
+_FLOATS: Final = {"tensor(float)": torch.float32, "tensor(float16)": torch.float16}
+_CUDA: Final = "CUDAExecutionProvider"
+_ORT_ERRORS: Final = (
+    "EPFail", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded",
+    "NoModel", "NoSuchFile", "NotImplemented", "RuntimeException",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkRuntime:
+    """A network as a function of tiles, what runs it and where.
+
+    `tiles_on` is where tiles are handed over; `threads` is None where torch's own number holds.
+    """
+
+    forward: Forward
+    backend: str
+    device: str
+    tiles_on: str
+    threads: int | None = None
+
+
+def open_network(
+    kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
+) -> NetworkRuntime:
+    """Return a network ready to run; outputs of another shape, or not finite, raise `ModelError`.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged, cannot be run safely, or does not fit the recipe.
+    MissingExtraError
+        If what runs it is not installed.
+    """
+    if kind is ModelKind.OPENVINO or settings.backend == "openvino":
+        found = _with_openvino(kind, path, spec, settings)
+    elif kind is ModelKind.ONNX:
+        found = _with_onnxruntime(path, spec, settings)
+    else:
+        device = choose_device(settings.device)
+        module = _torch_module(kind, path, spec, device).to(device)
+        forward = _torch_forward(module, device, settings.precision)
+        found = NetworkRuntime(forward, "torch", device, device)
+    checked = _checked(found.forward, spec, path)
+    return NetworkRuntime(checked, found.backend, found.device, found.tiles_on, found.threads)
+
+
+def _torch_module(kind: ModelKind, path: Path, spec: NetworkSpec, device: str) -> nn.Module:
+    from napari_mamamia.segmentation.network.exported import read_exported
+    from napari_mamamia.segmentation.network.script import read_script
+    from napari_mamamia.segmentation.network.torch import read_weights
+
+    if kind is ModelKind.TORCHSCRIPT:
+        return read_script(path, device)
+    if kind is ModelKind.EXPORTED:
+        return read_exported(path)
+    return read_weights(path, spec)
+
+
+def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
+    def plain(tile: Any) -> Any:
+        with torch.no_grad():
+            return module(tile)
+
+    def short(tile: Any) -> Any:
+        with torch.no_grad(), torch.autocast(device, dtype=torch.bfloat16):
+            return module(tile)
+
+    return short if precision == "bf16" else plain
+
+
+def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -> NetworkRuntime:
+    """Run an ONNX file with ONNX Runtime, on the processor or on a graphics card of NVIDIA."""
+    require_onnx()
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    errors = tuple(getattr(state, name) for name in _ORT_ERRORS if hasattr(state, name))
+    device = _onnx_device(settings.device, onnxruntime.get_available_providers())
+    threads = settings.threads or usual_threads()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    wanted = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=wanted)
+    except (*errors, RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"ONNX Runtime {onnxruntime.__version__} should open {path}, but cannot "
+            f"({_first_line(error)}): copy it again, or export it for this version"
+        ) from error
+    if device == "cuda" and _CUDA not in session.get_providers():
+        raise ModelError(
+            f"ONNX Runtime should run {path.name} on the graphics card, but could not use it: "
+            "choose the device cpu, or install CUDA libraries that fit this onnxruntime"
+        )
+    taken = session.get_inputs()[0]
+    if taken.type not in _FLOATS:
+        raise ModelError(
+            f"{path} should take numbers of single or half precision, but takes {taken.type}: "
+            "export it for float32"
+        )
+
+    def forward(tile: Any) -> Any:
+        given = tile.to("cpu", _FLOATS[taken.type]).numpy()
+        try:
+            return torch.from_numpy(session.run(None, {taken.name: given})[0])
+        except errors as error:
+            raise RuntimeError(_first_line(error)) from error
+
+    return NetworkRuntime(forward, "onnxruntime", device, "cpu", threads)
+
+
+def _onnx_device(wanted: str, providers: list[str]) -> str:
+    if wanted == "auto":
+        return "cuda" if _CUDA in providers else "cpu"
+    if wanted == "cpu" or (wanted == "cuda" and _CUDA in providers):
+        return wanted
+    raise ModelError(
+        f"the device {wanted} was asked for, but this ONNX Runtime has only "
+        f"{', '.join(providers)}: choose auto or cpu, or install onnxruntime-gpu"
+    )
+
+
+def _with_openvino(
+    kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
+) -> NetworkRuntime:
+    """Run a file with OpenVINO on the processor; networks of torch are translated first."""
+    from napari_mamamia.segmentation.model.device import require_openvino
+
+    require_openvino()
+    from napari_mamamia.segmentation.network.openvino import opened_file, translated
+
+    if settings.device not in ("auto", "cpu"):
+        raise ModelError(
+            f"OpenVINO runs on the processor here, but the device {settings.device} was asked for: "
+            "choose auto or cpu, or a format that torch runs"
+        )
+    shape = (1, len(spec.channels), *spec.patch)
+    if kind in (ModelKind.OPENVINO, ModelKind.ONNX):
+        forward = opened_file(path, shape, settings)
+    else:
+        forward = translated(_torch_module(kind, path, spec, "cpu"), path, shape, settings)
+    return NetworkRuntime(forward, "openvino", "cpu", "cpu", settings.threads)
+
+
+def _checked(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
+    """Return `forward` with every output looked at before it is used."""
+    wanted = (1, spec.heads, *spec.patch)
+
+    def looked_at(tile: Any) -> Any:
+        found = _run(forward, tile, path)
+        if isinstance(found, tuple | list | dict) or not torch.is_tensor(found):
+            many = f"{len(found)} results" if hasattr(found, "__len__") else type(found).__name__
+            raise ModelError(
+                f"{path} should give one tensor for a tile, but gives {many}: export the network "
+                "so that it gives its last output only"
+            )
+        if tuple(found.shape) != wanted:
+            raise ModelError(
+                f"{path} should give {' x '.join(map(str, wanted))} numbers for a tile (batch, "
+                f"outputs, voxels), as its recipe says, but gives "
+                f"{' x '.join(map(str, found.shape))}: correct labels, output or patch in the "
+                'section "network"'
+            )
+        found = found.float()
+        if not bool(torch.isfinite(found).all()):
+            raise ModelError(
+                f"{path} should give finite numbers, but some are NaN or infinite: the weights are "
+                "damaged, or the input must be normalised as in its training (recipe: normalise)"
+            )
+        _require_shares(found, spec, path)
+        return found
+
+    return looked_at
+
+
+def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
+    """Raise `ModelError` if outputs that should be probabilities cannot be."""
+    if spec.output not in (OutputKind.PROBABILITIES, OutputKind.LABEL_PROBABILITIES):
+        return
+    low, high = float(found.min()), float(found.max())
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        logits = OutputKind.LOGITS if spec.has_background else OutputKind.LABEL_LOGITS
+        raise ModelError(
+            f"{path} should give probabilities of 0 to 1, as its recipe says, but gives {low:.3g} "
+            f'to {high:.3g}: say "output": "{logits.value}" if these are logits'
+        )
+
+
+def _run(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
+    try:
+        return forward(tile)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"{path} should compute a tile of {' x '.join(map(str, tile.shape[1:]))} (channels, "
+            f"voxels), but {_first_line(error)}: say the patch and channels that it was exported "
+            'for in the section "network" of its recipe'
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return the line of an error that says most: of TorchScript's long ones the last."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return lines[-1] if "TorchScript" in lines[0] else lines[0]

@@ -1,0 +1,112 @@
+"""TorchScript files, looked at before torch opens them.
+
+TorchScript is a language of its own: loading and running it runs no Python. Of what it can do, the
+two operators that touch files are looked for in its text first, and operators and classes outside
+torch's own; a file that names one is not opened. The text is taken out by torch's own reader, which
+finds it under names in upper case and under double names too, as loading does. What is not
+promised: that torch's reader and its operators have no faults.
+"""
+
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import nn
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.segmentation.model.nnunet_files import require_stored
+
+__all__ = ["read_script"]
+
+_TOUCHES_FILES: Final = re.compile(r"\b(save|from_file)\b")
+"""Source: every operator of torch 2.13 was searched for arguments that name a file."""
+
+_OPERATORS: Final = re.compile(r"\bops\s*\.\s*(\w+)\s*\.")
+_KNOWN: Final = frozenset(("aten", "prim", "prims", "quantized", "prepacked", "mkldnn_prepacked"))
+_CLASSES: Final = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)")
+_NUMBERS: Final = frozenset(("quantized", "rnn", "sparse", "mkldnn"))
+"""Namespaces of torch's compiled classes that hold weights. Others are processes, other programs'
+graphs, measurements. Source: torch._C._jit_get_custom_class_schemas() of torch 2.13."""
+
+_COMMENT: Final = re.compile(r"#[^\n]*")
+_OLD_FORM: Final = "model.json"
+_COPY: Final = "copy it again from where the model came from"
+
+
+@reads("a whole TorchScript file", "copy it again from where it came from", ModelError)
+def read_script(path: Path, device: str = "cpu") -> nn.Module:
+    """Return the network of a TorchScript file, its text looked at first.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged, names an operator that touches files, or one that torch lacks.
+    """
+    refused = _refused(path)
+    if refused:
+        raise ModelError(
+            f"{path} should compute only, but calls {', '.join(refused)}: it was not opened and "
+            "nothing was run; ask its author for a network without them"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that torch advises torch.export instead
+            network = torch.jit.load(str(path), map_location=device)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise _damaged(path, error) from error
+    if hasattr(network, "training"):  # frozen networks have no such thing
+        network.eval()
+    loaded: nn.Module = network
+    return loaded
+
+
+def _refused(path: Path) -> list[str]:
+    """Return what a TorchScript file calls and should not, read from its text."""
+    try:
+        found = {said for text in _texts(path) for said in _calls(text)}
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise _damaged(path, error) from error
+    return sorted(found)
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Yield the records that hold code, or name compiled classes, as torch's reader finds them."""
+    with open_zip(path) as archive:
+        require_stored(archive, path)
+    reader = torch._C.PyTorchFileReader(str(path))
+    for name in reader.get_all_records():
+        low = name.casefold()
+        if low == _OLD_FORM:
+            raise ModelError(
+                f"{path} has the form of torch before 1.1, whose text may lie anywhere: it was not "
+                "opened; save it again with torch.jit.save of a recent torch"
+            )
+        if low.endswith((".py", ".pkl")):
+            yield bytes(reader.get_record(name)).decode("latin-1")
+
+
+def _calls(text: str) -> Iterator[str]:
+    """Yield what one record calls and should not; a comment may stand between any two words."""
+    for one in (text, _COMMENT.sub(" ", text)):
+        yield from (f"torch.{name}" for name in _TOUCHES_FILES.findall(one))
+        spaces = set(_OPERATORS.findall(one)) - _KNOWN
+        yield from (f"operators of {name}" for name in spaces)
+        classes = set(_CLASSES.findall(one)) - _NUMBERS
+        yield from (f"classes of {name}" for name in classes)
+
+
+def _damaged(path: Path, error: Exception) -> ModelError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = lines[-1] if lines else type(error).__name__
+    return ModelError(
+        f"{path} should be a whole TorchScript file, but torch {torch.__version__} cannot open it "
+        f"({said}): {_COPY}, or export it with this version of torch"
+    )

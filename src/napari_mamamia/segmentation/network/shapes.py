@@ -1,0 +1,120 @@
+"""What a network's file says of itself: shapes of its input and output, a recipe's section.
+
+Read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
+"""
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec, network_from
+from napari_mamamia.segmentation.model.nnunet_files import require_stored
+from napari_mamamia.segmentation.network.onnx import Shape, read_onnx
+
+__all__ = ["own_spec", "shape_text", "shapes_of"]
+
+_HEADER_BYTES: Final = 100_000_000  # Source: safetensors, README, "Format": the header's limit
+_METADATA_KEY: Final = "mamamia_network"
+_PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
+
+
+@reads("a readable network", "copy it again from where it came from", ModelError)
+def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
+    """Return the shapes that a network takes and gives, () where its file does not say them.
+
+    Raises
+    ------
+    ModelError
+        If an ONNX file is damaged, or takes or gives more than one tensor.
+    """
+    if kind is ModelKind.ONNX:
+        facts = read_onnx(path)
+        if len(facts.inputs) != 1 or len(facts.outputs) != 1:
+            raise ModelError(
+                f"{path} should take one volume and give one, but takes {len(facts.inputs)} and "
+                f"gives {len(facts.outputs)}: export the network without the others"
+            )
+        return facts.inputs[0][1], facts.outputs[0][1]
+    if kind is ModelKind.OPENVINO:
+        with open_plain(path) as stream:
+            text = stream.read().decode("utf-8", errors="replace")
+        found = _PARAMETER.findall(text)
+        return (_extents(found[0]) if len(found) == 1 else ()), ()
+    if kind is ModelKind.EXPORTED:
+        return _exported_shape(path), ()
+    return (), ()
+
+
+@reads("a readable network", "copy it again from where it came from", ModelError)
+def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
+    """Return what a safetensors file's own header says of its network, None where it is silent.
+
+    Raises
+    ------
+    ModelError
+        If it says something that cannot be used, or the header is damaged.
+    """
+    if kind is not ModelKind.SAFETENSORS:
+        return None
+    text = _header(path).get("__metadata__", {}).get(_METADATA_KEY)
+    if text is None:
+        return None
+    try:
+        return network_from(parsed_json(text))
+    except (
+        ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
+        raise ModelError(
+            f"{path}: {_METADATA_KEY} of its header should be the section of a recipe, but "
+            f"{error}: write a recipe beside it"
+        ) from error
+
+
+def shape_text(shape: Shape | None) -> str:
+    """Return a shape for people, such as "1 x 2 x any x any x any"."""
+    return " x ".join("any" if n is None else str(n) for n in shape) if shape else "any shape"
+
+
+def _extents(text: str) -> Shape:
+    numbers = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple(int(n) if n.isdigit() else None for n in numbers)
+
+
+def _exported_shape(path: Path) -> Shape:
+    """Return the extents of the one input of a torch.export file, read from its JSON."""
+    try:
+        with open_zip(path) as archive:
+            require_stored(archive, path)
+            name = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
+            module = parsed_json(archive.read(name).decode("utf-8"))["graph_module"]
+        users = [s["user_input"] for s in module["signature"]["input_specs"] if "user_input" in s]
+        values = module["graph"]["tensor_values"]
+        sizes = values[users[0]["arg"]["as_tensor"]["name"]]["sizes"]
+        return tuple(int(n["as_int"]) if "as_int" in n else None for n in sizes)
+    except (
+        zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, IndexError, StopIteration,
+        RecursionError, NotImplementedError,
+    ):  # fmt: skip
+        return ()  # the reader says what is wrong when the network is loaded
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """Return the header of a safetensors file: eight bytes of length, then JSON."""
+    try:
+        with open_plain(path) as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            found = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path} should be a whole safetensors file, but its header cannot be read ({error}): "
+            "copy it again"
+        ) from error
+    if not isinstance(found, dict) or not isinstance(found.get("__metadata__", {}), dict):
+        raise ModelError(f"{path} should have a table as its header: copy the file again")
+    return found

@@ -1,0 +1,180 @@
+"""What an nnU-Net v2 model on the disk is: its trained folders, folds, channels, labels."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+from napari_mamamia.segmentation.model.nnunet_plans import Plans, parsed, read_plans
+
+__all__ = ["last_stages", "nnunet_card", "nnunet_card_at", "trained_folders"]
+
+_CHECKPOINTS: Final = tuple(
+    f"checkpoint_{which}.{suffix}"
+    for which in ("final", "best", "latest")
+    for suffix in ("safetensors", "pth")
+)
+_FOLD: Final = re.compile(r"^fold_(all|\d+)$")
+
+
+def trained_folders(files: ModelFiles) -> Iterator[str]:
+    """Yield every folder that has plans.json and, beside it, dataset.json or a fold."""
+    names = set(files.names)
+    with_folds = {
+        str(PurePosixPath(name).parent.parent)
+        for name in names
+        if _FOLD.match(PurePosixPath(name).parent.name)
+    }
+    for name in files.names:
+        place = PurePosixPath(name)
+        if place.name != "plans.json":
+            continue
+        root = "" if str(place.parent) == "." else str(place.parent)
+        if _below(root, "dataset.json") in names or str(place.parent) in with_folds:
+            yield root
+
+
+def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
+    """Return `roots` without those that only prepare another one's input."""
+    first_stages = set()
+    for root in roots:
+        trainer, plans_name, configuration = _parts(root or files.path.name)
+        plans = parsed(files.text(_below(root, "plans.json")), f"{files.path}: plans.json")
+        stages = plans.get("configurations", {})
+        before = stages.get(configuration, {}).get("previous_stage") if stages else None
+        if before:
+            parent = str(PurePosixPath(root).parent)
+            sibling = f"{trainer}__{plans_name}__{before}"
+            first_stages.add(sibling if parent == "." else f"{parent}/{sibling}")
+    return [root for root in roots if root not in first_stages]
+
+
+def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
+    """Return the card of the model in `root`, which must be one of the trained folders.
+
+    Raises
+    ------
+    ModelError
+        If it is none, or its texts cannot be read.
+    """
+    roots = list(trained_folders(files))
+    if root not in roots:
+        there = ", ".join(roots) or "none"
+        raise ModelError(
+            f"{files.path} should hold a model at {root!r}, but has {there}: choose one"
+        )
+    return nnunet_card(files, root, checksums)
+
+
+def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
+    """Return the card of the model in the trained folder `root`, "" for the path itself.
+
+    Raises
+    ------
+    ModelError
+        If its plans or dataset.json cannot be read.
+    """
+    trainer, _, configuration = _parts(_folder_name(files, root))
+    plans_text = files.text(_below(root, "plans.json"))
+    where = f"{files.path}/{root}" if root else str(files.path)
+    missing = []
+    configuration = configuration or _only_configuration(plans_text, where)
+    dataset_name = _below(root, "dataset.json")
+    plans: Plans | None = None
+    if dataset_name not in files.names:
+        missing.append(f"dataset.json is not in {where}: copy it from the training's result folder")
+    elif configuration:
+        plans = read_plans(plans_text, files.text(dataset_name), configuration, where)
+    folds, checkpoints, weights = _folds(files, root)
+    if not folds:
+        missing.append(f"no fold of {where} has a checkpoint: copy fold_0/checkpoint_final.pth")
+    if plans is not None and plans.configuration.previous_stage:
+        missing.extend(_without_first_stage(files, root, plans))
+    dataset = plans.dataset if plans else _folder_name(files, root)
+    return ModelCard(
+        path=files.path,
+        kind=ModelKind.NNUNET,
+        name="_".join(part for part in (dataset, configuration) if part),
+        is_zip=files.is_zip,
+        inner=root,
+        configuration=configuration,
+        trainer=trainer,
+        folds=folds,
+        checkpoints=checkpoints,
+        channels=plans.channels if plans else (),
+        labels=plans.labels.names if plans else (),
+        licence=licence_text(files, root),
+        weights=tuple(summed(files, weights, checksums)),
+        missing=tuple(missing),
+        facts=tuple(_facts(plans)) if plans else (),
+        has_recipe=_below(root, RECIPE_NAME) in files.names,
+    )
+
+
+def _facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
+    configuration = plans.configuration
+    yield "dataset", plans.dataset
+    yield "network", configuration.architecture.class_name.rpartition(".")[2]
+    yield "patch", " x ".join(map(str, configuration.patch))
+    yield "spacing_mm", " x ".join(f"{s:g}" for s in configuration.spacing)
+    yield "orientation", plans.reader.value
+    yield "regions", plans.labels.has_regions
+    yield "previous_stage", configuration.previous_stage or None
+
+
+def _folds(
+    files: ModelFiles, root: str
+) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, int]]]:
+    """Return folds, checkpoint names that all of them have, and the files with weights."""
+    found: dict[str, list[str]] = {}
+    weights = []
+    for name, n_bytes in files.sizes:
+        if not name.startswith(_below(root, "")):
+            continue
+        parts = PurePosixPath(name[len(_below(root, "")) :]).parts
+        fold = _FOLD.match(parts[0]) if len(parts) == 2 else None
+        if fold and parts[1] in _CHECKPOINTS:
+            found.setdefault(fold[1], []).append(parts[1])
+            weights.append((name, n_bytes))
+    common = [name for name in _CHECKPOINTS if found and all(name in v for v in found.values())]
+    return tuple(sorted(found)), tuple(common), weights
+
+
+def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator[str]:
+    trainer, plans_name, _ = _parts(_folder_name(files, root))
+    before = f"{trainer}__{plans_name}__{plans.configuration.previous_stage}"
+    parent = PurePosixPath(root).parent if root else None
+    if parent is None:
+        there = not files.is_zip and (files.path.parent / before / "plans.json").is_file()
+    else:
+        there = str(parent / before / "plans.json") in files.names
+    if not there:
+        yield (
+            f"{plans.configuration.name} refines the result of {before}, which does not lie beside "
+            "it: copy that folder too"
+        )
+
+
+def _only_configuration(plans_text: str, where: str) -> str:
+    """Return the one configuration of a renamed folder's plans, "" if there are several."""
+    found = parsed(plans_text, f"{where}: plans.json").get("configurations")
+    return next(iter(found)) if isinstance(found, dict) and len(found) == 1 else ""
+
+
+def _folder_name(files: ModelFiles, root: str) -> str:
+    return PurePosixPath(root).name if root else files.path.name
+
+
+def _parts(root: str) -> tuple[str, str, str]:
+    """Return trainer, plans and configuration of a folder's name, "" where it has another form."""
+    parts = PurePosixPath(root).name.split("__")
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")
+
+
+def _below(root: str, name: str) -> str:
+    return f"{root}/{name}" if root else name

@@ -1,0 +1,30 @@
+"""The first stage of a cascade, counted into the plan and the record of the second one."""
+
+import math
+from dataclasses import replace
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import Ran, TilePlan
+
+__all__ = ["after_first", "after_stage"]
+
+
+def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
+    """Return the plan of a stage with that of the one before it.
+
+    They run one after the other: the larger one's volumes count, the second's with the first's
+    labels (a byte for each voxel of the case). Both networks stay loaded; the weights of the second
+    are counted by whoever has its card, those of the first (`card`) here.
+    """
+    volumes = max(own.bytes_needed + math.prod(grid.shape), first.bytes_needed)
+    weights = sum(weight.n_bytes for weight in card.weights)
+    return replace(own, bytes_needed=volumes + weights, first=first)
+
+
+def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
+    """Return what a cascade's second stage did, with what the first one took and left out."""
+    cut = [f"first stage: {first.cut_short}"] if first.cut_short else []
+    cut += [ran.cut_short] if ran.cut_short else []
+    laps = (("first stage", round(seconds, 3)), *ran.seconds)
+    return replace(ran, cut_short="; ".join(cut), seconds=laps)

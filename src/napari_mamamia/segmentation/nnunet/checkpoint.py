@@ -1,0 +1,187 @@
+"""nnU-Net checkpoints, read as data. A checkpoint that wants to run anything is refused.
+
+A ``.pth`` file is a pickle: read the usual way it can run any program. Here torch's restricted
+reader is used, with the few extra types that nnU-Net itself stores.
+Source of the list: what a real checkpoint of nnunetv2 2.8.1 holds beside tensors (its log and best
+score are numpy scalars, its arguments hold a torch.device).
+"""
+
+import codecs
+import pickle
+import pickletools
+import shlex
+import struct
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
+from napari_mamamia.io.files.foreign import open_bounded, open_plain, reads
+from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.segmentation.model.nnunet_files import require_stored
+from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_safetensors
+
+__all__ = [
+    "DAMAGE",
+    "Checkpoint",
+    "checkpoint_file",
+    "load_checkpoint",
+    "require_plain_zip",
+    "unsafe_globals",
+]
+
+_SCALAR: Final = np._core.multiarray.scalar  # type: ignore[attr-defined]
+_ALLOWED: Final[list[Any]] = [
+    _SCALAR,
+    (_SCALAR, "numpy.core.multiarray.scalar"),
+    (_SCALAR, "numpy._core.multiarray.scalar"),
+    np.dtype,
+    np.dtypes.Float16DType,
+    np.dtypes.Float32DType,
+    np.dtypes.Float64DType,
+    np.dtypes.Int64DType,
+    (codecs.encode, "_codecs.encode"),
+]
+_KEYS: Final = ("network_weights", "trainer_name", "init_args")
+_MOST_AXES: Final = 3
+_ZIP_START: Final = b"PK\x03\x04"
+_COPY: Final = "copy the file again from where the model came from"
+
+DAMAGE: Final = (
+    RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
+    AssertionError, ArithmeticError, struct.error,
+)  # fmt: skip
+"""What torch's restricted reader raises at files that are damaged, or are no checkpoints."""
+
+SAFE_SUFFIX: Final = ".safetensors"
+
+
+def checkpoint_file(fold: Path, name: str) -> Path:
+    """Return where a fold's checkpoint is; a converted one stands for a pickle that is not there.
+
+    Recipes and settings name ``checkpoint_best.pth`` for the converted model too.
+    """
+    path = fold / name
+    converted = path.with_suffix(SAFE_SUFFIX)
+    return converted if converted.is_file() and not path.is_file() else path
+
+
+@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Return a checkpoint; its weights stay on the disk until they are used.
+
+    Raises
+    ------
+    ModelError
+        If the file is missing, cut off, or no nnU-Net checkpoint.
+    RefusedCheckpointError
+        If it wants to run something; the message lists what.
+    """
+    if path.suffix == SAFE_SUFFIX and path.is_file():
+        return read_safetensors(path)
+    found = _loaded(path)
+    if not isinstance(found, dict) or any(key not in found for key in _KEYS):
+        has = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
+        raise ModelError(
+            f"{path} should hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but has {has}: "
+            "choose the checkpoint that nnU-Net wrote, or use the model's own format"
+        )
+    weights, arguments = found["network_weights"], found["init_args"]
+    if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
+        raise ModelError(f"{path}: network_weights should be a table of tensors: {_COPY}")
+    axes = found.get("inference_allowed_mirroring_axes") or ()
+    if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
+        raise ModelError(
+            f"{path} should say its configuration and mirroring axes 0 to 2, got axes {axes!r}: "
+            f"{_COPY}"
+        )
+    return Checkpoint(
+        path=path,
+        weights=weights,
+        trainer=str(found["trainer_name"]),
+        configuration=str(arguments.get("configuration", "")),
+        mirror_axes=tuple(int(axis) for axis in axes)[:_MOST_AXES],
+    )
+
+
+@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
+def unsafe_globals(path: Path) -> tuple[str, ...]:
+    """Return the names that a checkpoint would call beyond the allowed ones; runs none of them."""
+    with torch.serialization.safe_globals(_ALLOWED):
+        try:
+            return tuple(sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path)))
+        except (*DAMAGE, pickle.UnpicklingError):
+            return tuple(sorted(_globals_of_pickle(path)))
+
+
+def require_plain_zip(path: Path) -> None:
+    """Raise `ModelError` if a checkpoint would unpack to much more than it is."""
+    if zipfile.is_zipfile(path):
+        with suppress(zipfile.BadZipFile), open_zip(path) as archive:
+            require_stored(archive, path)
+
+
+def _loaded(path: Path) -> Any:
+    if not path.is_file():
+        raise ModelError(
+            f"a checkpoint should be at {path}, but there is no file: choose a fold and a "
+            "checkpoint that the model has, or copy the missing file"
+        )
+    require_plain_zip(path)
+    try:
+        with torch.serialization.safe_globals(_ALLOWED), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickle's version: refused or read, both said
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=_is_mapped(path))
+    except pickle.UnpicklingError as error:
+        wanted = unsafe_globals(path)
+        if not wanted:
+            raise ModelError(
+                f"{path} should be a checkpoint, but it cannot be read as data "
+                f"({_first_line(error)}): {_COPY}"
+            ) from error
+        raise RefusedCheckpointError(
+            f"{path} should hold numbers only, but loading it would call {', '.join(wanted)}: "
+            "it was not opened and nothing was run. Ask its author for a clean file, or take its "
+            "numbers out in a closed room:  mamamia models convert "
+            f"{shlex.quote(str(path.parent.parent))} --out NEW_FOLDER --isolated"
+        ) from error
+    except DAMAGE as error:
+        raise ModelError(
+            f"{path} should be a whole checkpoint, but it is damaged or cut off "
+            f"({_first_line(error)}): {_COPY}"
+        ) from error
+
+
+def _globals_of_pickle(path: Path) -> Iterator[str]:
+    """Yield the names that a bare pickle would import, read from its opcodes without running it."""
+    texts: list[str] = []
+    memo: list[str] = []
+    with suppress(*DAMAGE), open_bounded(path) as stream:
+        for opcode, argument, _ in pickletools.genops(stream):
+            if opcode.name == "GLOBAL":
+                yield str(argument).replace(" ", ".")
+            elif opcode.name == "STACK_GLOBAL":
+                yield ".".join(texts[-2:])
+                texts.append("")
+            elif opcode.name == "MEMOIZE":
+                memo.append(texts[-1] if texts else "")
+            elif opcode.name in ("BINGET", "LONG_BINGET"):
+                texts.append(memo[int(str(argument))])
+            elif isinstance(argument, str):
+                texts.append(argument)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _is_mapped(path: Path) -> bool:
+    """Whether the file is torch's present format, whose tensors can stay on the disk until used."""
+    with open_plain(path) as stream:
+        return stream.read(4) == _ZIP_START

@@ -1,0 +1,73 @@
+"""One checkpoint written again as a safetensors file, checked against the network of its plans."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.segmentation.model.nnunet_plans import read_plans
+from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint
+from napari_mamamia.segmentation.nnunet.network import build_network, put_weights
+from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
+
+__all__ = ["Rewriting", "Rewritten", "rewrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What is written again.
+
+    `source` is the checkpoint (or what a closed room made of it, then `given` is the checkpoint
+    itself), `target` the new file; `plans` and `dataset` are the texts of the model's files,
+    `configuration` the one of the model's folder, "" if its name does not tell.
+    """
+
+    source: Path
+    given: Path
+    target: Path
+    plans: str
+    dataset: str
+    configuration: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """How many tensors the new file holds, and the SHA-256 of the checkpoint."""
+
+    tensors: int
+    source_sha256: str
+
+
+def rewrite(wanted: Rewriting) -> Rewritten:
+    """Write a checkpoint again.
+
+    Names and shapes must be those of the plans' network, and what was written is read again and
+    compared to the bit. It takes about a second for each 100 MB.
+
+    Raises
+    ------
+    RefusedCheckpointError
+        If opening it would run something.
+    ModelError
+        If it is damaged, or does not fit the plans.
+    SaveError
+        If it cannot be written.
+    """
+    found = replace(load_checkpoint(wanted.source), path=wanted.given)
+    if wanted.configuration and found.configuration not in ("", wanted.configuration):
+        raise ModelError(
+            f"{wanted.given} should be of the configuration {wanted.configuration}, as its folder "
+            f"is called, but says {found.configuration}: copy it to the folder that it belongs to"
+        )
+    configuration = found.configuration or wanted.configuration
+    plans = read_plans(wanted.plans, wanted.dataset, configuration, str(wanted.given.parents[1]))
+    network = build_network(
+        plans.configuration.architecture,
+        plans.inputs,
+        plans.labels.heads,
+        found.trainer,
+        str(wanted.given.parents[1]),
+    )
+    put_weights(network, found)
+    digest = sha256_of(wanted.given)
+    return Rewritten(write_safetensors(found, wanted.target, digest), digest)

@@ -1,0 +1,115 @@
+"""What an nnU-Net run would cost, read from its plans: no network is loaded. No torch here."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import open_files
+from napari_mamamia.segmentation.model.nnunet_geometry import model_shape, tile_starts
+from napari_mamamia.segmentation.model.nnunet_plans import Plans, read_plans
+from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
+from napari_mamamia.segmentation.nnunet.cascade import after_stage
+
+__all__ = ["copies_at_most", "first_stage_of", "stage_bytes", "tiles_at_most", "tiles_from_plans"]
+
+
+def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    """Return the tiles of a case on `grid`, at most; None for another kind of model.
+
+    Which axes are mirrored stands in the checkpoint, which is not opened: all are counted, so that
+    the engine's own plan has as many copies or fewer.
+
+    Raises
+    ------
+    ModelError
+        If the plans cannot be read.
+    """
+    if card.kind is not ModelKind.NNUNET or card.missing:
+        return None
+    plans = _plans(card)
+    patch = plans.configuration.patch
+    shape = model_shape(grid, plans)
+    tiles, padded = tiles_at_most(shape, patch, settings.step)
+    mirrors = settings.mirroring and "NoMirroring" not in card.trainer
+    own = TilePlan(
+        tiles=tiles,
+        skipped=0,
+        passes=copies_at_most(len(patch), settings.most_copies) if mirrors else 1,
+        folds=len(settings.folds or card.folds),
+        model_shape=shape,
+        bytes_needed=stage_bytes(plans, padded, grid),
+        tile_voxels=math.prod(patch),
+    )
+    if not plans.configuration.previous_stage:
+        return own
+    before = first_stage_of(card, plans)
+    folds = tuple(fold for fold in settings.folds if fold in before.folds)
+    first = tiles_from_plans(before, replace(settings, folds=folds), grid)
+    return first and after_stage(own, first, before, grid)
+
+
+def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
+    """Return what one stage's volumes take: data, half-precision sums, and resampling."""
+    voxels, largest = math.prod(padded), max(math.prod(padded), math.prod(grid.shape))
+    return voxels * (4 * plans.inputs + 2 * (plans.labels.heads + 1)) + 12 * largest
+
+
+def tiles_at_most(
+    shape: Sequence[int], patch: Sequence[int], step: float
+) -> tuple[int, tuple[int, ...]]:
+    """Return the number of tiles of a whole volume, and its extents padded to one patch.
+
+    A patch of two axes goes through the slices of the first.
+
+    Examples
+    --------
+    >>> tiles_at_most((3, 110, 10), (64, 16), 0.5)
+    (9, (3, 110, 16))
+    """
+    whole = (1, *patch) if len(patch) == 2 else tuple(patch)
+    padded = tuple(max(n, p) for n, p in zip(shape, whole, strict=True))
+    along = padded[-len(patch) :]
+    tiles = math.prod(len(starts) for starts in tile_starts(along, patch, step))
+    return (tiles * padded[0] if len(patch) == 2 else tiles), padded
+
+
+def copies_at_most(axes: int, most: int | None) -> int:
+    """Return how many mirrored copies there are along `axes`, the tile itself counted.
+
+    Examples
+    --------
+    >>> copies_at_most(3, None), copies_at_most(3, 3), copies_at_most(1, 8)
+    (8, 2, 2)
+    """
+    kept = axes if most is None else min(most.bit_length() - 1, axes)
+    return int(2**kept)
+
+
+def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
+    """Return the card of the model whose labels a cascade's second stage refines.
+
+    It lies beside it, under the same name with its own configuration.
+
+    Raises
+    ------
+    ModelError
+        If it is not there.
+    """
+    root = PurePosixPath(card.inner) if card.inner else None
+    own = root.name if root else card.path.name
+    name = "__".join([*own.split("__")[:-1], plans.configuration.previous_stage])
+    if root is None:
+        return nnunet_card_at(open_files(card.path.parent / name), "", checksums)
+    return nnunet_card_at(open_files(card.path), str(root.parent / name), checksums)
+
+
+def _plans(card: ModelCard) -> Plans:
+    files = open_files(card.path)
+    root = f"{card.inner}/" if card.inner else ""
+    texts = [files.text(f"{root}{name}") for name in ("plans.json", "dataset.json")]
+    return read_plans(texts[0], texts[1], card.configuration, f"{card.path}/{root}")

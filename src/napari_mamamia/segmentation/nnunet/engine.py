@@ -1,0 +1,303 @@
+"""The nnU-Net engine: a model loaded once, kept warm, and run on any number of cases.
+
+With torch in single precision on the processor its labels are those of nnunetv2's own predictor,
+voxel for voxel, in the same process and with the same number of threads.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
+from napari_mamamia.segmentation.model.engine_settings import (
+    EngineResult,
+    EngineSettings,
+    Ran,
+    TilePlan,
+)
+from napari_mamamia.segmentation.model.nnunet_geometry import (
+    model_shape,
+)
+from napari_mamamia.segmentation.model.nnunet_plans import Plans
+from napari_mamamia.segmentation.model.nnunet_tiles import (
+    Forward,
+    TileGrid,
+    TimeIsUp,
+    flips_of,
+    region_tiles,
+    sum_tiles,
+)
+from napari_mamamia.segmentation.model.planner import OverLimitError
+from napari_mamamia.segmentation.model.stages import Laps, part
+from napari_mamamia.segmentation.nnunet.cascade import after_first, after_stage
+from napari_mamamia.segmentation.nnunet.checkpoint import Checkpoint
+from napari_mamamia.segmentation.nnunet.cost import stage_bytes
+from napari_mamamia.segmentation.nnunet.export import export_labels, export_probability
+from napari_mamamia.segmentation.nnunet.forward import precision_text, torch_forward
+from napari_mamamia.segmentation.nnunet.network import put_weights
+from napari_mamamia.segmentation.nnunet.prepare import Prepared, prepare
+
+__all__ = ["NnUNetEngine"]
+
+_TOTAL: Final = 1000  # steps of a whole run: preparing, predicting, writing
+_PREPARED: Final = 80
+_PREDICTED: Final = 960
+
+
+@dataclass(slots=True, eq=False)
+class NnUNetEngine:
+    """A loaded model. Make it with `nnunet_load.load_nnunet`; let go of it with `close`."""
+
+    card: ModelCard
+    plans: Plans
+    settings: EngineSettings
+    device: str
+    network: nn.Module
+    checkpoints: tuple[tuple[str, Checkpoint], ...]
+    first_stage: "NnUNetEngine | None" = None
+    _filled: str = field(default="", repr=False)
+    _compiled: dict[str, Forward] = field(default_factory=dict, repr=False)
+
+    @property
+    def folds(self) -> tuple[str, ...]:
+        """Names of the folds that are averaged."""
+        return tuple(fold for fold, _ in self.checkpoints)
+
+    @property
+    def flips(self) -> tuple[tuple[int, ...], ...]:
+        """Mirrored copies, as sets of axes of a batch; none where mirroring is off."""
+        if not self.settings.mirroring:
+            return ()
+        return flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
+
+    def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
+        """Return what a case on `grid` would cost, as if it held no empty border.
+
+        A cascade's first stage, which always sees the whole volume, is counted too.
+        """
+        shape, step = model_shape(grid, self.plans), self.settings.step
+        tiles = region_tiles(shape, self.plans, step, grid, region)
+        own = TilePlan(
+            tiles=len(tiles.places),
+            skipped=tiles.skipped,
+            passes=len(self.flips) + 1,
+            folds=len(self.checkpoints),
+            model_shape=tiles.shape,
+            bytes_needed=stage_bytes(self.plans, tiles.padded, grid),
+            tile_voxels=math.prod(tiles.patch),
+        )
+        first = self.first_stage
+        return own if first is None else after_stage(own, first.plan(grid), first.card, grid)
+
+    def predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case; progress comes with every tile and mirrored copy.
+
+        Parameters are those of `Engine.predict`. Only tiles that reach into `region` are computed;
+        inside it the labels are those of the whole volume. At the deadline the folds that are whole
+        are averaged, and `Ran.cut_short` says what is missing.
+
+        Raises
+        ------
+        ModelError
+            If the channels do not fit the model.
+        OverLimitError
+            If not one fold was whole at the deadline.
+        CaseError
+            If the volumes are all zero or not finite.
+        """
+        with threads_set(self.settings.threads) as threads:
+            return (yield from self._predict(arrays, grid, region, deadline, threads))
+
+    def run_one_tile(self) -> None:
+        """Run the first fold's network once on an empty tile, to measure how long it takes."""
+        fold, checkpoint = self.checkpoints[0]
+        with threads_set(self.settings.threads):
+            tile = torch.zeros(
+                (1, self.plans.inputs, *self.plans.configuration.patch), device=self.device
+            )
+            output = self._forward(fold, checkpoint)(tile)
+            output.flatten()[:1].cpu()  # a graphics card answers before it is done
+
+    def close(self) -> None:
+        """Let go of the networks, and give a graphics card its memory back."""
+        if self.first_stage is not None:
+            self.first_stage.close()
+        self._compiled.clear()
+        self.network = nn.Identity()
+        self.checkpoints = ()
+        release_memory(self.device)
+
+    def _predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        region: Box | None,
+        deadline: float | None,
+        threads: int,
+    ) -> Job[EngineResult]:
+        """Run both stages of a cascade, or the only one.
+
+        The first stage's share of progress and time is what its tiles cost beside the second's. Its
+        first fold may take longer, since nothing comes of the second stage without it.
+        """
+        if self.first_stage is None:
+            return (yield from self._one_stage(arrays, grid, region, deadline, threads))
+        began = time.monotonic()
+        share = self.plan(grid, region).first_share
+        folds_until = None if deadline is None else began + share * (deadline - began)
+        running = self.first_stage._one_stage(
+            arrays, grid, None, deadline, threads, folds_until=folds_until
+        )
+        steps = int(_TOTAL * share)
+        first = yield from part(running, 0, steps, _TOTAL, "First stage: ")
+        seconds = time.monotonic() - began
+        running = self._one_stage(arrays, grid, region, deadline, threads, first.labels)
+        result = yield from part(running, steps, _TOTAL, _TOTAL)
+        return replace(result, ran=after_first(result.ran, first.ran, seconds))
+
+    def _one_stage(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        region: Box | None,
+        deadline: float | None,
+        threads: int,
+        previous: NDArray[Any] | None = None,
+        folds_until: float | None = None,
+    ) -> Job[EngineResult]:
+        watch = Laps()
+        prepared = yield from part(
+            prepare(arrays, grid, self.plans, previous), 0, _PREPARED, _TOTAL
+        )
+        watch.add("prepare")
+        shape, step = tuple(prepared.data.shape[1:]), self.settings.step
+        tiles = region_tiles(shape, self.plans, step, grid, region, prepared.box)
+        logits, done = yield from part(
+            self._averaged(prepared, tiles, deadline, folds_until), _PREPARED, _PREDICTED, _TOTAL
+        )
+        prepared = replace(prepared, data=None)
+        watch.add("predict")
+        inside = None if region is None else prepared.frame.box_to_model(region, grid)
+        labels = yield from part(
+            export_labels(logits, prepared, self.plans, inside), _PREDICTED, _TOTAL, _TOTAL
+        )
+        probability = None
+        if self.settings.keep_probability:
+            probability = yield from part(
+                export_probability(logits, prepared, self.plans), _TOTAL, _TOTAL, _TOTAL
+            )
+        watch.add("export")
+        yield Progress(_TOTAL, _TOTAL, "Done")
+        return EngineResult(labels, self._ran(tiles, done, threads, watch.done), probability)
+
+    def _averaged(
+        self,
+        prepared: Prepared,
+        tiles: TileGrid,
+        deadline: float | None,
+        folds_until: float | None = None,
+    ) -> Job[tuple[Any, tuple[str, ...]]]:
+        """Return the mean output of the folds, in half precision, and which folds are in it.
+
+        The first fold may take until `deadline`, all others until `folds_until` if that is given.
+        """
+        total: Any = None
+        done: list[str] = []
+        count, heads = len(self.checkpoints), self.plans.labels.heads
+        for place, (fold, checkpoint) in enumerate(self.checkpoints):
+            said = f"Fold {fold}, {place + 1} of {count}" if count > 1 else "Predicting"
+            if done and folds_until is not None:
+                deadline = folds_until
+            if done and deadline is not None and time.monotonic() >= deadline:
+                break
+            yield Progress(place, count, said)
+            forward = self._forward(fold, checkpoint)
+            summing = sum_tiles(
+                forward,
+                prepared.data,
+                tiles,
+                heads,
+                flips=self.flips,
+                device=self.device,
+                sums_on=sums_on(self.device, 2 * (heads + 1) * math.prod(tiles.padded)),
+                deadline=deadline,
+                text=said,
+            )
+            try:
+                logits = yield from part(summing, place * 1000, (place + 1) * 1000, count * 1000)
+            except TimeIsUp as stop:
+                if done:
+                    break
+                raise OverLimitError(
+                    f"{self.card.name} should finish one fold within the time limit, but its "
+                    f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer: allow "
+                    "more time, choose fewer mirrored copies or a larger step, or a region"
+                ) from stop
+            total = logits if total is None else total.add_(logits)
+            done.append(fold)
+        if len(done) > 1:
+            total /= len(done)
+        return total, tuple(done)
+
+    def _forward(self, fold: str, checkpoint: Checkpoint) -> Forward:
+        if self.settings.backend == "openvino":
+            if fold not in self._compiled:
+                from napari_mamamia.segmentation.nnunet.openvino import compiled_network
+
+                put_weights(self.network, checkpoint)
+                self._compiled[fold] = compiled_network(
+                    self.network, self.plans, self._sum_of(fold), self.settings
+                )
+            return self._compiled[fold]
+        if self._filled != fold:
+            put_weights(self.network, checkpoint)
+            self._filled = fold
+        return torch_forward(self.network, self.device, self.settings.precision)
+
+    def _sum_of(self, fold: str) -> str:
+        name = self.checkpoints[0][1].path.name
+        wanted = str(PurePosixPath(self.card.inner) / f"fold_{fold}" / name)
+        return next((w.sha256 for w in self.card.weights if w.name == wanted), "")
+
+    def _ran(
+        self,
+        tiles: TileGrid,
+        done: tuple[str, ...],
+        threads: int,
+        laps: Sequence[tuple[str, float]],
+    ) -> Ran:
+        cut = ""
+        if len(done) < len(self.checkpoints):
+            cut = f"the time limit came after {len(done)} of {len(self.checkpoints)} folds"
+        return Ran(
+            folds_asked=self.folds,
+            folds_done=done,
+            tiles=len(tiles.places),
+            tiles_skipped=tiles.skipped,
+            passes=len(self.flips) + 1,
+            step=self.settings.step,
+            device=self.device,
+            backend=self.settings.backend,
+            precision=precision_text(self.settings, self.device),
+            threads=threads,
+            cut_short=cut,
+            seconds=tuple(laps),
+        )

@@ -1,0 +1,195 @@
+"""From a case's volumes to the network's input, as nnU-Net prepares it, one channel at a time.
+
+Order of steps: turn, crop to what is not zero, normalise, resample. Normalising works on float32
+with the memory order that nnU-Net's own arrays have, since a mean of float32 values depends on it.
+Source: nnunetv2 2.8.1, preprocessing/preprocessors/default_preprocessor.py, preprocessing/cropping,
+preprocessing/normalization/default_normalization_schemes.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.nnunet_geometry import (
+    Frame,
+    model_extents,
+    model_frame,
+    wanted_spacing,
+)
+from napari_mamamia.segmentation.model.nnunet_plans import ChannelNorm, Plans
+from napari_mamamia.segmentation.model.nnunet_resample import (
+    resample_channel,
+    resample_labels,
+    separate_axis,
+)
+from napari_mamamia.segmentation.model.stages import part
+
+__all__ = ["Prepared", "prepare"]
+
+_STEPS: Final = 1000  # of a channel
+_EPSILON: Final = 1e-8
+"""Smallest divisor. Source: default_normalization_schemes.py, for float32."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """The network's input and the way back.
+
+    `data` is a float32 tensor ``(channel, a, b, c)`` on the model's grid; `box` is the crop, along
+    the model's axes at the case's own spacing; `wanted` is the spacing of the model's grid.
+    """
+
+    data: Any
+    frame: Frame
+    box: Box
+    wanted: tuple[float, ...]
+
+
+def prepare(
+    arrays: Sequence[NDArray[Any]],
+    grid: Grid,
+    plans: Plans,
+    previous: NDArray[Any] | None = None,
+) -> Job[Prepared]:
+    """Return a job that makes the network's input of a case.
+
+    Parameters
+    ----------
+    arrays
+        One ``(z, y, x)`` volume for each channel, of any numeric type.
+    grid
+        Their grid.
+    plans
+        The model's.
+    previous
+        Labels ``(z, y, x)`` of a cascade's first stage; needed by its second.
+
+    Raises
+    ------
+    ModelError
+        If the number of channels differs from the model's, or the first stage is missing.
+    CaseError
+        If every voxel is zero, or a voxel is not finite.
+    """
+    _require(arrays, grid, plans, previous)
+    frame = model_frame(grid, plans)
+    seen = [frame.to_model(np.ascontiguousarray(array)) for array in arrays]
+    yield Progress(0, 1, "Preparing")
+    nonzero = seen[0] != 0
+    for volume in seen[1:]:
+        nonzero |= volume != 0
+    box = Box.around(nonzero)
+    if box.is_empty:
+        raise CaseError("every voxel of the input is zero: open the images that belong to the case")
+    first = None if previous is None else frame.to_model(previous)[box.slices]
+    mask = _norm_mask(nonzero[box.slices], first, plans)
+    del nonzero
+    wanted = wanted_spacing(frame.spacing, plans)
+    how = plans.configuration.data
+    shape = model_extents(box.shape, frame.spacing, plans)
+    axis = separate_axis(how, frame.spacing, wanted)
+    data = torch.empty((plans.inputs, *shape), dtype=torch.float32)
+    for place, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
+        yield Progress(place, len(seen), "Normalising")
+        channel = _normalised(volume, box, norm, mask)
+        steps = (place * _STEPS, (place + 1) * _STEPS, len(seen) * _STEPS)
+        data[place] = yield from part(resample_channel(channel, shape, how, axis), *steps)
+    if first is not None:
+        seg = plans.configuration.seg
+        axis = separate_axis(seg, frame.spacing, wanted)
+        labels = resample_labels(_marked(first, mask), shape, seg, axis)
+        if labels.shape != shape:
+            raise ModelError(
+                f"a first stage's labels of {labels.shape} voxels should be brought to {shape}, "
+                "but the plans resample images and not labels: restore the plans.json that came "
+                "with the model"
+            )
+        data[len(seen) :] = torch.from_numpy(plans.labels.one_hot(labels))
+    return Prepared(data, frame, box, wanted)
+
+
+def _require(
+    arrays: Sequence[NDArray[Any]], grid: Grid, plans: Plans, previous: NDArray[Any] | None
+) -> None:
+    if len(arrays) != len(plans.channels):
+        raise ModelError(
+            f"{plans.dataset} takes {len(plans.channels)} channel(s) ({', '.join(plans.channels)}),"
+            f" got {len(arrays)}: choose the phases that it was trained on, one for each channel"
+        )
+    for name, array in zip(plans.channels, arrays, strict=True):
+        if array.shape != grid.shape:
+            raise ModelError(
+                f"channel {name} has shape {array.shape}, the case has {grid.shape} (z, y, x): "
+                "every channel must lie on the case's own grid"
+            )
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+            raise CaseError(
+                f"channel {name} should be finite everywhere, but holds NaN or infinity: "
+                "export the images again"
+            )
+    if plans.configuration.previous_stage and previous is None:
+        raise ModelError(
+            f"{plans.configuration.name} refines the result of "
+            f"{plans.configuration.previous_stage}, which was not given: run that stage first"
+        )
+
+
+def _norm_mask(
+    nonzero: NDArray[np.bool_], previous: NDArray[Any] | None, plans: Plans
+) -> NDArray[np.bool_] | None:
+    """Return the voxels that normalising looks at; None if no channel asks for a mask."""
+    if previous is None and not any(norm.in_mask for norm in plans.configuration.norms):
+        return None
+    mask: NDArray[np.bool_] = ndimage.binary_fill_holes(nonzero)
+    return mask if previous is None else mask | (previous > 0)
+
+
+def _marked(previous: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int16]:
+    """Return a first stage's labels with -1 outside the mask, as nnU-Net marks it."""
+    labels = previous.astype(np.int16)
+    if mask is not None:
+        labels[~mask] = -1
+    return labels
+
+
+def _normalised(
+    volume: NDArray[Any], box: Box, norm: ChannelNorm, mask: NDArray[np.bool_] | None
+) -> NDArray[np.float32]:
+    """Return one channel, cropped and normalised, as float32."""
+    image: NDArray[np.float32] = volume.astype(np.float32, order="K", copy=True)[box.slices]
+    if norm.scheme == "ZScoreNormalization":
+        _z_scored(image, mask if norm.in_mask else None)
+    elif norm.scheme == "CTNormalization":
+        np.clip(image, norm.low, norm.high, out=image)
+        image -= norm.mean
+        image /= max(norm.std, _EPSILON)
+    elif norm.scheme == "RescaleTo01Normalization":
+        image -= image.min()
+        image /= np.clip(image.max(), a_min=_EPSILON, a_max=None)
+    elif norm.scheme == "RGBTo01Normalization":
+        if image.min() < 0 or image.max() > 255:
+            raise ModelError(
+                f"a colour channel should lie in 0 to 255, got {image.min():g} to "
+                f"{image.max():g}: this model was made for colour images"
+            )
+        image /= 255.0
+    return image
+
+
+def _z_scored(image: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> None:
+    if mask is None:
+        mean, std = image.mean(), image.std()
+        image -= mean
+        image /= max(std, _EPSILON)
+        return
+    values = image[mask]
+    image[mask] = (values - values.mean()) / max(values.std(), _EPSILON)

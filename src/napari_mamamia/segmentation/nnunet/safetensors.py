@@ -1,0 +1,153 @@
+"""nnU-Net checkpoints as safetensors files: numbers and a short text, nothing that could run.
+
+Tensors that share their numbers are stored once; the header says under which further names they
+appear, the trainer, the configuration, the mirroring axes, and the SHA-256 of the file that it was
+made from. Source of the format: huggingface/safetensors, README.md, "Format".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from napari_mamamia.core.errors import ModelError, SaveError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.segmentation.nnunet.unpickle import FORMAT, distinct, header
+from napari_mamamia.segmentation.submission.external import printable
+
+__all__ = ["Checkpoint", "read_safetensors", "write_safetensors"]
+
+_AXES: Final = (0, 1, 2)
+_NAME_LENGTH: Final = 200
+_COPY: Final = "convert the model again, or copy the file again from where it came from"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """What a run needs of a checkpoint.
+
+    `mirror_axes` are the axes that mirrored copies may be made along (0 is the first of the
+    model's), empty where the trainer did not mirror.
+    """
+
+    path: Path
+    weights: Mapping[str, Any]
+    trainer: str
+    configuration: str
+    mirror_axes: tuple[int, ...]
+
+
+@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
+def read_safetensors(path: Path) -> Checkpoint:
+    """Return a checkpoint from a safetensors file; nothing can run while it is read.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged, or is no checkpoint that this software wrote.
+    """
+    try:
+        with safe_open(path, framework="pt", device="cpu") as stored:
+            texts = stored.metadata() or {}
+            weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"{path} should be a whole safetensors file, but it is damaged or cut off "
+            f"({printable(str(error))}): {_COPY}"
+        ) from error
+    if texts.get("format") != FORMAT:
+        raise ModelError(
+            f"{path} should be a checkpoint that  mamamia models convert  wrote, but its header "
+            f"says {printable(texts.get('format', 'nothing'), 60)!r}: choose the model's own format"
+        )
+    for name, first in _same(texts, path).items():
+        if first not in weights:
+            raise ModelError(f"{path}: {name} should equal {first}, which is not there: {_COPY}")
+        weights[name] = weights[first]
+    return Checkpoint(
+        path=path,
+        weights=weights,
+        trainer=printable(texts.get("trainer", ""), _NAME_LENGTH),
+        configuration=printable(texts.get("configuration", ""), _NAME_LENGTH),
+        mirror_axes=_axes(texts, path),
+    )
+
+
+def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) -> int:
+    """Write a checkpoint, read it again and compare; return how many tensors are stored.
+
+    Raises
+    ------
+    SaveConflictError
+        If there is a file at `path`.
+    SaveError
+        If the system refuses to write, or what was read differs.
+    """
+    tensors, same = distinct(checkpoint.weights)
+    text = header(
+        checkpoint.trainer,
+        checkpoint.configuration,
+        checkpoint.mirror_axes,
+        same,
+        source_sha256=source_sha256,
+    )
+    with saving(path) as temporary:
+        try:
+            save_file(tensors, temporary, text)
+        except SafetensorError as error:
+            raise SaveError(
+                f"{path.name} should be written to {path.parent}, but {error}: make room, or "
+                "choose another folder"
+            ) from error
+        temporary.chmod(0o644)  # the package's own is for its writer alone
+        if not _equal(checkpoint, read_safetensors(temporary)):
+            raise SaveError(
+                f"{path} should hold the numbers of {checkpoint.path}, but what was read again "
+                "differs from what was written: check the disk and convert again"
+            )
+    return len(tensors)
+
+
+def _equal(one: Checkpoint, other: Checkpoint) -> bool:
+    """Whether two checkpoints are the same to the last bit, NaN too."""
+    facts = [(c.trainer, c.configuration, c.mirror_axes, set(c.weights)) for c in (one, other)]
+    return facts[0] == facts[1] and all(
+        _same_bits(value, other.weights[name]) for name, value in one.weights.items()
+    )
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    bits = [value.contiguous().flatten().view(torch.uint8) for value in (one, other)]
+    return bool(torch.equal(bits[0], bits[1]))
+
+
+def _same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
+    found = _parsed(texts, "same", path)
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise ModelError(f"{path}: its header should say which tensors are the same: {_COPY}")
+    return found
+
+
+def _axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
+    found = _parsed(texts, "mirror_axes", path)
+    if not isinstance(found, list) or any(type(a) is not int or a not in _AXES for a in found):
+        raise ModelError(
+            f"{path}: the mirroring axes should be among 0, 1, 2, got "
+            f"{printable(str(found), 60)}: {_COPY}"
+        )
+    return tuple(found)
+
+
+def _parsed(texts: Mapping[str, str], key: str, path: Path) -> Any:
+    try:
+        return parsed_json(texts.get(key, "null"))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: {key} of its header cannot be read: {_COPY}") from error

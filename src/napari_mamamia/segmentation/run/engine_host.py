@@ -1,0 +1,185 @@
+"""Keeps one model loaded and runs it: in this process, or behind the worker's pipe."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError
+from napari_mamamia.segmentation.model.stages import part
+from napari_mamamia.segmentation.run.engines import Engine, load_engine
+
+__all__ = ["EngineHost", "Host", "HostedRunner"]
+
+_LOADED: Final = 30  # of 1000 steps
+
+
+class Host(Protocol):
+    """Where models run. One is loaded at a time and kept for the next case."""
+
+    def plan(
+        self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
+    ) -> Job[TilePlan]:
+        """Return a job that says what a case on `grid` would cost."""
+        ...
+
+    def time_tile(self, card: ModelCard, settings: EngineSettings) -> Job[float]:
+        """Return a job that measures one tile through one network, in seconds."""
+        ...
+
+    def predict(
+        self,
+        card: ModelCard,
+        settings: EngineSettings,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+        kill_at: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case; `kill_at` is when it is ended whatever it does."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the model, and of the process where there is one."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class EngineHost:
+    """Runs models in this process. `kill_at` has no meaning here: only a process can be ended."""
+
+    _engine: Engine | None = field(default=None, repr=False)
+    _key: tuple[Any, ...] = field(default=(), repr=False)
+
+    def plan(
+        self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
+    ) -> Job[TilePlan]:
+        """Return a job that says what a case on `grid` would cost."""
+        engine = yield from self._ready(card, settings)
+        return engine.plan(grid, region)
+
+    def time_tile(self, card: ModelCard, settings: EngineSettings) -> Job[float]:
+        """Return a job that measures one tile: the second of two, since the first one warms up."""
+        engine = yield from self._ready(card, settings)
+        for turn in range(2):
+            yield Progress(turn, 2, "Measuring a tile")
+            started = time.perf_counter()
+            engine.run_one_tile()
+        return time.perf_counter() - started
+
+    def predict(
+        self,
+        card: ModelCard,
+        settings: EngineSettings,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+        kill_at: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case, as `Engine.predict` does.
+
+        Raises
+        ------
+        OutOfMemoryError
+            If it does not fit the memory; other errors are the engine's.
+        """
+        engine = yield from part(self._ready(card, settings), 0, _LOADED, 1000)
+        try:
+            running = engine.predict(arrays, grid, region=region, deadline=deadline)
+            return (yield from part(running, _LOADED, 1000, 1000))
+        except (ModelError, MemoryError, RuntimeError) as error:
+            if not _is_memory(error):
+                raise
+            said = str(error) or "the memory did not suffice"
+            raise OutOfMemoryError(said) from error
+
+    def close(self) -> None:
+        """Let go of the model."""
+        if self._engine is not None:
+            self._engine.close()
+        self._engine, self._key = None, ()
+
+    def _ready(self, card: ModelCard, settings: EngineSettings) -> Job[Engine]:
+        """Return the engine for `settings`, loaded anew only where the network itself differs."""
+        key = _identity(card, settings)
+        if self._engine is None or self._key != key:
+            self.close()
+            self._engine = yield from load_engine(card, settings)
+            self._key = key
+        else:
+            yield Progress(0, 1, "Loaded")
+            self._engine.settings = settings
+        return self._engine
+
+
+@dataclass(slots=True, eq=False)
+class HostedRunner:
+    """A `Runner` for one model and its settings on a host that others use too.
+
+    `last` is the latest result, for its pace.
+    """
+
+    host: Host
+    card: ModelCard
+    settings: EngineSettings
+    kill_at: float | None = None
+    last: EngineResult | None = None
+
+    def predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case."""
+        self.last = None
+        self.last = yield from self.host.predict(
+            self.card,
+            self.settings,
+            arrays,
+            grid,
+            region=region,
+            deadline=deadline,
+            kill_at=self.kill_at,
+        )
+        return self.last
+
+    def close(self) -> None:
+        """Leave the host as it is: it is closed by whoever made it."""
+
+
+def _identity(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
+    """Return what of the settings a loaded network depends on."""
+    fixed = replace(settings, step=0.5, mirroring=True, most_copies=None, keep_probability=False)
+    if settings.backend == "torch" and card.kind not in NETWORK_KINDS:
+        fixed = replace(fixed, precision="fp32", threads=None)
+    return (card.path, card.inner, card.sha256, card.network, fixed)
+
+
+def _is_memory(error: BaseException) -> bool:
+    """Whether an error, or what it was raised from, says that memory did not suffice."""
+    import torch
+
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, MemoryError | torch.OutOfMemoryError):
+            return True
+        if isinstance(found, RuntimeError) and "DefaultCPUAllocator: can't allocate" in str(found):
+            return True
+        found = found.__cause__
+    return False

@@ -1,0 +1,86 @@
+"""How fast each model ran on this computer, remembered between sessions in the cache folder."""
+
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, Ran
+from napari_mamamia.segmentation.model.nnunet_files import model_cache
+from napari_mamamia.segmentation.model.planner import OTHER_S_PER_MEGAVOXEL, Pace
+
+__all__ = ["known_pace", "pace_of_run", "remember_pace"]
+
+_FILE: Final = "paces.json"
+_MOST: Final = 200
+_log = logging.getLogger(__name__)
+
+
+def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
+    """Return what was measured last for a model on a device, None if it never ran here so."""
+    found = _read(_path()).get(_key(card, settings))
+    if not isinstance(found, list) or len(found) != 2:
+        return None
+    with suppress(TypeError, ValueError):
+        forward_s, other_s = float(found[0]), float(found[1])
+        if forward_s > 0 and other_s >= 0:
+            return Pace(forward_s, other_s)
+    return None
+
+
+def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None:
+    """Keep a measurement; where the cache cannot be written it is measured again next time."""
+    known = _read(_path())
+    key = _key(card, settings)
+    known.pop(key, None)
+    kept = dict(list(known.items())[-(_MOST - 1) :])
+    kept[key] = [round(pace.forward_s, 6), round(pace.other_s_per_megavoxel, 6)]
+    try:
+        write_text_atomically(_path(), json.dumps(kept, indent=1) + "\n", overwrite=True)
+    except MamamiaError as error:
+        _log.warning("the pace of %s is not remembered: %s", card.name, error)
+
+
+def pace_of_run(ran: Ran, voxels: int) -> Pace | None:
+    """Return the pace of a run that is over; None where it did not say enough.
+
+    Parameters
+    ----------
+    ran
+        What it did.
+    voxels
+        Of the case's grid; the model's has about as many.
+    """
+    seconds = dict(ran.seconds)
+    forwards = ran.tiles * ran.passes * max(len(ran.folds_done), 1)  # other kinds have no folds
+    if ran.cut_short or not forwards or not seconds.get("predict"):
+        return None
+    other = seconds.get("prepare", 0.0) + seconds.get("export", 0.0)
+    megavoxels = voxels / 1e6
+    return Pace(
+        seconds["predict"] / forwards, other / megavoxels if voxels else OTHER_S_PER_MEGAVOXEL
+    )
+
+
+def _key(card: ModelCard, settings: EngineSettings) -> str:
+    who = card.sha256[:16] or str(card.path)
+    threads = settings.threads or "all"
+    return f"{who} {settings.device} {settings.backend} {settings.precision} {threads} threads"
+
+
+def _path() -> Path:
+    return model_cache() / _FILE
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return dict(found) if isinstance(found, Mapping) else {}

@@ -1,0 +1,278 @@
+"""`PlannedSegmenter`: a trained model that is estimated first and kept within a time limit."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.segmentation.kinetic.breast_area import breast_area, find_breast_area
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.memory import free_memory_bytes
+from napari_mamamia.segmentation.model.planner import (
+    LADDER,
+    WORKING_SHARE,
+    Budget,
+    OutOfMemoryError,
+    OverLimitError,
+    Pace,
+    Rung,
+    RunPlan,
+    duration_text,
+    plan_run,
+    require_within,
+    within_memory,
+)
+from napari_mamamia.segmentation.model.postprocess import BreastArea
+from napari_mamamia.segmentation.model.recipe import Recipe, RegionKind
+from napari_mamamia.segmentation.model.recipe_input import channel_names, input_grid
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prediction, Prompt
+from napari_mamamia.segmentation.model.stages import part
+from napari_mamamia.segmentation.network.choices import rungs_of
+from napari_mamamia.segmentation.run.engine_host import EngineHost, Host, HostedRunner
+from napari_mamamia.segmentation.run.paces import known_pace, pace_of_run, remember_pace
+from napari_mamamia.segmentation.run.trained import TrainedSegmenter
+
+__all__ = ["Estimate", "PlannedSegmenter"]
+
+_PLANNED: Final = 60  # of 1000 steps
+_RUNGS: Final = {ModelKind.MONAI_BUNDLE: (Rung.TILES,)}
+"""What may be given up of a kind of model, where that is not the whole ladder: a bundle says itself
+how it is run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a case would take: the plan, memory in bytes (None: unknown), and whether it fits.
+
+    `measured` says whether the pace is this computer's own; else it was not asked for.
+    """
+
+    plan: RunPlan
+    needed_bytes: int
+    free_bytes: int | None
+    measured: bool
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        took = f"about {duration_text(self.plan.seconds)}" if self.measured else "time not known"
+        free = "" if self.free_bytes is None else f" of {self.free_bytes / 1e9:.1f} GB free"
+        return f"{took} ({self.plan.tiles.text}), volumes {self.needed_bytes / 1e9:.2f} GB{free}"
+
+
+@dataclass(slots=True, eq=False)
+class PlannedSegmenter:
+    """A trained nnU-Net model on a host, within a budget.
+
+    Parameters
+    ----------
+    card, settings, recipe
+        As in `TrainedSegmenter`.
+    host
+        Where it runs: a `Worker`, or this process.
+    budget
+        The limit for one case, and what may be given up for it. Without a limit nothing is
+        estimated beforehand.
+    """
+
+    card: ModelCard
+    settings: EngineSettings = field(default_factory=EngineSettings)
+    recipe: Recipe = field(default_factory=Recipe)
+    host: Host = field(default_factory=EngineHost)
+    budget: Budget = field(default_factory=Budget)
+
+    @property
+    def name(self) -> str:
+        """Short name, fit for a folder."""
+        return self._plain().name
+
+    @property
+    def title(self) -> str:
+        """Name shown to people."""
+        return self._plain().title
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result must know."""
+        return self._plain().note
+
+    def channels(self) -> tuple[tuple[str, str], ...]:
+        """Return each input's name and what it gets of the case: ("DCE_pre", "p0")."""
+        names = channel_names(self.recipe, len(self.card.channels))
+        return tuple(zip(self.card.channels, names, strict=True))
+
+    def estimate(self, case: Case, *, measure: bool = False) -> Job[Estimate]:
+        """Return a job that says what `case` would take.
+
+        Without `measure`, a model that never ran here is not timed and its time is not known.
+        """
+        pace = known_pace(self.card, self._asked())
+        known = pace is not None
+        if not known and not measure:
+            plan = yield from self._unlimited(case, Pace(0.0, 0.0))
+        elif self.budget.limit_s is None:
+            found = pace or (yield from self._pace(self._asked()))
+            plan = yield from self._unlimited(case, found)
+        else:
+            plan, _ = yield from self._plan(case, None)
+        needed = plan.tiles.bytes_needed + sum(weight.n_bytes for weight in self.card.weights)
+        return Estimate(plan, needed, free_memory_bytes(), known or measure)
+
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+        """Return a job that segments `case` within the budget; progress counts to 1000.
+
+        Raises
+        ------
+        ModelError
+            If the estimate is over the limit and nothing more may be given up, or the limit is
+            reached; see also `TrainedSegmenter.predict`.
+        """
+        started = time.monotonic()
+        plan: RunPlan | None = None
+        breast: BreastArea | None = None
+        if self.budget.limit_s is not None:
+            plan, breast = yield from part(self._plan(case, prompt), 0, _PLANNED, 1000)
+            require_within(plan, self.budget, self.card.name)
+            if plan.given_up:
+                yield Progress(_PLANNED, 1000, "Given up: " + "; ".join(plan.given_up))
+        while True:
+            running = self._run(case, prompt, plan, breast, started)
+            try:
+                return (yield from part(running, _PLANNED, 1000, 1000))
+            except OutOfMemoryError:
+                plan = None if plan is None else within_memory(plan, self._allowed())
+                if plan is None:
+                    raise
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self.host.close()
+
+    # ----------------------------------------------------------------------- running
+
+    def _run(
+        self,
+        case: Case,
+        prompt: Prompt | None,
+        plan: RunPlan | None,
+        breast: BreastArea | None,
+        started: float,
+    ) -> Job[Prediction]:
+        limit_s = self.budget.limit_s
+        settings = self._asked() if plan is None else plan.settings
+        recipe = self.recipe
+        if plan is not None and plan.in_breast:
+            recipe = replace(recipe, region=RegionKind.TILES)
+        runner = HostedRunner(
+            self.host, self.card, settings, None if limit_s is None else started + limit_s
+        )
+        left_s = None
+        if limit_s is not None:
+            left_s = max(started + WORKING_SHARE * limit_s - time.monotonic(), 0.0)
+        inner = TrainedSegmenter(self.card, settings, recipe, left_s, runner, breast)
+        found = yield from inner.predict(case, prompt)
+        self._require_whole(runner)
+        self._remember(runner, settings, case.grid)
+        given_up = () if plan is None else plan.given_up
+        return replace(
+            found,
+            parameters=tuple(self._parameters(found, plan)),
+            seconds=time.monotonic() - started,
+            notes=(*(f"given up: {said}" for said in given_up), *found.notes),
+        )
+
+    def _require_whole(self, runner: HostedRunner) -> None:
+        """Refuse what the limit left unfinished, unless something may be given up."""
+        cut = runner.last.ran.cut_short if runner.last is not None else ""
+        if cut and not self.budget.give_up:
+            limit_s = self.budget.limit_s or 0.0
+            raise OverLimitError(
+                f"{self.card.name} should be done within {duration_text(limit_s)}, but {cut}: "
+                "allow more time, choose fewer folds, or let it give something up"
+            )
+
+    def _parameters(self, found: Prediction, plan: RunPlan | None) -> Iterator[tuple[str, Setting]]:
+        for name, value in found.parameters:
+            yield name, self.budget.limit_s if name == "time_limit_s" else value
+        if plan is not None:
+            yield "estimated_s", round(plan.seconds, 1)
+            yield "given_up", "; ".join(plan.given_up) or None
+
+    def _remember(self, runner: HostedRunner, settings: EngineSettings, grid: Grid) -> None:
+        if runner.last is None:
+            return
+        z, y, x = grid.shape
+        pace = pace_of_run(runner.last.ran, z * y * x)
+        if pace is not None:
+            remember_pace(self.card, settings, pace)
+
+    # ---------------------------------------------------------------------- planning
+
+    def _plan(self, case: Case, prompt: Prompt | None) -> Job[tuple[RunPlan, BreastArea | None]]:
+        """Return how to run `case`, and where the breast is if that had to be found."""
+        asked = self._asked()
+        areas: list[BreastArea] = []
+
+        def tiles_of(settings: EngineSettings, in_breast: bool) -> Job[TilePlan]:
+            recipe = self.recipe
+            if in_breast and recipe.region is RegionKind.WHOLE:
+                recipe = replace(recipe, region=RegionKind.TILES)
+            if recipe.region is not RegionKind.WHOLE and not areas:
+                areas.append((yield from _area(case, self.recipe)))
+            grid, region = input_grid(case.grid, recipe, areas[0].box if areas else None)
+            if isinstance(prompt, BoxPrompt):
+                region = prompt.box
+            return (yield from self._tiles(settings, grid, region))
+
+        plan = yield from plan_run(asked, self._folds(), tiles_of, self._pace, self._allowed())
+        return plan, areas[0] if areas and plan.in_breast else None
+
+    def _unlimited(self, case: Case, pace: Pace) -> Job[RunPlan]:
+        grid, region = input_grid(case.grid, self.recipe, case.breast_box)
+        tiles = yield from self._tiles(self._asked(), grid, region)
+        return RunPlan(self._asked(), tiles, pace.seconds(tiles))
+
+    def _tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> Job[TilePlan]:
+        """Return the tiles; the number of folds needs no loading of others."""
+        loaded = replace(settings, folds=self._folds(), precision=self._asked().precision)
+        tiles = yield from self.host.plan(self.card, loaded, grid, region)
+        return tiles.with_folds(max(len(settings.folds or self._folds()), 1))
+
+    def _pace(self, settings: EngineSettings) -> Job[Pace]:
+        """Return the pace that is remembered, else measured now."""
+        found = known_pace(self.card, settings)
+        if found is None:
+            loaded = replace(settings, folds=self._folds())
+            found = Pace((yield from self.host.time_tile(self.card, loaded)))
+            remember_pace(self.card, settings, found)
+        return found
+
+    def _allowed(self) -> Budget:
+        """Return the budget with those rungs only that this kind of model has."""
+        has = _RUNGS.get(self.card.kind, LADDER)
+        wanted = tuple(rung for rung in self.budget.give_up if rung in has)
+        return replace(self.budget, give_up=rungs_of(self.card, self._asked(), wanted))
+
+    def _asked(self) -> EngineSettings:
+        return self.recipe.settings(self.settings)
+
+    def _folds(self) -> tuple[str, ...]:
+        return self._asked().folds or self.card.folds
+
+    def _plain(self) -> TrainedSegmenter:
+        return TrainedSegmenter(self.card, self.settings, self.recipe)
+
+
+def _area(case: Case, recipe: Recipe) -> Job[BreastArea]:
+    """Return the breast that the recipe cuts to; else both, outside of which tiles are left out."""
+    area, _ = yield from breast_area(case, recipe)
+    if area is None:
+        area, _ = yield from find_breast_area(case)
+    return area

@@ -1,0 +1,309 @@
+"""The models that a person added: a folder of small JSON files, one for each name.
+
+The models themselves stay where they are, also on a disk that cannot be written to. Nothing is ever
+fetched from a network.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from platformdirs import user_data_path
+
+from napari_mamamia.core.errors import ModelError, SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import now_utc
+from napari_mamamia.io.files.foreign import explained
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.workspace.workspace import file_name
+from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, WeightFile
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import open_files
+from napari_mamamia.segmentation.model.recipe import (
+    Recipe,
+    preset,
+    presets,
+    read_recipe,
+    recipe_from,
+    recipe_text,
+)
+from napari_mamamia.segmentation.model.recipe_input import channel_names
+from napari_mamamia.segmentation.network.choices import require_network_choices
+from napari_mamamia.segmentation.run.weights import recognise_model, with_network
+
+__all__ = [
+    "ModelEntry",
+    "Verified",
+    "add_model",
+    "default_registry",
+    "find_model",
+    "forget_model",
+    "list_models",
+    "model_recipe",
+    "set_recipe",
+    "verify_model",
+]
+
+_FORMAT: Final = "napari-mamamia model"
+_VERSION: Final = 1
+_OWN_NAMES: Final = ("kinetic",)
+"""Names that are taken by models which need no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A model that was added: its name here, and its card.
+
+    `recipe` is what the user chose for it, None for the one beside the model, or none at all.
+    `problem` says why it cannot be used now, such as a disk that is not there.
+    """
+
+    name: str
+    card: ModelCard
+    added: str = ""
+    recipe: Recipe | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a check of a model's files found: each file with "" or what is wrong."""
+
+    name: str
+    files: tuple[tuple[str, str], ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every file is as it was when the model was added."""
+        return not any(problem for _, problem in self.files)
+
+
+def default_registry() -> Path:
+    """Return the folder of added models (``MAMAMIA_MODELS_DIR`` moves it)."""
+    chosen = os.environ.get("MAMAMIA_MODELS_DIR")
+    own = user_data_path("napari-mamamia", appauthor=False)
+    return Path(chosen) if chosen else Path(own) / "models"
+
+
+def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> Job[ModelEntry]:
+    """Return a job that recognises the model at `path` and keeps it under a name.
+
+    `recipe` is a preset's name or a file; what it says is kept as the user's own recipe. "" leaves
+    the model its own.
+
+    Raises
+    ------
+    ModelError
+        If it is no model that can be run, or the recipe does not fit it; nothing is kept then.
+    SaveConflictError
+        If another model has the name.
+    SaveError
+        If the registry cannot be written.
+    """
+    yield Progress(0, 2, "Looking at the model and computing its checksums")
+    card = recognise_model(_absolute(path))
+    own = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
+    if own is not None:
+        card = with_network(card, own.network)
+    require_runnable(card)
+    if own is not None:
+        _require_fits(own, card)
+    entry = ModelEntry(file_name(name or card.name, "the name of a model"), card, now_utc(), own)
+    known = {found.name.casefold(): found for found in list_models(registry)}
+    same = known.get(entry.name.casefold())
+    if entry.name.casefold() in _OWN_NAMES:
+        raise SaveConflictError(f"{entry.name!r} is this software's own model: give another name")
+    if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
+        raise SaveConflictError(
+            f"a model called {same.name!r} was added already, from {same.card.path}: give this one "
+            "(--name) another name"
+        )
+    yield Progress(1, 2, "Keeping the model")
+    _write(entry, registry)
+    return entry
+
+
+def require_runnable(card: ModelCard) -> None:
+    """Raise `ModelError` with the reason unless a model can be run here."""
+    if card.missing:
+        raise ModelError("; ".join(card.missing))
+    if card.kind not in (ModelKind.NNUNET, ModelKind.MONAI_BUNDLE, *NETWORK_KINDS):
+        raise ModelError(
+            f"{card.path} should be a model that can be run here, but is a {card.kind.value}: for "
+            "a submission use  mamamia run-submission, else choose another"
+        )
+
+
+def _require_fits(recipe: Recipe, card: ModelCard) -> None:
+    """Raise `ModelError` unless a model has the channels and folds that a recipe speaks of."""
+    channel_names(recipe, len(card.channels))
+    settings = recipe.settings(EngineSettings())
+    require_network_choices(card, settings)
+    absent = [fold for fold in settings.folds if fold not in card.folds]
+    if absent:
+        raise ModelError(
+            f"{card.name} should have the recipe's fold(s) {', '.join(settings.folds)}, but "
+            f"{', '.join(absent)} is not there; it has {', '.join(card.folds) or 'none'}: choose "
+            "another recipe"
+        )
+
+
+def list_models(registry: Path) -> tuple[ModelEntry, ...]:
+    """Return the models that were added, by name; one that is broken has a `problem`.
+
+    Raises
+    ------
+    ModelError
+        If the folder cannot be listed: no model would look like none added.
+    """
+    try:
+        names = sorted(os.listdir(registry), key=str.casefold)  # noqa: PTH208 - glob hides errors
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise ModelError(
+            f"the folder of added models, {registry}, should be listed, but "
+            f"{error.strerror or error}: check that it can be read, and try again"
+        ) from error
+    return tuple(_read(registry / name) for name in names if name.endswith(".json"))
+
+
+def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
+    """Return the model of a name that was added, or at a path.
+
+    `recipe` is a choice as in `model_recipe`; what it says of a network is in the card.
+
+    Raises
+    ------
+    ModelError
+        If there is neither, or it cannot be run.
+    """
+    entries = list_models(registry)
+    for entry in entries:
+        if entry.name == wanted:
+            if entry.problem:
+                raise ModelError(entry.problem)
+            return _described(entry, recipe)
+    path = Path(wanted)
+    if not path.exists():
+        known = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
+        raise ModelError(
+            f"no model is called {wanted!r} and nothing is at that path: choose one of {known}, "
+            "or the path of a model"
+        )
+    card = recognise_model(_absolute(path))
+    return _described(ModelEntry(card.name, card), recipe)
+
+
+def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
+    """Return the recipe of a model.
+
+    `chosen` is a preset's name, a file, or "" for the user's own, else the one beside the model,
+    else none: channel k is phase k.
+    """
+    if chosen:
+        names = [name for name, _ in presets()]
+        if chosen not in names and not Path(chosen).exists():
+            raise ModelError(
+                f"a recipe should be one of {', '.join(names)}, or a file, but {chosen!r} is "
+                "neither: choose among these, or give the path of a mamamia_model.json"
+            )
+        return preset(chosen) if chosen in names else read_recipe(Path(chosen))
+    if entry.recipe is not None:
+        return entry.recipe
+    card = entry.card
+    if not card.has_recipe:
+        return Recipe()
+    name = f"{card.inner}/{RECIPE_NAME}" if card.inner else RECIPE_NAME
+    return recipe_from(open_files(card.path).text(name), f"{card.path}/{name}")
+
+
+def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> ModelEntry:
+    """Keep the user's recipe for an added model; None goes back to the model's own."""
+    card = with_network(entry.card, None if recipe is None else recipe.network)
+    changed = replace(entry, recipe=recipe, card=card)
+    _write(changed, registry)
+    return changed
+
+
+def forget_model(name: str, registry: Path) -> None:
+    """Take a model off the list; its own files stay."""
+    (registry / f"{file_name(name)}.json").unlink(missing_ok=True)
+
+
+def verify_model(entry: ModelEntry) -> Job[Verified]:
+    """Return a job that compares every file of weights with its checksum."""
+    found = []
+    weights = entry.card.weights
+    for number, weight in enumerate(weights):
+        yield Progress(number, len(weights), f"Checking {weight.name}")
+        found.append((weight.name, _compared(entry.card, weight)))
+    yield Progress(len(weights), len(weights), "Checked")
+    return Verified(entry.name, tuple(found))
+
+
+def _described(entry: ModelEntry, recipe: str) -> ModelEntry:
+    """Return a model with what a recipe says of its network; it can be run then."""
+    network = model_recipe(entry, recipe).network
+    described = replace(entry, card=with_network(entry.card, network))
+    require_runnable(described.card)
+    return described
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
+
+
+def _compared(card: ModelCard, weight: WeightFile) -> str:
+    try:
+        now = open_files(card.path).sha256(weight.name)
+    except (ModelError, OSError, KeyError) as error:
+        return f"cannot be read: {error}"
+    if now != weight.sha256:
+        return f"has changed: sha256 {now[:12]}…, was {weight.sha256[:12]}… when it was added"
+    return ""
+
+
+def _write(entry: ModelEntry, registry: Path) -> None:
+    content = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "name": entry.name,
+        "path": str(entry.card.path),
+        "inner": entry.card.inner,
+        "added": entry.added,
+        "weights": [[w.name, w.n_bytes, w.sha256] for w in entry.card.weights],
+        "recipe": None if entry.recipe is None else json.loads(recipe_text(entry.recipe)),
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_text_atomically(registry / f"{entry.name}.json", text, overwrite=True)
+
+
+def _read(file: Path) -> ModelEntry:
+    """Return an entry; the model's own files are looked at, their sums are those of the adding."""
+    path = file
+    try:
+        with explained(file, "a model that was added", "add the model again", ModelError):
+            found = read_json(file)
+            path = Path(found["path"])
+            return _entry(found, path, file)
+    except ModelError as error:
+        card = ModelCard(path, ModelKind.UNKNOWN, file.stem)
+        return ModelEntry(file.stem, card, problem=str(error))
+
+
+def _entry(found: Mapping[str, Any], path: Path, file: Path) -> ModelEntry:
+    if found.get("format") != _FORMAT:
+        raise ModelError(f"{file} should be a model that was added: add the model again")
+    kept = tuple(WeightFile(str(n), int(size), str(sha)) for n, size, sha in found["weights"])
+    card = replace(recognise_model(path, inner=found["inner"], checksums=False), weights=kept)
+    own = found.get("recipe")
+    recipe = None if own is None else recipe_from(json.dumps(own), str(file))
+    card = with_network(card, None if recipe is None else recipe.network)
+    require_runnable(card)
+    return ModelEntry(str(found["name"]), card, str(found["added"]), recipe)

@@ -1,0 +1,307 @@
+"""`TrainedSegmenter`: a trained network behind the `Segmenter` protocol; torch is loaded late."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.segmentation.kinetic.breast_area import breast_area
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings
+from napari_mamamia.segmentation.model.network_spec import network_made
+from napari_mamamia.segmentation.model.postprocess import BreastArea, Change, apply_steps
+from napari_mamamia.segmentation.model.prompts import clicked_voxel
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.model.recipe_input import ModelInput, labels_on_case, model_input
+from napari_mamamia.segmentation.model.segmenter import (
+    BoxPrompt,
+    Candidate,
+    Click,
+    Prediction,
+    Prompt,
+)
+from napari_mamamia.segmentation.model.stages import part
+from napari_mamamia.segmentation.run.engines import load_engine
+
+__all__ = ["Runner", "TrainedSegmenter", "candidates_of", "mask_of"]
+
+_MOST_CANDIDATES: Final = 5
+_ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
+
+
+class Runner(Protocol):
+    """Anything that runs the network: the engine in this process, or a worker's stand-in."""
+
+    def predict(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        grid: Grid,
+        *,
+        region: Box | None = None,
+        deadline: float | None = None,
+    ) -> Job[EngineResult]:
+        """Return a job that labels one case, as `Engine.predict` does."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the network."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class TrainedSegmenter:
+    """A trained model of any kind; its network is loaded at the first case and kept.
+
+    Parameters
+    ----------
+    card
+        `recognise_model`'s answer.
+    settings
+        How it is run.
+    recipe
+        What happens around the network; the default does nothing.
+    time_limit_s
+        Seconds for one case; None for no limit. Folds that are whole by then make the mask, and
+        `notes` say so.
+    runner
+        What runs the network; None loads the engine in this process.
+    breast
+        Where the breast is, if it is known already; None looks for it where the recipe asks.
+    """
+
+    card: ModelCard
+    settings: EngineSettings = field(default_factory=EngineSettings)
+    recipe: Recipe = field(default_factory=Recipe)
+    time_limit_s: float | None = None
+    runner: Runner | None = None
+    breast: BreastArea | None = None
+
+    @property
+    def name(self) -> str:
+        """Short name, fit for a folder."""
+        return "".join(c if c.isalnum() or c in "-_." else "_" for c in self.card.name)
+
+    @property
+    def title(self) -> str:
+        """Name shown to people."""
+        return self.recipe.title or self.card.name
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result must know."""
+        licence = "its licence is in the model's folder" if self.card.licence else "licence unknown"
+        return (
+            f"{self.card.kind.value} model {self.card.name}, weights {self.card.sha256[:12]}, "
+            f"{licence}"
+        )
+
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+        """Return a job that segments `case`; progress counts to 1000.
+
+        With a `BoxPrompt` only tiles that reach into the box are computed and nothing outside it is
+        kept; with a `Click` the region at or nearest to the click is the mask.
+
+        Raises
+        ------
+        CaseError
+            If the case has too few phases, or the prompt lies outside.
+        ModelError
+            If model, recipe and case do not fit each other, or the time limit left nothing whole.
+        MissingExtraError
+            If torch is not installed.
+        """
+        started = time.perf_counter()
+        deadline = None if self.time_limit_s is None else time.monotonic() + self.time_limit_s
+        box = _prompted(case, prompt)
+        breast, notes = yield from part(self._breast(case, box), 0, 25, 1000)
+        making = model_input(case, self.recipe, len(self.card.channels), breast, look_in=box)
+        made = yield from part(making, 25, 50, 1000)
+        runner = yield from part(self._loaded(), 50, 100, 1000)
+        running = runner.predict(made.arrays, made.grid, region=made.region, deadline=deadline)
+        result = yield from part(running, 100, 970, 1000)
+        labels = labels_on_case(result.labels, made, case.grid)
+        mask = self._chosen(labels)
+        yield Progress(970, 1000, "After the network")
+        mask, changes = apply_steps(mask, case.grid, self.recipe.post, breast)
+        if box is not None:
+            mask = _inside(mask, box)
+        candidates = tuple(candidates_of(mask, case, prompt))
+        if isinstance(prompt, Click) and candidates:
+            mask = mask_of(candidates[0], mask.shape)
+        probability = _as_left(_on_case(result, made, case.grid), labels > 0, mask)
+        yield Progress(1000, 1000, "Done")
+        return Prediction(
+            case_id=case.case_id,
+            mask=Mask(case.grid, mask),
+            candidates=candidates,
+            parameters=tuple(self._parameters(result, changes)),
+            seconds=time.perf_counter() - started,
+            notes=(*notes, *made.notes, *_notes(result, changes, bool(candidates), self.card)),
+            device=_device(result),
+            peak_memory_bytes=result.peak_memory_bytes,
+            probability=probability,
+        )
+
+    def close(self) -> None:
+        """Let go of the network; the next case loads it again."""
+        if self.runner is not None:
+            self.runner.close()
+            self.runner = None
+
+    def _loaded(self) -> Job[Runner]:
+        if self.runner is None:
+            settings = self.recipe.settings(self.settings)
+            self.runner = yield from load_engine(self.card, settings)
+        return self.runner
+
+    def _breast(
+        self, case: Case, box: Box | None
+    ) -> Job[tuple[BreastArea | None, tuple[str, ...]]]:
+        if self.breast is not None:
+            return self.breast, ()
+        return (yield from breast_area(case, self.recipe, box))
+
+    def _chosen(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
+        values = self.recipe.tumour_labels
+        mask: NDArray[np.bool_] = np.isin(labels, values) if values else labels > 0
+        return mask
+
+    def _parameters(
+        self, result: EngineResult, changes: Sequence[Change]
+    ) -> Iterator[tuple[str, Setting]]:
+        yield "model", self.card.name
+        yield "weights_sha256", self.card.sha256
+        yield "configuration", self.card.configuration
+        yield "trainer", self.card.trainer
+        yield from result.ran.parameters()
+        yield "recipe", self.recipe.title or None
+        yield "channels", ",".join(self.recipe.channels) or "phase order"
+        if self.card.network is not None:
+            yield "network", json.dumps(network_made(self.card.network), sort_keys=True)
+        yield "region", self.recipe.region.value
+        yield "time_limit_s", self.time_limit_s
+        for change in changes:
+            yield f"post: {change.kind.value}", change.text
+
+
+def _device(result: EngineResult) -> str:
+    ran = result.ran
+    return f"{ran.device} ({ran.threads} threads)" if ran.device == "cpu" else ran.device
+
+
+def _on_case(result: EngineResult, made: ModelInput, grid: Grid) -> NDArray[np.float16] | None:
+    if result.probability is None:
+        return None
+    probability: NDArray[np.float16] = labels_on_case(result.probability, made, grid)
+    return probability
+
+
+def _as_left(
+    probability: NDArray[np.float16] | None, found: NDArray[np.bool_], mask: NDArray[np.bool_]
+) -> NDArray[np.float16] | None:
+    """Return a probability that agrees with what became of the network's foreground.
+
+    The network's is that of all its labels, before steps and prompt.
+    """
+    if probability is None:
+        return None
+    left = probability.copy()
+    left[found & ~mask] = 0
+    left[mask & ~found] = 1
+    return left
+
+
+def _notes(
+    result: EngineResult, changes: Sequence[Change], found: bool, card: ModelCard
+) -> Iterator[str]:
+    ran = result.ran
+    if ran.cut_short:
+        yield f"{ran.cut_short}: the mask is that of fold(s) {', '.join(ran.folds_done)}"
+    is_network = card.network is not None
+    if ran.precision == "bf16" or (ran.backend != "torch" and not is_network):
+        own = "the network's result in single precision" if is_network else "nnU-Net's own result"
+        yield (
+            f"computed with {ran.backend} in {ran.precision}: single voxels at the edge may differ "
+            f"from {own}"
+        )
+    yield from (change.text for change in changes if change.removed or change.added)
+    if not found:
+        yield "the model found nothing"
+
+
+def _prompted(case: Case, prompt: Prompt | None) -> Box | None:
+    """Return the box of a `BoxPrompt`, checked to lie inside the case; check a click likewise."""
+    if isinstance(prompt, Click):
+        clicked_voxel(case, case.grid.display_frame("axial"), prompt)
+        return None
+    if not isinstance(prompt, BoxPrompt):
+        return None
+    box = prompt.box
+    if box.is_empty or any(b > n for b, n in zip(box.stop, case.grid.shape, strict=True)):
+        raise CaseError(
+            f"the box {box.start} to {box.stop} (z, y, x) should hold voxels of {case.case_id}, "
+            f"whose shape is {case.grid.shape}: draw it inside the image"
+        )
+    return box
+
+
+def candidates_of(
+    mask: NDArray[np.bool_], case: Case, prompt: Prompt | None
+) -> Iterator[Candidate]:
+    """Yield the largest 26-connected regions; after a click, the nearest one first."""
+    around = Box.around(mask)
+    if around.is_empty:
+        return
+    labels, count = ndimage.label(mask[around.slices], structure=_ALL_NEIGHBOURS)
+    sizes = np.bincount(labels.ravel(), minlength=count + 1)
+    sizes[0] = 0
+    order = [int(n) for n in np.argsort(-sizes, kind="stable") if sizes[n]]
+    if isinstance(prompt, Click):
+        nearest = _nearest(labels, prompt.voxel, around, case.grid)
+        order = [nearest, *(n for n in order if n != nearest)]
+    places = ndimage.find_objects(labels)
+    for rank, label in enumerate(order[:_MOST_CANDIDATES], start=1):
+        where = places[label - 1]
+        start = [s.start + o for s, o in zip(where, around.start, strict=True)]
+        stop = [s.stop + o for s, o in zip(where, around.start, strict=True)]
+        volume = int(sizes[label]) * case.grid.voxel_volume_mm3
+        yield Candidate(
+            rank=rank,
+            box=Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2])),
+            crop=labels[where] == label,
+            volume_mm3=volume,
+            score=volume,
+            reasons=(f"{100 * sizes[label] / sizes.sum():.0f} % of what the model marked",),
+        )
+
+
+def _nearest(labels: NDArray[Any], voxel: Sequence[int], around: Box, grid: Grid) -> int:
+    """Return the region whose nearest voxel lies closest, in mm, to a clicked one."""
+    spots = np.argwhere(labels)
+    away = (spots + np.array(around.start) - np.array(voxel)) @ grid.matrix_mm.T
+    closest = spots[int(np.argmin((away**2).sum(axis=1)))]
+    return int(labels[tuple(closest)])
+
+
+def _inside(mask: NDArray[np.bool_], box: Box) -> NDArray[np.bool_]:
+    kept = np.zeros_like(mask)
+    kept[box.slices] = mask[box.slices]
+    return kept
+
+
+def mask_of(candidate: Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:
+    """Return the mask that holds one candidate alone."""
+    mask = np.zeros(tuple(shape), dtype=np.bool_)
+    mask[candidate.box.slices] = candidate.crop
+    return mask

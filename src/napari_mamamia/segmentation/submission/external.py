@@ -1,0 +1,248 @@
+"""A CodaBench submission folder: what is in it, told without running any of it.
+
+Source of the contract: the MAMA-MIA challenge's sample submission: a folder with ``model.py`` and
+in it ``class Model``, laid down at ``/app/ingested_program`` or in a folder of its own below that.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.segmentation.submission.device import cuda_by_name
+
+__all__ = ["INGESTED", "Submission", "Task", "printable", "read_submission", "require_plain_file"]
+
+INGESTED: Final = "/app/ingested_program"
+"""Where the challenge lays a submission down; submissions name it outright."""
+
+_LITERAL: Final = re.compile(
+    r"/app/ingested_program(?:/+|['\"]\s*,\s*['\"])([A-Za-z0-9_][A-Za-z0-9_.\-]*)"
+)
+_MODEL_CLASS: Final = re.compile(r"^class Model\b", re.MULTILINE)
+_RELATIVE: Final = re.compile(r"^\s*from \.", re.MULTILINE)
+_LICENCE: Final = re.compile(r"^(licen[cs]e|copying)(\.(txt|md|rst))?$", re.IGNORECASE)
+_TEXTS: Final = {".py", ".json", ".yaml", ".yml", ".txt", ".sh", ".cfg", ".toml", ".ini"}
+_PROGRAMS: Final = {".pkl", ".pickle", ".joblib", ".pth", ".pt", ".ckpt", ".so", ".pyc"}
+_TEXT_BYTES: Final = 2**20
+_MOST_FILES: Final = 20_000
+_LICENCE_LENGTH: Final = 20_000
+
+
+class Task(StrEnum):
+    """What a submission is asked for."""
+
+    SEGMENTATION = "segmentation"
+    CLASSIFICATION = "classification"
+    BOTH = "both"
+
+    @property
+    def wants_masks(self) -> bool:
+        """Whether each case needs a mask."""
+        return self is not Task.CLASSIFICATION
+
+    @property
+    def wants_responses(self) -> bool:
+        """Whether each case needs a predicted response."""
+        return self is not Task.SEGMENTATION
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is known of a submission before it is run.
+
+    Parameters
+    ----------
+    folder
+        The folder with ``model.py``, absolute.
+    name
+        The folder's own name.
+    sha256
+        SHA-256 of the list of all files' names and sums, in order of name.
+    files
+        Number of files, links not counted.
+    n_bytes
+        Their size together.
+    licence
+        Text of a licence file, "" if there is none.
+    layouts
+        Names below `INGESTED` under which its files look for themselves, beside `INGESTED`.
+    is_package
+        Whether ``model.py`` imports from its own folder with a leading dot.
+    names_room
+        Whether its files name `INGESTED` at all.
+    asks_for_cuda
+        Where it names a CUDA device outright, "" if nowhere: see `external_device`.
+    programs
+        Files other than Python text that may run programs when they are loaded.
+    """
+
+    folder: Path
+    name: str
+    sha256: str
+    files: int
+    n_bytes: int
+    licence: str = ""
+    layouts: tuple[str, ...] = ()
+    is_package: bool = False
+    names_room: bool = False
+    asks_for_cuda: str = ""
+    programs: tuple[str, ...] = ()
+
+    @property
+    def licence_line(self) -> str:
+        """The licence's first line, or that there is none."""
+        lines = (line.strip() for line in self.licence.splitlines())
+        return printable(next((line for line in lines if line), "no licence file"), 120)
+
+    def entries(self) -> Iterator[Path]:
+        """Yield what lies directly in the folder; links that lead out of it are left away."""
+        for entry in sorted(self.folder.iterdir()):
+            if entry.name != "__pycache__" and _is_inside(entry, self.folder):
+                yield entry
+
+
+def read_submission(path: Path) -> Submission:
+    """Return what lies in a submission folder. Nothing of it is executed.
+
+    The folder itself holds ``model.py``, or exactly one folder in it does.
+
+    Raises
+    ------
+    ModelError
+        If there is no ``model.py`` with a ``class Model``, or there are several, or too many files.
+    """
+    folder = _folder_of_model(path)
+    script = _text(folder / "model.py")
+    if not _MODEL_CLASS.search(script):
+        raise ModelError(
+            f"{folder / 'model.py'} should define  class Model, as the challenge asks, but does "
+            "not: choose the folder that was submitted"
+        )
+    files = sorted(_files(folder))
+    texts = [_text(file) for file in files if file.suffix.lower() in _TEXTS]
+    layouts = {name for text in texts for name in _LITERAL.findall(text)}
+    there = {entry.name for entry in folder.iterdir()}
+    return Submission(
+        folder=folder,
+        name=folder.name,
+        sha256=_sum(folder, files),
+        files=len(files),
+        n_bytes=sum(file.stat().st_size for file in files),
+        licence=_licence(folder),
+        layouts=tuple(sorted((layouts | {folder.name}) - there)),
+        is_package=bool(_RELATIVE.search(script)),
+        asks_for_cuda=cuda_by_name((file, _text(file)) for file in files if file.parent == folder),
+        names_room=any(INGESTED in text for text in texts),
+        programs=tuple(
+            file.relative_to(folder).as_posix()
+            for file in files
+            if file.suffix.lower() in _PROGRAMS
+        ),
+    )
+
+
+def printable(text: str, most: int = 500) -> str:
+    """Return a foreign text as one line without control characters, cut to `most` characters.
+
+    A terminal would obey some of them.
+
+    Examples
+    --------
+    >>> printable(f"bad{chr(27)}[2J  news")
+    'bad[2J news'
+    """
+    line = " ".join(text.split())
+    return "".join(letter for letter in line if letter.isprintable())[:most]
+
+
+def require_plain_file(path: Path, most: int | None = None) -> None:
+    """Raise `ModelError` unless a foreign file is plain and not too large; follows no link.
+
+    Parameters
+    ----------
+    most
+        Bytes that it may have; None for any number.
+    """
+    name = path.name
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        raise ModelError(
+            f"the program should give {name}, but there is none: look at its log"
+        ) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelError(
+            f"{name} should be a plain file, but the program made a link or something else of "
+            "it: it was not opened"
+        )
+    if most is not None and status.st_size > most:
+        raise ModelError(
+            f"{name} should have at most {most} bytes, but has {status.st_size}: it was not read"
+        )
+
+
+def _folder_of_model(path: Path) -> Path:
+    if not path.is_dir():
+        raise ModelError(
+            f"a submission is a folder with model.py, but {path} is none: unpack a zip first, or "
+            "check the path"
+        )
+    if (path / "model.py").is_file():
+        return path.resolve()
+    below = [entry for entry in sorted(path.iterdir()) if (entry / "model.py").is_file()]
+    if len(below) == 1 and _is_inside(below[0], path):
+        return below[0].resolve()
+    found = ", ".join(entry.name for entry in below) or "none"
+    raise ModelError(
+        f"{path} should hold one submission with model.py, found {found}: choose the folder that "
+        "model.py lies in"
+    )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    count = 0
+    for file in folder.rglob("*"):
+        if file.is_symlink() or not file.is_file() or "__pycache__" in file.parts:
+            continue
+        count += 1
+        if count > _MOST_FILES:
+            raise ModelError(
+                f"a submission has at most {_MOST_FILES} files, {folder} has more: choose the "
+                "submission's own folder"
+            )
+        yield file
+
+
+def _text(file: Path) -> str:
+    try:
+        with open_plain(file) as stream:
+            return stream.read(_TEXT_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise ModelError(
+            f"{file} should be readable, but {error.strerror}: copy the submission again"
+        ) from error
+
+
+def _sum(folder: Path, files: list[Path]) -> str:
+    lines = (f"{sha256_of(file)}  {file.relative_to(folder).as_posix()}\n" for file in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _licence(folder: Path) -> str:
+    for entry in sorted(folder.iterdir()):
+        if _LICENCE.match(entry.name) and entry.is_file() and not entry.is_symlink():
+            return _text(entry)[:_LICENCE_LENGTH]
+    return ""
+
+
+def _is_inside(entry: Path, folder: Path) -> bool:
+    return entry.resolve().is_relative_to(folder.resolve())

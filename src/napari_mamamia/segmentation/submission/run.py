@@ -1,0 +1,221 @@
+"""Running a foreign program in its room: watched, limited, and ended with all that it started.
+
+A submission and the opening of a refused checkpoint are both run by `run_in_room`.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import IO, Final
+
+from napari_mamamia.core.child_environment import child_environment
+from napari_mamamia.core.child_process import Process, answer_of, end_group, start, wait_for
+from napari_mamamia.core.progress import Job
+from napari_mamamia.segmentation.submission.cgroup import held_processes
+from napari_mamamia.segmentation.submission.external import Submission, Task
+from napari_mamamia.segmentation.submission.guard import guarded
+from napari_mamamia.segmentation.submission.isolation import (
+    SCRATCH,
+    Isolation,
+    IsolationKind,
+    Room,
+    bubblewrap_command,
+    container_command,
+    has_graphics_card,
+)
+from napari_mamamia.segmentation.submission.limits import RunLimits, RunOfSubmission
+from napari_mamamia.segmentation.submission.pipes import EventPipe, LogPipe, Wording, verdict
+from napari_mamamia.segmentation.submission.room import (
+    Interpreter,
+    Layout,
+    Patient,
+    environment,
+    lay_out,
+)
+from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
+from napari_mamamia.segmentation.submission.watch import (
+    can_watch,
+    end_tree,
+    is_alive,
+    own_threads,
+    tree_of,
+)
+
+__all__ = ["run_in_room", "run_submission_once"]
+
+_POLL_S: Final = 0.1
+_END_S: Final = 3.0
+_KILL_S: Final = 10.0
+
+
+def run_submission_once(
+    submission: Submission,
+    patients: Sequence[Patient],
+    task: Task,
+    isolation: Isolation,
+    python: Interpreter | None,
+    limits: RunLimits,
+    work: Path,
+    log: Path,
+    *,
+    cuda_on_processor: bool = False,
+) -> Job[RunOfSubmission]:
+    """Return a job that runs a submission once on these patients; what it wrote is in work/output.
+
+    Closing the job ends the submission and everything that it started. Nothing that it wrote has
+    been looked at: see `external_outputs`.
+
+    Parameters
+    ----------
+    limits
+        Its `seconds` are for all of `patients` together.
+    work
+        An empty folder that nothing else uses; the caller removes it.
+    log
+        File that gets what the submission prints, below what is there already.
+    cuda_on_processor
+        As in `external_room.lay_out`.
+    """
+    layout = lay_out(
+        submission,
+        patients,
+        task,
+        work,
+        python,
+        closed=isolation.is_closed,
+        cuda_on_processor=cuda_on_processor,
+    )
+    count = len(patients)
+    wording = Wording(work="a case" if count == 1 else f"{count} cases", n_masks=count)
+    return (yield from run_in_room(layout, isolation, limits, work, log, wording))
+
+
+def run_in_room(
+    layout: Layout,
+    isolation: Isolation,
+    limits: RunLimits,
+    work: Path,
+    log: Path,
+    wording: Wording,
+) -> Job[RunOfSubmission]:
+    """Return a job that runs a program in its room; closing the job ends all that it started.
+
+    Parameters
+    ----------
+    layout
+        What lies where in the room, and the order for `external_runner`.
+    work, log
+        As in `run_submission_once`.
+    wording
+        What messages call the program and its work.
+    """
+    with _started(layout, isolation, limits, work, log) as room:
+        with suppress(OSError):
+            room.input.write(_ordered(layout.order, limits).encode() + b"\n")
+            room.input.flush()
+        started = time.monotonic()
+        ending, peak = yield from guarded(
+            room.process, isolation, limits, layout.output[0], wording.n_masks
+        )
+        seconds = time.monotonic() - started
+    code = room.process.returncode
+    ending, reason = verdict(ending, room.events, code, limits, wording)
+    return RunOfSubmission(ending, reason, seconds, peak, room.printed.dropped_bytes)
+
+
+def _ordered(order: str, limits: RunLimits) -> str:
+    """Return the order with the limits that a process sets itself."""
+    content = json.loads(order)
+    content["file_bytes"] = limits.output_bytes
+    content["processes"] = own_threads() + limits.processes
+    return json.dumps(content)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Room:
+    """The room's process, its input, and the threads that read what comes out of it."""
+
+    process: Process
+    input: IO[bytes]
+    printed: LogPipe
+    events: EventPipe
+
+
+@contextmanager
+def _started(
+    layout: Layout, isolation: Isolation, limits: RunLimits, work: Path, log: Path
+) -> Iterator[_Room]:
+    """Start the room's process; leaving the block ends it and everything below it."""
+    name = f"mamamia-{secrets.token_hex(6)}"
+    own_environment = environment(SCRATCH[0] if isolation.is_closed else str(work))
+    if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
+        own_environment = child_environment()  # the client's; the container gets none of it
+    spared = ("memfd_create",) if has_graphics_card() else ()  # a card's driver may need it
+    content = call_filter(spared=spared) if isolation.has_filter else None
+    with _holding(isolation, limits) as group:
+        with nullcontext() if content is None else filter_file(content) as number:
+            process = start(
+                (*group, *_command(layout, isolation, limits, name, number)),
+                environment=own_environment,
+                folder=work,
+                kept_files=() if number is None else (number,),
+            )
+        readers: list[Thread] = []
+        try:
+            if process.stdin is None or process.stdout is None or process.stderr is None:
+                raise RuntimeError("expected three pipes to the room's process, got fewer")
+            printed = LogPipe(process.stderr, log, limits.log_bytes)
+            events = EventPipe(process.stdout)
+            readers += [printed, events]
+            for reader in readers:
+                reader.start()
+            yield _Room(process, process.stdin, printed, events)
+        finally:
+            _end(process, readers, isolation, name)
+
+
+def _holding(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[tuple[str, ...]]:
+    """Return what holds a room's processes; a container has its own limit."""
+    if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
+        return nullcontext(())
+    return held_processes(limits.processes)
+
+
+def _command(
+    layout: Layout, isolation: Isolation, limits: RunLimits, name: str, filter_file: int | None
+) -> tuple[str, ...]:
+    room = Room(
+        layout.readable,
+        layout.output,
+        limits.scratch_bytes,
+        limits.memory_bytes,
+        limits.processes,
+    )
+    if isolation.kind is IsolationKind.BUBBLEWRAP:
+        return bubblewrap_command(isolation.program, room, layout.command, filter_file)
+    if isolation.kind is IsolationKind.NONE:
+        return layout.command
+    return container_command(isolation, room, layout.command, name)
+
+
+def _end(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:
+    """End the process and all it started, and wait until it is gone."""
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()  # the runner ends its own when this ends
+    if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
+        answer_of((isolation.program, "kill", name), _KILL_S)
+    elif isolation.kind is IsolationKind.NONE:
+        wait_for(process, _END_S)
+        if can_watch():
+            end_tree(process.pid)
+    below = tree_of(process.pid) if can_watch() else ()
+    end_group(process, readers)  # bubblewrap's room ends with its maker
+    end = time.monotonic() + _END_S
+    while any(is_alive(pid) for pid in below) and time.monotonic() < end:
+        time.sleep(_POLL_S / 10)

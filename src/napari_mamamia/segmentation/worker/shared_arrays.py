@@ -1,0 +1,93 @@
+"""Arrays handed to another process of this machine, in files that the system keeps in memory.
+
+A folder of such files belongs to one request and goes with it. Not `multiprocessing.shared_memory`:
+up to Python 3.12 its tracker in the second process removes and reports what the first one owns.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.files.own_paths import own_folder, temporary_places
+
+__all__ = ["SharedArray", "fetch", "share", "shared_folder"]
+
+_BLOCK: Final = 2**25
+
+
+@dataclass(frozen=True, slots=True)
+class SharedArray:
+    """Where an array is: file name in the request's folder, NumPy type, shape."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@contextmanager
+def shared_folder(n_bytes: int) -> Iterator[Path]:
+    """Give a folder for arrays of `n_bytes` in all; it is removed with all that is in it.
+
+    It lies in shared memory where that has room, else in the folder for temporary files.
+    """
+    places = temporary_places()
+    place = next((place for place in places if _has_room(place, n_bytes)), None)
+    if place is None:
+        raise SaveError(
+            f"handing {n_bytes / 1e9:.2f} GB to the model's process needs room in "
+            f"{' or '.join(map(str, places))}, which have less: free some space"
+        )
+    with own_folder(place) as folder:
+        yield folder
+
+
+def share(folder: Path, name: str, array: NDArray[Any]) -> SharedArray:
+    """Write an array into a request's folder.
+
+    Raises
+    ------
+    SaveError
+        If there is no room.
+    """
+    whole = np.ascontiguousarray(array)
+    path = folder / name
+    try:
+        with path.open("xb") as stream:
+            if hasattr(os, "posix_fallocate") and whole.nbytes:
+                os.posix_fallocate(stream.fileno(), 0, whole.nbytes)  # memory that is not there
+            view = whole.reshape(-1).view(np.uint8).data  # would else end the process
+            for first in range(0, whole.nbytes, _BLOCK):
+                stream.write(view[first : first + _BLOCK])
+    except OSError as error:
+        raise SaveError(
+            f"handing {whole.nbytes / 1e6:.0f} MB to the model's process failed at {folder.parent} "
+            f"({error.strerror or error}): free some memory or space"
+        ) from error
+    return SharedArray(name, whole.dtype.str, whole.shape)
+
+
+def fetch(folder: Path, shared: SharedArray) -> NDArray[Any]:
+    """Return an array of a request's folder, copied on write; its file name is gone at once.
+
+    Where the system allows it the memory is freed with the array, whatever becomes of a process.
+    """
+    path = folder / shared.name
+    found: NDArray[Any] = np.memmap(path, dtype=shared.dtype, mode="c", shape=shared.shape)
+    with suppress(OSError):  # Windows keeps a mapped file; the folder's owner removes it later
+        path.unlink()
+    return found.view(np.ndarray)
+
+
+def _has_room(place: Path, n_bytes: int) -> bool:
+    try:
+        return shutil.disk_usage(place).free > n_bytes + _BLOCK
+    except OSError:
+        return False

@@ -1,0 +1,159 @@
+"""What the window and the model's process say to each other: records as lines of JSON."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    MamamiaError,
+    MissingExtraError,
+    ModelError,
+    RefusedCheckpointError,
+    SaveError,
+)
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, Ran, TilePlan
+from napari_mamamia.segmentation.model.network_spec import network_from, network_made
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError, OverLimitError
+from napari_mamamia.segmentation.run.weights import recognise_model, with_network
+from napari_mamamia.segmentation.worker.shared_arrays import SharedArray
+
+__all__ = [
+    "card_from",
+    "card_on_wire",
+    "error_from",
+    "error_on_wire",
+    "grid_from",
+    "grid_on_wire",
+    "line_of",
+    "ran_from",
+    "region_from",
+    "region_on_wire",
+    "settings_from",
+    "settings_on_wire",
+    "shared_from",
+    "tiles_from",
+]
+
+_ERRORS: Final[dict[str, type[MamamiaError]]] = {
+    kind.__name__: kind
+    for kind in (
+        CaseError,
+        FormatError,
+        ModelError,
+        OutOfMemoryError,
+        OverLimitError,
+        RefusedCheckpointError,
+        SaveError,
+    )
+}
+
+
+def line_of(message: dict[str, Any]) -> str:
+    """Return a message as one line."""
+    return json.dumps(message, allow_nan=False) + "\n"
+
+
+def card_on_wire(card: ModelCard) -> dict[str, Any]:
+    """Return what the other process needs to find the same model; sums are not computed again."""
+    return {
+        "path": str(card.path.absolute()),
+        "inner": card.inner,
+        "weights": [[w.name, w.n_bytes, w.sha256] for w in card.weights],
+        "network": card.network and network_made(card.network),
+    }
+
+
+def card_from(found: dict[str, Any]) -> ModelCard:
+    """Return the card of the model that is meant, recognised anew."""
+    card = recognise_model(Path(found["path"]), inner=found["inner"], checksums=False)
+    network = found["network"]
+    card = with_network(card, None if network is None else network_from(network))
+    return replace(card, weights=tuple(WeightFile(*one) for one in found["weights"]))
+
+
+def grid_on_wire(grid: Grid) -> dict[str, Any]:
+    """Return a grid's shape, affine and header: nnU-Net's spacing is the header's own."""
+    header = None if grid.nifti_header is None else grid.nifti_header.hex()
+    return {
+        "shape": list(grid.shape),
+        "affine": np.asarray(grid.affine).tolist(),
+        "header": header,
+    }
+
+
+def grid_from(found: dict[str, Any]) -> Grid:
+    """Return the grid, equal to the bit: JSON keeps every float64."""
+    z, y, x = found["shape"]
+    header = found["header"]
+    affine = np.array(found["affine"], dtype=np.float64)
+    return Grid((z, y, x), affine, None if header is None else bytes.fromhex(header))
+
+
+def region_on_wire(region: Box | None) -> list[list[int]] | None:
+    """Return a box's ends."""
+    return None if region is None else [list(map(int, region.start)), list(map(int, region.stop))]
+
+
+def region_from(found: list[list[int]] | None) -> Box | None:
+    """Return the box."""
+    if found is None:
+        return None
+    (a, b, c), (d, e, f) = found
+    return Box((a, b, c), (d, e, f))
+
+
+def settings_from(found: dict[str, Any]) -> EngineSettings:
+    """Return the settings that `asdict` made into a message."""
+    return EngineSettings(**{**found, "folds": tuple(found["folds"])})
+
+
+def tiles_from(found: dict[str, Any]) -> TilePlan:
+    """Return the tiles that `asdict` made into a message."""
+    first = None if found["first"] is None else tiles_from(found["first"])
+    return TilePlan(**{**found, "model_shape": tuple(found["model_shape"]), "first": first})
+
+
+def ran_from(found: dict[str, Any]) -> Ran:
+    """Return what a run did, from `asdict`'s message."""
+    return Ran(
+        **{
+            **found,
+            "folds_asked": tuple(found["folds_asked"]),
+            "folds_done": tuple(found["folds_done"]),
+            "seconds": tuple((name, seconds) for name, seconds in found["seconds"]),
+        }
+    )
+
+
+def shared_from(found: dict[str, Any]) -> SharedArray:
+    """Return where a shared array is, from `asdict`'s message."""
+    return SharedArray(found["name"], found["dtype"], tuple(found["shape"]))
+
+
+def error_on_wire(error: Exception) -> dict[str, Any]:
+    """Return an error as a message; one that nobody foresaw says its type."""
+    if isinstance(error, MissingExtraError):
+        return {"event": "error", "kind": "missing", "package": error.package, "extra": error.extra}
+    known = type(error).__name__ in _ERRORS
+    text = str(error) if known else f"unexpected {type(error).__name__}: {error}"
+    return {"event": "error", "kind": type(error).__name__ if known else "", "text": text}
+
+
+def error_from(found: dict[str, Any]) -> MamamiaError:
+    """Return the error that a message stands for."""
+    if found["kind"] == "missing":
+        return MissingExtraError(found["package"], found["extra"])
+    return _ERRORS.get(found["kind"], ModelError)(found["text"])
+
+
+def settings_on_wire(settings: EngineSettings) -> dict[str, Any]:
+    """Return settings as a message."""
+    return asdict(settings)

@@ -1,0 +1,140 @@
+"""The process that holds torch and a model.
+
+Started by ``python -m napari_mamamia.segmentation.worker.worker``.
+
+It reads requests as lines of JSON and answers with events as lines of JSON on a pipe of their own;
+what libraries print goes to the error stream. It ends with its parent, and after a while without
+work, which is also what gives a graphics card its memory back for certain.
+"""
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any, Final, TextIO
+
+from napari_mamamia.core.progress import Cancelled, Job
+from napari_mamamia.core.provenance import process_peak_memory_bytes
+from napari_mamamia.segmentation.run.engine_host import EngineHost
+from napari_mamamia.segmentation.worker import wire
+from napari_mamamia.segmentation.worker.shared_arrays import fetch, share
+
+__all__ = ["main"]
+
+_SAY_EVERY_S: Final = 0.05
+
+
+@dataclass(slots=True)
+class _State:
+    """What the listening thread and the working one share."""
+
+    requests: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
+    cancelled: int = 0
+    folder: str = ""
+
+
+def main() -> None:
+    """Serve requests until the parent ends, or nothing was asked for `argv[1]` seconds."""
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints must not get between the events
+    idle_s = float(sys.argv[1]) if len(sys.argv) > 1 else None
+    state = _State()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, state), daemon=True).start()
+    _say(events, {"event": "ready"})
+    with closing(EngineHost()) as host:
+        while True:
+            try:
+                request = state.requests.get(timeout=idle_s)
+            except Empty:
+                return
+            _serve(host, request, state, events)
+
+
+def _listen(stream: IO[bytes], state: _State) -> None:
+    """Queue the requests; the end of the pipe is the parent's end, also in the midst of a tile."""
+    try:
+        for line in stream:
+            message = json.loads(line)
+            if message["do"] == "cancel":
+                state.cancelled = max(state.cancelled, message["id"])
+            else:
+                state.requests.put(message)
+    finally:
+        if state.folder:
+            shutil.rmtree(state.folder, ignore_errors=True)
+        os._exit(0)
+
+
+def _serve(host: EngineHost, request: dict[str, Any], state: _State, events: TextIO) -> None:
+    """Answer one request with exactly one last event: result, error or cancelled."""
+    state.folder = request.get("folder", "")
+    try:
+        answer = _driven(_job(host, request), request["id"], state, events)
+    except Cancelled:
+        answer = {"event": "cancelled"}
+    except Exception as error:  # noqa: BLE001 - one request's failure must not end the process
+        answer = wire.error_on_wire(error)
+    finally:
+        state.folder = ""
+    peak = process_peak_memory_bytes()
+    _say(events, {**answer, "id": request["id"], "peak": peak})
+
+
+def _driven(job: Job[dict[str, Any]], number: int, state: _State, events: TextIO) -> dict[str, Any]:
+    """Run a request's job: pass its progress on, stop it when it is cancelled."""
+    spoken, text = 0.0, ""
+    with closing(job):
+        while True:
+            if state.cancelled >= number:
+                raise Cancelled
+            try:
+                progress = next(job)
+            except StopIteration as stop:
+                answer: dict[str, Any] = stop.value
+                return answer
+            now = time.monotonic()
+            if progress.text != text or now - spoken > _SAY_EVERY_S:
+                spoken, text = now, progress.text
+                message = {"event": "progress", "done": progress.done, "total": progress.total}
+                peak = process_peak_memory_bytes()
+                _say(events, {**message, "id": number, "text": text, "peak": peak})
+
+
+def _job(host: EngineHost, request: dict[str, Any]) -> Job[dict[str, Any]]:
+    card = wire.card_from(request["model"])
+    settings = wire.settings_from(request["settings"])
+    region = wire.region_from(request.get("region"))
+    if request["do"] == "time":
+        seconds = yield from host.time_tile(card, settings)
+        return {"event": "result", "seconds": seconds}
+    grid = wire.grid_from(request["grid"])
+    if request["do"] == "plan":
+        tiles = yield from host.plan(card, settings, grid, region)
+        return {"event": "result", "tiles": asdict(tiles)}
+    folder = Path(request["folder"])
+    arrays = [fetch(folder, wire.shared_from(one)) for one in request["arrays"]]
+    left = request["seconds_left"]
+    deadline = None if left is None else time.monotonic() + left
+    result = yield from host.predict(card, settings, arrays, grid, region=region, deadline=deadline)
+    made = {"labels": result.labels, "probability": result.probability}
+    shared = {
+        name: asdict(share(folder, name, array))
+        for name, array in made.items()
+        if array is not None
+    }
+    return {"event": "result", "ran": asdict(replace(result.ran)), "arrays": shared}
+
+
+def _say(events: TextIO, message: dict[str, Any]) -> None:
+    events.write(wire.line_of(message))
+    events.flush()
+
+
+if __name__ == "__main__":
+    main()

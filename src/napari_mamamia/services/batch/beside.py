@@ -1,0 +1,127 @@
+"""Work that would hold up a window, done in a process beside this one.
+
+Matplotlib and pyarrow keep the interpreter's lock for up to 0.3 s while they are loaded and at
+work, and smaller steps cannot be had from them: in a thread they stall the window all the same.
+"""
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import current_thread, main_thread
+from typing import Any, TypeVar
+
+from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.io.tables.tables import case_scores_job, read_case_scores, write_case_scores
+from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here, draw_now
+from napari_mamamia.services.batch.child import Child, attempt_in_child
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork
+
+__all__ = ["drawing_beside", "drawing_place", "parquet_job"]
+
+R = TypeVar("R")
+
+
+@contextmanager
+def drawing_place() -> Iterator[Draw]:
+    """Give whoever draws figures: in the main thread this process, else one beside it.
+
+    A job in another thread than the main one runs for a window, which must not wait for
+    Matplotlib. The process is started with the first figure and ended with the block, whatever
+    happens; it also ends by itself when this one does.
+    """
+    if current_thread() is main_thread():
+        yield draw_here
+        return
+    with drawing_beside() as draw:
+        yield draw
+
+
+@contextmanager
+def drawing_beside() -> Iterator[Draw]:
+    """Give a drawer in a process beside this one; each figure is drawn once."""
+    with closing(Child()) as child:
+        yield partial(_drawn_beside, child, {})
+
+
+def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> Job[Drawn]:
+    yield Progress(0, 1, "Drawing")
+    key = hashlib.sha256(pickle.dumps(drawing)).digest()
+    if key not in known:
+        known[key] = yield from _beside(child, _draw, drawing, Drawn, "Drawing")
+    return known[key]
+
+
+def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> Job[None]:
+    """Return a job that writes ``case_scores.parquet`` beside the same table as .csv.
+
+    In another thread than the main one it is made from `csv` by a process beside this one.
+
+    Raises
+    ------
+    SaveConflictError
+        If the file exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    path = csv.with_suffix(".parquet")
+    if current_thread() is main_thread():
+        yield from case_scores_job(rows, path, overwrite=overwrite)
+        return
+    if path.exists() and not overwrite:
+        raise SaveConflictError(
+            f"expected no file at {path}, but there is one already: choose another folder, or "
+            "allow overwriting"
+        )
+    with closing(Child()) as child:
+        yield from _beside(
+            child, _convert, _Table(csv.absolute(), path.absolute()), bool, f"Writing {path.name}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    csv: Path
+    parquet: Path
+
+
+def _convert(inputs: CaseInputs, table: _Table) -> bool:
+    """Write the table again as .parquet; this runs in the other process."""
+    del inputs
+    write_case_scores(read_case_scores(table.csv), table.parquet, overwrite=True)
+    return True
+
+
+def _draw(inputs: CaseInputs, drawing: Drawing) -> Drawn:
+    """Draw; this runs in the other process."""
+    del inputs
+    return draw_now(drawing)
+
+
+def _beside(
+    child: Child,
+    function: Callable[[CaseInputs, Any], R],
+    argument: object,
+    result: type[R],
+    text: str,
+) -> Job[R]:
+    work = CaseWork(text, function, argument, result)
+    steps = attempt_in_child(child, work, CaseInputs(text), None)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            outcome = stop.value
+            break
+        yield Progress(0, 1, text)
+    if outcome.result is None:
+        raise SaveError(
+            f"expected an answer of the process beside this one, but {outcome.reason}: try again"
+        )
+    found: R = outcome.result
+    return found

@@ -1,0 +1,203 @@
+"""A process for one case at a time, which can be killed when a case takes too long.
+
+Run as a program of its own it is that process: it reads pickled requests from its input, answers
+on its output, and ends when its parent does. Not a
+`multiprocessing` process, because a dask worker may not have any.
+"""
+
+import os
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from typing import IO, Any, Final, TypeVar
+
+from napari_mamamia.core.child_process import (
+    Errors,
+    Process,
+    end_group,
+    python_command,
+    start,
+)
+from napari_mamamia.core.records import FailureCause
+from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
+
+__all__ = ["Child", "attempt_in_child", "main"]
+
+R = TypeVar("R")
+
+_START_LIMIT_S: Final = 60.0
+_READY: Final = b"ready"
+_MODULE: Final = "napari_mamamia.services.batch.child"
+_TRIES: Final = 2
+
+
+class _Ended(Exception):  # noqa: N818 - an outcome, caught in this module
+    """The child is gone."""
+
+
+class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
+    """There was no answer within the limit."""
+
+
+class Child:
+    """A killable process, started at its first use and used again for the next case."""
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+        self._answers: SimpleQueue[Any] = SimpleQueue()
+        self._is_closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the running process, None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def ask(
+        self, work: CaseWork[R], inputs: CaseInputs, limit_s: float
+    ) -> Generator[None, None, Outcome[R]]:
+        """Return the child's answer; yields while waiting, at least every `POLL_S`.
+
+        Raises
+        ------
+        _Ended
+            If the process ended before it answered.
+        _TooLong
+            If it took longer than `limit_s`, its start not counted; it is killed then.
+        """
+        if self._process is None:
+            yield from self._start()
+        process = self._process
+        if process is None or process.stdin is None:
+            raise _Ended("it was stopped")
+        try:
+            pickle.dump(pickle.dumps((work, inputs)), process.stdin)
+            process.stdin.flush()
+        except OSError as error:
+            raise _Ended(self._how_it_ended()) from error
+        packed = yield from self._answer(limit_s)
+        answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
+        return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
+
+    def kill(self) -> None:
+        """End the process and those it started, and wait until they are gone."""
+        process, self._process = self._process, None
+        if process is not None:
+            end_group(process)
+
+    def close(self) -> None:
+        """End the process for good: there will be no other."""
+        self._is_closed = True
+        self.kill()
+
+    def _start(self) -> Generator[None, None, None]:
+        if self._is_closed:
+            raise _Ended("it was stopped")
+        self._answers = SimpleQueue()
+        self._process = start(python_command(_MODULE), errors=Errors.SHOWN)
+        reader = threading.Thread(
+            target=_pass_on, args=(self._process.stdout, self._answers), daemon=True
+        )
+        reader.start()
+        yield from self._answer(_START_LIMIT_S)
+
+    def _answer(self, limit_s: float) -> Generator[None, None, Any]:
+        end = time.monotonic() + limit_s
+        while True:
+            try:
+                answer = self._answers.get(timeout=max(0.0, min(POLL_S, end - time.monotonic())))
+            except Empty:
+                if time.monotonic() >= end:
+                    self.kill()
+                    raise _TooLong from None
+                yield
+                continue
+            if isinstance(answer, _Ended):
+                raise _Ended(self._how_it_ended())
+            return answer
+
+    def _how_it_ended(self) -> str:
+        process = self._process
+        self.kill()
+        code = process.returncode if process is not None else None
+        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def attempt_in_child(
+    child: Child, work: CaseWork[R], inputs: CaseInputs, limit_s: float | None
+) -> Generator[None, None, Outcome[R]]:
+    """Return what comes of doing `work` in `child`; yields while waiting, at least every 0.1 s.
+
+    A case that takes longer than `limit_s` is ended and fails. If the process dies, the case is
+    tried once more in a new one.
+    """
+    how = ""
+    for _ in range(_TRIES):
+        try:
+            return (yield from child.ask(work, inputs, limit_s or float("inf")))
+        except _TooLong:
+            limit = limit_s or _START_LIMIT_S
+            reason = f"expected an answer within the time limit of {limit:g} s, but it took longer"
+            reason += ": look at its files or allow more time"
+            return Outcome(inputs.case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
+        except _Ended as error:
+            how = str(error)
+    reason = f"the process that worked on it ended {_TRIES} times without an answer ({how})"
+    reason += ": look at its files and at the free memory"
+    return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
+
+
+def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
+    """Move what the child says into a queue, which can be waited for with a limit everywhere."""
+    with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+        while True:
+            answers.put(pickle.load(stream))  # noqa: S301 - our own child's pipe
+    answers.put(_Ended())
+
+
+def main() -> None:
+    """Answer requests until the parent closes the pipe or ends."""
+    with suppress(BrokenPipeError):
+        _answer_all()
+    os._exit(0)  # the thread that listens holds the input, which Python's own end would wait for
+
+
+def _answer_all() -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a case prints must not get between the answers
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    _say(answers, _READY)
+    while True:
+        _say(answers, _answer_to(requests.get()))
+
+
+def _listen(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
+    """Queue the requests; the end of the pipe is the parent's end, also in the midst of a case."""
+    try:
+        while True:
+            requests.put(pickle.load(stream))  # noqa: S301 - our own parent's pipe
+    finally:
+        os._exit(0)
+
+
+def _answer_to(request: bytes) -> bytes:
+    try:
+        work, inputs = pickle.loads(request)  # noqa: S301 - our own parent's pipe
+        return pickle.dumps(attempt(work, inputs))
+    except Exception as error:  # noqa: BLE001 - a request that cannot be read or an answer not sent
+        reason = f"unexpected {type(error).__name__}: {error}"
+        return pickle.dumps(Outcome("", reason=reason))
+
+
+def _say(stream: IO[bytes], answer: object) -> None:
+    pickle.dump(answer, stream)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()

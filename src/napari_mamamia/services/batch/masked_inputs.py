@@ -1,0 +1,90 @@
+"""The cases of a batch that works on images and one mask each, as workers can be sent them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.services.batch.work import CaseInputs
+from napari_mamamia.services.case.data_set import OpenDataSet
+
+__all__ = ["MaskedInputs", "masked_inputs", "masks_of_cases"]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedInputs(CaseInputs):
+    """One case with its mask: `files` are all that its numbers depend on, the mask the last."""
+
+    sources: CaseFiles | None = None
+    record: CaseRecord | None = None
+
+
+def masked_inputs(
+    opened: OpenDataSet,
+    masks: Path | None,
+    case_ids: Sequence[str],
+    further: Sequence[str] = (),
+) -> tuple[MaskedInputs, ...]:
+    """Return each case with its mask, its reference or that of a folder.
+
+    `further` are folders of masks that its numbers depend on too, such as of a vessel; "" is none.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    FormatError
+        If `masks` is missing or holds no mask.
+    """
+    data_set = opened.data_set
+    cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
+    by_key = _masks_by_key(masks)
+    others = [masks_of_cases(Path(folder)) for folder in dict.fromkeys(further) if folder]
+    found = []
+    for files in cases:
+        mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
+        record = opened.record(files.case_id)
+        phases = dict.fromkeys(path for source in files.phases for path in source.files)
+        own_others = (other.get(case_key(files.case_id)) for other in others)
+        beside = (*own_others, data_set.clinical if record else None, files.info)
+        paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
+        absolute = _absolute(files)
+        own = MaskedInputs(files.case_id, paths, sources=absolute, record=_times_only(record))
+        found.append(own)
+    return tuple(found)
+
+
+def masks_of_cases(folder: Path) -> Mapping[str, Path]:
+    """Return the masks of a folder by `case_key` of their case."""
+    return {case_key(case_id): path for case_id, path in find_masks(folder).items()}
+
+
+def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
+    if folder is None:
+        return None
+    found = masks_of_cases(folder)
+    if not found:
+        raise FormatError(
+            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
+        )
+    return found
+
+
+def _absolute(files: CaseFiles) -> CaseFiles:
+    """Return the files under paths that hold in another process, wherever that stands."""
+    phases = tuple(
+        replace(source, files=tuple(path.absolute() for path in source.files))
+        for source in files.phases
+    )
+    return replace(files, phases=phases, info=files.info and files.info.absolute())
+
+
+def _times_only(record: CaseRecord | None) -> CaseRecord | None:
+    """Return what a worker needs of a clinical row, which can be sent to it."""
+    if record is None:
+        return None
+    return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s, other={})

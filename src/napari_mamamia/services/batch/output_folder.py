@@ -1,0 +1,135 @@
+"""Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.own_paths import sweep_below
+from napari_mamamia.io.tables.tables import write_json
+
+__all__ = ["Existing", "claim_folder"]
+
+RUN_FILE = "run.json"
+_WITHOUT_RESUME: Final = frozenset({"export", "ftv-from", "score-pcr", "score-table", "straighten"})
+"""Commands that start anew or not at all."""
+_RESUMING: Final = ", continue the run that made it with --resume,"
+
+
+class Existing(StrEnum):
+    """What to do where the output folder holds something already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    ADD = "add"
+    OVERWRITE = "overwrite"
+
+
+def claim_folder(
+    folder: Path,
+    command: str,
+    parameters: tuple[tuple[str, Setting], ...],
+    existing: Existing,
+    read: Iterable[Path] = (),
+) -> None:
+    """Make `folder` ready for one run and note in ``run.json`` what the run is.
+
+    A new or empty folder is always taken. One that holds something is taken with OVERWRITE (files
+    of the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
+    command and parameters. What a run that was killed left half-written in it is removed first.
+    With ADD it is taken too, and stays the folder of the run that made it: the command refuses each
+    file that exists. `read` are the folders of what the run reads: none may lie in `folder`,
+    whatever was allowed, so that no run replaces an expert's masks by its own.
+
+    Raises
+    ------
+    SaveConflictError
+        If the folder holds other results, or what the run reads.
+    SaveError
+        If it cannot be made or written.
+    """
+    _require_apart(folder, read)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep_below(folder)
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise SaveError(
+            f"cannot use {folder} as output folder ({error.strerror}): choose another one"
+        ) from error
+    if not is_empty and existing is Existing.REFUSE:
+        resumed = "" if command in _WITHOUT_RESUME else _RESUMING
+        raise SaveConflictError(
+            f"{folder} is not empty{_told(folder)}: choose a new folder{resumed} or replace its "
+            "files with --overwrite"
+        )
+    if not is_empty and existing is Existing.RESUME:
+        _require_same_run(folder, command, parameters)
+    if existing is Existing.ADD and (folder / RUN_FILE).exists():
+        return
+    record = {
+        "command": command,
+        "parameters": dict(parameters),
+        "software": software_version(),
+        "started": now_utc(),
+    }
+    write_json(record, folder / RUN_FILE, overwrite=True)
+
+
+def _require_apart(folder: Path, read: Iterable[Path]) -> None:
+    target = folder.resolve()
+    for one in sorted(set(read)):
+        if one.resolve().is_relative_to(target):
+            raise SaveConflictError(
+                f"expected an output folder without what the run reads, but {one} lies in "
+                f"{folder}: nothing was written; choose another folder"
+            )
+
+
+def _told(folder: Path) -> str:
+    """Return what made the files of a folder and when, in brackets; "" where nothing tells."""
+    try:
+        found = read_json(folder / RUN_FILE)
+        of = found["parameters"].get("model") or found["parameters"].get("name") or ""
+        began = datetime.fromisoformat(found["started"]).astimezone()
+        return f" ({found['command']}{' by ' if of else ''}{of}, {began:%Y-%m-%d %H:%M})"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return ""
+
+
+def _require_same_run(
+    folder: Path, command: str, parameters: tuple[tuple[str, Setting], ...]
+) -> None:
+    path = folder / RUN_FILE
+    try:
+        found = read_json(path)
+        same = (found["command"], found["parameters"]) == (command, dict(parameters))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SaveConflictError(
+            f"{folder} holds files but no readable {RUN_FILE}, so it cannot be resumed: choose a "
+            "new folder, or replace its files with --overwrite"
+        ) from error
+    if not same:
+        raise SaveConflictError(
+            f"{folder} holds the results of another run ({_differences(found, command, parameters)}"
+            "): choose a new folder, or replace its files with --overwrite"
+        )
+
+
+def _differences(
+    found: Mapping[str, Any], command: str, parameters: tuple[tuple[str, Setting], ...]
+) -> str:
+    """Return in what an earlier run differs from this one."""
+    if found["command"] != command:
+        return f"of {found['command']}, this is {command}"
+    there = found["parameters"]
+    earlier, now = there if isinstance(there, dict) else {}, dict(parameters)
+    names = [name for name in {**earlier, **now} if earlier.get(name) != now.get(name)]
+    return "; ".join(
+        f"{name} {earlier.get(name) or 'not given'} there, {now.get(name) or 'not given'} here"
+        for name in names
+    )

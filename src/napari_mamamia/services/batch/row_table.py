@@ -1,0 +1,181 @@
+"""A table with rows for each case: columns that say what they hold, and the batch that fills it.
+
+A command that measures cases is a row (a flat dataclass), a function from files to that row, and
+`rows_of_batch`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields
+from inspect import isgeneratorfunction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.services.batch.batch import run_batch
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+
+__all__ = [
+    "FAILED",
+    "OK",
+    "RowSummary",
+    "definitions_of",
+    "number",
+    "rows_of_batch",
+    "text",
+    "write_definitions",
+]
+
+OK: Final = "ok"
+FAILED: Final = "failed"
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class _OfCase(Protocol):
+    """A result that names its case."""
+
+    @property
+    def case_id(self) -> str: ...
+
+
+Result = TypeVar("Result", bound=_OfCase)
+Row = TypeVar("Row")
+
+
+def text(definition: str, default: str = "") -> Any:
+    """Return a column of texts for a row, a flat dataclass."""
+    return field(default=default, metadata={"definition": definition})
+
+
+def number(definition: str) -> Any:
+    """Return a column of numbers; one that is undefined is nan, and an empty cell."""
+    return field(default=math.nan, metadata={"definition": definition})
+
+
+def definitions_of(row: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Return each column's name and what it holds."""
+    return tuple(
+        (column.name, str(column.metadata.get("definition", "id of the case")))
+        for column in fields(row)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RowSummary(Generic[Row]):
+    """What a run found: the rows of each case, failed ones too, and the table they stand in."""
+
+    rows: tuple[Row, ...]
+    failures: tuple[CaseFailure, ...]
+    table: Path
+    n_reused: int = 0
+
+    @property
+    def folder(self) -> Path:
+        """The output folder."""
+        return self.table.parent
+
+
+def rows_of_batch(
+    inputs: Sequence[CaseInputs],
+    work: CaseWork[Result],
+    table: Path,
+    row: type[Row],
+    parameters: tuple[tuple[str, Setting], ...],
+    *,
+    read: frozenset[Path] = frozenset(),
+    failed: Mapping[str, str] = NOTHING,
+    rows_of: Callable[[Result], Sequence[Row]] | None = None,
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+    still_holds: Callable[[Result], bool] | None = None,
+) -> Job[RowSummary[Row]]:
+    """Return a job that does `work` with each case and writes `table` as .csv and .xlsx.
+
+    The folder of the table becomes the run's: claimed for `parameters`, with every result kept in
+    it as it comes.
+
+    Parameters
+    ----------
+    row
+        The dataclass of a row; its first columns are case_id, status and reason.
+    read
+        Folders of what the run reads, none of which may lie in its own.
+    failed
+        What else stands in the row of a case that failed.
+    rows_of
+        The rows of a case's result, in order; None where the result is the one row.
+    place, existing, still_holds
+        As in `run_batch`.
+
+    Raises
+    ------
+    SaveConflictError
+        If the folder holds other results.
+    """
+    folder = table.parent
+    claim_folder(folder, work.name, parameters, existing, read)
+    is_job = isgeneratorfunction(work.function)
+    batch = yield from run_batch(
+        inputs,
+        work,
+        place,
+        store=folder / STORE_NAME,
+        existing=existing,
+        here=(lambda one: _steps_of(work, one)) if is_job else None,
+        still_holds=still_holds,
+    )
+    rows_by_case: dict[str, Sequence[Any]] = {
+        result.case_id: (result,) if rows_of is None else rows_of(result)
+        for result in batch.results
+    }
+    for failure in batch.failures:
+        values: tuple[Any, ...] = (failure.case_id, FAILED, failure.reason)
+        rows_by_case[failure.case_id] = (row(*values, **failed),)
+    rows = tuple(own for one in inputs for own in rows_by_case[one.case_id])
+    columns = [name for name, _ in definitions_of(row)]
+    cells = [astuple(own) for own in rows]
+    for suffix in (".csv", ".xlsx"):
+        yield from flat_table_job(
+            columns,
+            cells,
+            len(cells),
+            table.with_suffix(suffix),
+            name=table.stem,
+            overwrite=existing is not Existing.REFUSE,
+        )
+    return RowSummary(rows, batch.failures, table, batch.n_reused)
+
+
+def _steps_of(work: CaseWork[Result], inputs: CaseInputs) -> Job[Result]:
+    """Return a case's own job, so that its steps show where it runs in this process."""
+    steps: Job[Result] = work.function(inputs, work.settings)  # type: ignore[assignment]
+    return steps
+
+
+def write_definitions(
+    summary: RowSummary[Any],
+    row: type[Any],
+    settings: object,
+    existing: Existing,
+    further: Mapping[str, object] = NOTHING,
+) -> None:
+    """Write beside a table, as JSON of its name, what its columns mean and with which settings."""
+    content = {
+        "software": software_version(),
+        "created": now_utc(),
+        "settings": settings,
+        "n_cases": len(summary.rows),
+        "n_failed": sum(own.status != OK for own in summary.rows),
+        **further,
+        "columns": dict(definitions_of(row)),
+    }
+    path = summary.table.with_suffix(".json")
+    write_json(content, path, overwrite=existing is not Existing.REFUSE)

@@ -1,0 +1,213 @@
+"""What a batch does with a case, from which files, and where: one definition for every place."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
+
+from napari_mamamia.core.errors import FormatError, MamamiaError, refusal_text
+from napari_mamamia.core.progress import Cancelled, Job, run_job
+from napari_mamamia.core.provenance import software_version
+from napari_mamamia.core.records import FailureCause
+from napari_mamamia.io.files.checksums import sha256_of
+
+__all__ = [
+    "POLL_S",
+    "CaseInputs",
+    "CaseWork",
+    "FilePrint",
+    "Outcome",
+    "Place",
+    "attempt",
+    "attempt_job",
+]
+
+R = TypeVar("R")
+
+POLL_S: Final = 0.1
+"""Longest wait without a sign of life, half of what a job is allowed."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseInputs:
+    """One case of a batch: its id and the files that its result depends on, None where missing.
+
+    `about` is a record of plain values that says more of the case, such as what is in its files.
+    """
+
+    case_id: str
+    files: tuple[Path | None, ...] = ()
+    about: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseWork(Generic[R]):
+    """What is done with each case; it can be sent to another process or machine.
+
+    Parameters
+    ----------
+    name
+        Of the work, such as "score".
+    function
+        A function at the top of a module, called with the inputs and `settings`. It returns the
+        result, or a job for it, or raises; a `MamamiaError` becomes the reason of the case's
+        failure as it is.
+    settings
+        A frozen dataclass of plain values, everything that the result depends on besides files.
+    result_type
+        The dataclass that `function` returns: its fields are str, int, float, bool, enum, such
+        dataclasses again, tuples of one kind of them, or None in place of one.
+    """
+
+    name: str
+    function: Callable[[CaseInputs, Any], R | Job[R]]
+    settings: Any
+    result_type: type[R]
+
+    @property
+    def key(self) -> str:
+        """Digest of everything besides the files that a result depends on.
+
+        Name, function, settings, the fields of the result, and this software's version.
+        """
+        columns = _columns(self.result_type)
+        function = f"{self.function.__module__}.{self.function.__qualname__}"
+        parts = (self.name, function, repr(self.settings), columns, software_version())
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a batch runs, and how long one case may take.
+
+    Without `workers` and `scheduler` in this process; with `workers` in as many processes of this
+    machine; with `scheduler` (``tcp://host:port``) on a dask.distributed cluster, whose machines
+    must see the files under the same absolute paths and have this software installed.
+
+    Parameters
+    ----------
+    time_limit_s
+        A case that takes longer is ended and fails. With a limit the cases run in a process
+        beside the worker that can be killed; None sets no limit.
+    workers
+        Never more are started than there are cases.
+    patience_s
+        How long to wait for workers of this machine to start, and for a cluster on which there is
+        no worker at all. A scheduler that does not answer is given up after 10 s at most.
+    """
+
+    workers: int = 0
+    scheduler: str = ""
+    time_limit_s: float | None = None
+    patience_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(f"expected 0 workers or more, got {self.workers}: give 0 for none")
+        if self.workers and self.scheduler:
+            raise ValueError(
+                f"expected workers here or a scheduler's address, got both ({self.workers} and "
+                f"{self.scheduler}): keep one"
+            )
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise ValueError(
+                f"expected a time limit above 0 s, got {self.time_limit_s:g}: give seconds"
+            )
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the cases run on a dask cluster, here or elsewhere."""
+        return bool(self.workers or self.scheduler)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePrint:
+    """What a file was when its case was worked on: size in bytes, time of change, SHA-256."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "FilePrint":
+        """Return the print of a file; `FormatError` if it cannot be read."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise FormatError(
+                f"expected a readable file at {path}, but {error.strerror or error}: "
+                "check that it exists and that you may read it"
+            ) from error
+        return cls(found.st_size, found.st_mtime_ns, sha256_of(path))
+
+    def fits(self, path: Path) -> bool:
+        """Whether the file is still the same.
+
+        Same size and time of change are taken for the same content, as `make` does; with another
+        time of change (a copy) the SHA-256 decides.
+        """
+        try:
+            found = path.stat()
+            if found.st_size != self.size:
+                return False
+            return found.st_mtime_ns == self.mtime_ns or sha256_of(path) == self.sha256
+        except (OSError, FormatError):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """What became of one case: a result and what its files were, or why it failed."""
+
+    case_id: str
+    result: R | None = None
+    reason: str = ""
+    prints: tuple[FilePrint | None, ...] = ()
+    cause: FailureCause = FailureCause.ERROR
+
+
+def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
+    """Return what comes of doing `work` here and now."""
+    return run_job(attempt_job(work, inputs))
+
+
+def attempt_job(work: CaseWork[R], inputs: CaseInputs) -> Job[Outcome[R]]:
+    """Return a job for what comes of doing `work` here; a failure is an outcome, not an error.
+
+    The files' prints are taken before the work, so that a file that changes meanwhile counts as
+    changed in the next run.
+    """
+    try:
+        prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
+        found = work.function(inputs, work.settings)
+        if isinstance(found, Generator):
+            with closing(found):
+                found = yield from found
+        return Outcome(inputs.case_id, found, "", prints)
+    except Cancelled:
+        raise
+    except MamamiaError as error:
+        return Outcome(inputs.case_id, reason=str(error))
+    except OSError as error:
+        return Outcome(inputs.case_id, reason=refusal_text(error))
+    except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case
+        _log.exception("case %s failed", inputs.case_id)
+        return Outcome(inputs.case_id, reason=f"unexpected {type(error).__name__}: {error}")
+
+
+def _columns(record: type[Any]) -> tuple[Any, ...]:
+    """Return the names of a record's fields, of those that are records with their own fields."""
+    hints = get_type_hints(record)
+    return tuple((own.name, *map(_columns, _records_in(hints[own.name]))) for own in fields(record))
+
+
+def _records_in(hint: Any) -> list[type[Any]]:
+    """Return the dataclasses that a type such as ``tuple[A, ...]`` or ``A | None`` names."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return [hint]
+    return [found for argument in get_args(hint) for found in _records_in(argument)]

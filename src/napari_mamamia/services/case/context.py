@@ -1,0 +1,61 @@
+"""Where the work on one case belongs: its data set, that one's workspace, and who reads."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.data_set import OpenDataSet
+
+__all__ = ["CaseContext", "CaseKey"]
+
+CaseKey: TypeAlias = tuple[Path | None, str]
+"""What tells cases apart that share an id: the data set's root (None without one), and the id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseContext:
+    """A case of one data set, for one reader, as work on it began.
+
+    Whatever is read or written for the case goes by this one value, which a job takes when it
+    starts and keeps to its end. Baseline and follow-up may number their cases alike: an id alone
+    never says where a file belongs.
+
+    Raises
+    ------
+    CaseError
+        If the data set has no such case.
+    """
+
+    opened: OpenDataSet
+    case_id: str
+    reader: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "case_id", self.opened.data_set.case(self.case_id).case_id)
+
+    @property
+    def files(self) -> CaseFiles:
+        """The case's files in the data set."""
+        return self.opened.data_set.case(self.case_id)
+
+    @property
+    def record(self) -> CaseRecord | None:
+        """The case's clinical row, None where there is none."""
+        return self.opened.record(self.case_id)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The folder of what this data set's users made."""
+        return self.opened.workspace
+
+    @property
+    def key(self) -> CaseKey:
+        """What tells this case from one of the same id in another data set."""
+        return self.opened.data_set.root, self.case_id
+
+    def read_by(self, reader: str | None) -> "CaseContext":
+        """Return the same case for another reader."""
+        return replace(self, reader=reader)

@@ -1,0 +1,194 @@
+"""Opening a data set: its cases, the clinical table and the user's workspace for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.own_paths import sweep_below, sweep_temporary
+from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.workspace.mark import WorkspaceMark, prints_of
+from napari_mamamia.io.workspace.place import WorkspacePlace, find_workspace, require_own
+from napari_mamamia.io.workspace.preferences import absolute, load_preferences
+from napari_mamamia.io.workspace.workspace import Workspace
+
+__all__ = ["CaseRow", "OpenDataSet", "case_row", "case_rows", "open_data_set"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDataSet:
+    """A data set with what belongs to it; `warnings` are plain sentences for the user.
+
+    `workspace_why` says in a few words why the workspace is that folder, `clinical_notes` what is
+    unusual about how the clinical table was read, such as a file that fixed its columns.
+    """
+
+    data_set: DataSet
+    workspace: Workspace
+    cohort: Cohort | None = None
+    warnings: tuple[str, ...] = ()
+    workspace_why: str = ""
+    clinical_notes: tuple[str, ...] = ()
+    _records: Mapping[str, CaseRecord] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = self.cohort.records if self.cohort else ()
+        records = {case_key(record.case_id): record for record in rows}
+        object.__setattr__(self, "_records", MappingProxyType(records))
+
+    @property
+    def place(self) -> tuple[Path, Path]:
+        """Root and workspace: two that agree in it are one data set, listed again."""
+        return self.data_set.root, self.workspace.root
+
+    def record(self, case_id: str) -> CaseRecord | None:
+        """Return the clinical row of a case in whatever letter case, None where there is none."""
+        return self._records.get(case_key(case_id))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One line of the case table."""
+
+    files: CaseFiles
+    record: CaseRecord | None
+    predictions: tuple[str, ...]
+    refined: tuple[str, ...]
+
+    @property
+    def case_id(self) -> str:
+        """The case's id."""
+        return self.files.case_id
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases found."""
+        return len(self.files.phases)
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the data set holds an expert mask."""
+        return self.files.reference is not None
+
+    @property
+    def status(self) -> str:
+        """One word for the table: what is wrong, or how far the work on this case is."""
+        if self.files.problems:
+            return "problem"
+        if self.refined:
+            return "refined"
+        return "predicted" if self.predictions else "new"
+
+
+def open_data_set(
+    path: Path, workspace_root: Path | None = None, columns: ColumnChoice = BY_NAME
+) -> Job[OpenDataSet]:
+    """Return a job that lists the data set at `path` and reads its clinical table.
+
+    A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
+    `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
+    workspace is found as `io.workspace.place` says. What programs that were killed left
+    half-written in it is removed.
+
+    Raises
+    ------
+    CaseError
+        If `workspace_root` is the workspace of another data set with the same case ids.
+    FormatError
+        If no known layout is found at `path`, or `columns` do not fit its clinical table.
+    """
+    yield Progress(0, 2, "Listing cases")
+    data_set = find_data_set(path)
+    yield Progress(1, 2, "Reading the clinical table")
+    cohort, warnings = _read_cohort(data_set, columns)
+    place = _place_of(data_set, workspace_root)
+    sweep_temporary()
+    sweep_below(place.root)
+    mark = WorkspaceMark(absolute(data_set.root), prints_of(data_set))
+    workspace = Workspace(place.root, mark)
+    workspace.note_data_set()
+    yield Progress(2, 2, f"{len(data_set.cases)} cases")
+    notes = () if cohort is None else cohort.notes
+    warnings = (*place.warnings, *warnings, *_without_row(data_set, cohort))
+    return OpenDataSet(data_set, workspace, cohort, warnings, place.why, notes)
+
+
+def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
+    """Return a warning where the clinical table has rows, but none of any case."""
+    if cohort is None or not cohort.records or data_set.clinical is None:
+        return ()
+    ids = {case_key(record.case_id) for record in cohort.records}
+    if any(case_key(files.case_id) in ids for files in data_set.cases):
+        return ()
+    own, listed = data_set.cases[0].case_id, cohort.records[0].case_id
+    bare = {case_key(files.case_id).lstrip("0") for files in data_set.cases}
+    zeros = ": zeros before numbers were lost" if bare & {one.lstrip("0") for one in ids} else ""
+    return (
+        f"no case has a row in {data_set.clinical.name}: ids there are such as {listed!r}, here "
+        f"such as {own!r}{zeros}",
+    )
+
+
+def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
+    """Return the case table, one row for each case in the data set's order."""
+    workspace = opened.workspace
+    predictions = {name: workspace.case_ids("prediction", name) for name in workspace.models()}
+    refined = {name: workspace.case_ids("refined", name) for name in workspace.readers()}
+    return tuple(
+        CaseRow(
+            files,
+            opened.record(files.case_id),
+            tuple(name for name, ids in predictions.items() if files.case_id in ids),
+            tuple(name for name, ids in refined.items() if files.case_id in ids),
+        )
+        for files in opened.data_set.cases
+    )
+
+
+def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
+    """Return the row of one case as it is now, after something was saved."""
+    masks = opened.workspace.masks_of(case_id)
+    return CaseRow(
+        opened.data_set.case(case_id),
+        opened.record(case_id),
+        tuple(mask.name for mask in masks if mask.role == "prediction"),
+        tuple(mask.name for mask in masks if mask.role == "refined"),
+    )
+
+
+def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
+    if wanted is None:
+        preferences = load_preferences()
+        place = find_workspace(data_set, preferences)
+        if not preferences.problem:
+            return place
+        doubt = f"{preferences.problem}: the workspace is taken to be {place.root}"
+        return replace(place, warnings=(*place.warnings, doubt))
+    require_own(wanted, data_set)
+    return WorkspacePlace(wanted, "chosen now")
+
+
+def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | None, tuple[str, ...]]:
+    path = data_set.clinical
+    if path is None and columns != BY_NAME:
+        raise FormatError(
+            f"expected a clinical table in {data_set.root}, whose columns were given, but there is "
+            "none: leave the columns out"
+        )
+    if path is None:
+        return None, ()
+    try:
+        cohort = read_clinical(path, columns)
+    except MamamiaError as error:
+        if columns != BY_NAME:
+            raise
+        return None, (f"the clinical table was not read: {error}",)
+    refused = tuple(f"{path.name}, row {row.row}: {row.reason}" for row in cohort.refused)
+    return cohort, refused

@@ -1,0 +1,82 @@
+"""A mask and what says how it was made are written together: both new ones, or both older ones."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.files.own_paths import new_path_in
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path, write_provenance
+
+__all__ = ["write_explained"]
+
+
+def write_explained(
+    array: NDArray[Any],
+    grid: Grid,
+    provenance: Provenance,
+    target: Path,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a mask ``(z, y, x)`` to `target` and its provenance beside it.
+
+    If the provenance cannot be written, the mask that was there before comes back, and where none
+    was, none stays: no mask is there that does not say what made it. What a reader drew is replaced
+    by what a reader drew only, whatever `overwrite` says.
+
+    Raises
+    ------
+    SaveConflictError, SaveError
+        As `write_volume` does; an existing file is untouched then.
+    """
+    if overwrite and provenance.maker is not Maker.READER:
+        _require_no_reader(target)
+    older = _second_name(target) if overwrite and target.exists() else None
+    try:
+        write_volume(array, grid, target, overwrite=overwrite)
+        try:
+            write_provenance(provenance, sidecar_path(target), overwrite=True)
+        except BaseException:  # Ctrl+C too
+            if older is None:
+                target.unlink(missing_ok=True)
+            else:
+                older.replace(target)
+            raise
+    finally:
+        if older is not None:
+            older.unlink(missing_ok=True)
+
+
+def _require_no_reader(target: Path) -> None:
+    try:
+        made = read_provenance(sidecar_path(target))
+    except (MamamiaError, OSError):
+        return  # nobody says that it is a reader's
+    if target.exists() and made.maker is Maker.READER:
+        raise SaveConflictError(
+            f"expected no reader's mask at {target}, but {made.name} drew it: it was kept; give "
+            "models a folder of their own"
+        )
+
+
+def _second_name(target: Path) -> Path:
+    """Return a temporary name of the same file, of a copy where the system has no hard links."""
+    name = new_path_in(target.parent)
+    try:
+        name.hardlink_to(target)
+    except OSError:
+        try:
+            shutil.copy2(target, name)
+        except OSError as error:
+            name.unlink(missing_ok=True)
+            raise SaveError(
+                f"expected to replace {target}, but it cannot be kept until the new mask is whole "
+                f"({error.strerror or error}): free some space or check the folder; it is unchanged"
+            ) from error
+    return name

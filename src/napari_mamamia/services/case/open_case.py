@@ -1,0 +1,292 @@
+"""Opening a case: the phase shown is read first, the others are filled into the same array."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap, Phase
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import require_same_grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
+from napari_mamamia.io.data_set.volumes import (
+    read_labels,
+    read_phase_header,
+    read_phase_into,
+    read_series_into,
+)
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.kinetics.arrival import find_arrival
+from napari_mamamia.kinetics.perfusion.gate import MOST_SPACING_S
+
+__all__ = ["load_case", "load_mask", "load_remaining", "open_case", "read_mask"]
+
+
+_MOST_VALUES: Final = 64
+_SAMPLE: Final = 1_000_000
+"""Of so many voxels, evenly spread, a mask's values are counted; lesions with a number each are
+fewer, and a soft mask's many values end at 1. Ours."""
+
+
+def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Job[Case]:
+    """Return a job that checks all headers and reads one phase; `load_remaining` reads the rest.
+
+    The phase read is `first`, or the last one of a shorter case, or phase 0 of a 4-D file.
+
+    Raises
+    ------
+    CaseError
+        If phases are missing, or differ in shape or place.
+    FormatError
+        If a file is damaged.
+    """
+    if files.problems:
+        raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
+    yield Progress(0, 1, "Reading headers")
+    headers = [read_phase_header(source) for source in files.phases]
+    _require_single_volumes(files, headers)
+    _require_one_grid(files, headers)
+    signal = np.zeros((len(headers), *headers[0].grid.shape), dtype=_common_dtype(headers))
+    times, warning = _times(files, record)
+    warnings = dict.fromkeys(text for header in headers for text in header.warnings)
+    index = 0 if files.is_series else min(first, len(headers) - 1)
+    phases = tuple(
+        Phase(k, times[k], source.files, loaded=False) for k, source in enumerate(files.phases)
+    )
+    info, damage = _patient_info(files)
+    breast, doubt = _breast_box(files.case_id, info, headers[0].grid.shape)
+    case = Case(
+        files.case_id,
+        headers[0].grid,
+        signal,
+        phases,
+        (*warnings, *warning, *damage, *doubt),
+        breast,
+        scan=info.scan,
+    )
+    yield from _read_phase(files, headers[index], signal, index)
+    return _with_loaded(case, {index})
+
+
+def load_remaining(case: Case, files: CaseFiles) -> Job[Case]:
+    """Return a job that fills the phases of `case` that are still unread, in the same array.
+
+    Where a volume is all zero or not finite, the case that is returned says so in its warnings.
+    """
+    waiting = [phase.index for phase in case.phases if not phase.loaded]
+    if waiting and files.is_series:
+        header = read_phase_header(files.phases[0])
+        yield from read_series_into(files.phases[0].files[0], header, case.signal)
+    else:
+        for index in waiting:
+            header = read_phase_header(files.phases[index])
+            yield from _read_phase(files, header, case.signal, index)
+    return _with_arrival(_with_loaded(case, set(waiting)))
+
+
+def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Job[Case]:
+    """Return a job that opens a case and reads all of it."""
+    case = yield from open_case(files, record)
+    return (yield from load_remaining(case, files))
+
+
+def load_mask(path: Path, case: Case) -> LabelMap:
+    """Return the label map at `path`, which must lie on the case's grid.
+
+    Raises
+    ------
+    FormatError, GridMismatchError
+    """
+    labels = read_labels(path)
+    require_same_grid(labels.grid, case.grid, str(path), f"case {case.case_id}")
+    return labels
+
+
+def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.bool_]:
+    """Return the voxels of a mask that a number is to be measured in, bool ``(z, y, x)``.
+
+    Those of the value `label`, or all foreground ones.
+
+    Raises
+    ------
+    CaseError
+        If the file holds more values than a mask has, as an image does, or others than `label`.
+    FormatError, GridMismatchError
+        As `load_mask`.
+    """
+    labels = load_mask(path, case)
+    values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
+    if len(values) > _MOST_VALUES and values[-1] > 1:
+        raise CaseError(
+            f"expected a mask of {case.case_id} with a few values, got {len(values):,} and more up "
+            f"to {values[-1]:g} in {path}: it looks like an image; name the folder of the masks"
+        )
+    voxels = labels.mask(label).array
+    if label is not None and labels.values and not voxels.any():
+        there = ", ".join(f"{value:g}" for value in labels.values[:5])
+        raise CaseError(
+            f"expected the value {label:g} in the mask of {case.case_id}, got only {there}: name "
+            "one that is there with --label, or leave it out"
+        )
+    return voxels
+
+
+def _read_phase(
+    files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], index: int
+) -> Job[None]:
+    fits = header.dtype == signal.dtype
+    out = signal[index] if fits else np.empty(header.grid.shape, dtype=header.dtype)
+    for step in read_phase_into(files.phases[index], header, out):
+        yield Progress(step.done, step.total, f"Reading phase {index}")
+    if not fits:
+        signal[index] = out
+
+
+def _require_single_volumes(files: CaseFiles, headers: list[VolumeHeader]) -> None:
+    """Raise `CaseError` if a file of several volumes stands for one phase of several files."""
+    if files.is_series:
+        return
+    for k, header in enumerate(headers):
+        if header.n_volumes > 1:
+            raise CaseError(
+                f"phase {k} of case {files.case_id} holds {header.n_volumes} volumes, not one: "
+                f"split it into one file per phase, or open it alone ({header.path})"
+            )
+
+
+def _require_one_grid(files: CaseFiles, headers: list[VolumeHeader]) -> None:
+    if not headers:
+        raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
+    first = headers[0].grid
+    for k, header in enumerate(headers[1:], start=1):
+        if header.grid.shape != first.shape:
+            raise CaseError(
+                f"phase {k} of case {files.case_id} has shape {header.grid.shape} (z, y, x), "
+                f"phase 0 has {first.shape}: re-export the series or drop phase {k} "
+                f"({header.path})"
+            )
+        if not header.grid.is_same_place(first):
+            raise CaseError(
+                f"phase {k} of case {files.case_id} lies up to "
+                f"{header.grid.farthest_corner_mm(first):.2f} mm from phase 0 (other affine): "
+                f"re-export the series or register phase {k} first ({header.path})"
+            )
+
+
+def _common_dtype(headers: list[VolumeHeader]) -> np.dtype[Any]:
+    """Return the type that holds every phase; never wider than float32 for floating point."""
+    dtype = np.result_type(*(header.dtype for header in headers))
+    return np.dtype(np.float32) if np.issubdtype(dtype, np.floating) else dtype
+
+
+def _times(
+    files: CaseFiles, record: CaseRecord | None
+) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
+    """Return the acquisition times, from the files, the clinical table or the patient JSON."""
+    n = len(files.phases)
+    own = tuple(source.time_s for source in files.phases)
+    if all(time is not None for time in own):
+        return own, ()
+    table = record.acquisition_times_s if record else None
+    if table is None and files.info is not None:
+        info = read_patient_info(files.info)
+        table = info.acquisition_times_s
+        if info.times_doubt:
+            return (None,) * n, (
+                f"{files.case_id}: the acquisition_times of its patient file are no ascending "
+                f"seconds ({info.times_doubt}): they are not used; correct the file",
+            )
+    if table is None:
+        return (None,) * n, ()
+    if len(table) != n:
+        return (None,) * n, (
+            f"{files.case_id} has {n} phases but {len(table)} acquisition times: the times are not "
+            "used; correct the clinical table or the number of phase files",
+        )
+    return table, ()
+
+
+def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
+    """Return what the patient file says, and a warning where it is damaged: images open anyway."""
+    if files.info is None:
+        return PatientInfo(), ()
+    try:
+        return read_patient_info(files.info), ()
+    except FormatError as error:
+        lost = "where its breast lies and how it was timed are not known"
+        return PatientInfo(), (f"{files.case_id}: {lost}: {error}",)
+
+
+def _breast_box(
+    case_id: str, info: PatientInfo, shape: tuple[int, int, int]
+) -> tuple[Box | None, tuple[str, ...]]:
+    """Return the patient file's breast box, cut to the volume, and a warning where it is no use.
+
+    The published pipelines cut arrays with it, which ends at the array's edge too.
+    """
+    given = info.breast_box
+    if info.box_doubt:
+        return None, (
+            f"{case_id}: the breast_coordinates of its patient file are no block of voxels, "
+            f"x_min to z_max from 0 on ({info.box_doubt}): they are not used; correct the file",
+        )
+    if given is None:
+        return None, ()
+    ends = list(zip(given.start, given.stop, shape, strict=True))
+    if any(a >= min(b, n) for a, b, n in ends):
+        return None, (
+            f"{case_id}: the breast_coordinates {given.start} to {given.stop} (z, y, x) of "
+            f"its patient file hold no voxel of the volume {shape}: they are not used; correct "
+            "the file",
+        )
+    z, y, x = (min(b, n) for _, b, n in ends)
+    return Box(given.start, (z, y, x)), ()
+
+
+def _with_loaded(case: Case, read: set[int]) -> Case:
+    phases = tuple(
+        Phase(phase.index, phase.time_s, phase.sources, phase.loaded or phase.index in read)
+        for phase in case.phases
+    )
+    found = (_oddity(case.signal[index], index) for index in sorted(read))
+    warnings = (*case.warnings, *(text for text in found if text))
+    return replace(case, phases=phases, warnings=warnings)
+
+
+def _with_arrival(case: Case) -> Case:
+    """Return the case with what its pixels show of the arrival of contrast."""
+    found = find_arrival(case.signal)
+    warnings = case.warnings
+    if found.is_repeated and not _is_dynamic(case, found.n_before):
+        again = ", ".join(str(k) for k in range(1, found.n_before))
+        warnings = (
+            *warnings,
+            f"{found.evidence}; phase {again} is taken for another scan before contrast, and is "
+            "neither early nor late",
+        )
+    return replace(case, n_before=found.n_before, contrast=found.evidence, warnings=warnings)
+
+
+def _is_dynamic(case: Case, n_before: int) -> bool:
+    """Whether phases before contrast are the first of an ultrafast series, no scan taken again."""
+    times = [math.inf if time is None else time for time in case.times_s[:n_before]]
+    return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
+
+
+def _oddity(volume: NDArray[Any], index: int) -> str:
+    """Return what is wrong with the values of one phase, "" if nothing."""
+    if not volume.any():
+        return f"phase {index} holds only zeros: its file was probably not exported completely"
+    if np.issubdtype(volume.dtype, np.floating):
+        bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
+        if bad:
+            return f"phase {index} holds {bad} voxels that are not numbers: they count as unknown"
+    return ""

@@ -1,0 +1,98 @@
+"""Keeping a reader's edited mask: found again at the next opening, never over another's."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.explained_mask import write_explained
+
+__all__ = ["SavedMask", "find_refined", "save_refined"]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMask:
+    """A reader's mask as it stands on disk."""
+
+    path: Path
+    sha256: str
+
+
+def find_refined(workspace: Workspace, reader: str, case_id: str) -> SavedMask | None:
+    """Return the reader's saved mask of a case, None where there is none yet."""
+    path = workspace.refined(reader, case_id)
+    return SavedMask(path, sha256_of(path)) if path.exists() else None
+
+
+def save_refined(
+    workspace: Workspace,
+    reader: str,
+    case: Case,
+    labels: NDArray[Any],
+    *,
+    started_from: str = "",
+    seconds: float | None = None,
+    replaces: SavedMask | None = None,
+    parameters: tuple[tuple[str, Setting], ...] = (),
+    inputs: tuple[InputFile, ...] = (),
+) -> Job[SavedMask]:
+    """Return a job that saves an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
+
+    Parameters
+    ----------
+    labels
+        ``(z, y, x)``. uint8 values are written as they are, one for each structure; of any other
+        type every value above 0 becomes 1. Copied at the first step of the job, so the caller may
+        go on editing.
+    started_from
+        What was edited, such as ``"prediction kinetic"``.
+    parameters, inputs
+        What else the provenance says: strokes, tools; the file of the start mask.
+    replaces
+        The version that was opened or last saved. A file that is there but is not that version
+        (another window saved it) is not overwritten.
+
+    Raises
+    ------
+    SaveConflictError
+        If the mask on disk is not the one in `replaces`.
+    SaveError
+        If the disk is full or read-only; the old file is untouched.
+    """
+    values = np.array(labels) if np.asarray(labels).dtype == np.uint8 else np.asarray(labels) > 0
+    yield Progress(0, 1, "Saving")
+    target = workspace.refined(reader, case.case_id)
+    _require_unchanged(target, replaces)
+    yield Progress(0, 1, "Saving", binding=True)
+    provenance = Provenance(
+        case_id=case.case_id,
+        maker=Maker.READER,
+        name=reader,
+        inputs=inputs,
+        parameters=parameters,
+        seconds=seconds,
+        started_from=started_from,
+    )
+    write_explained(values, case.grid, provenance, target, overwrite=replaces is not None)
+    workspace.note_data_set()
+    yield Progress(1, 1, "Saved")
+    return SavedMask(target, sha256_of(target))
+
+
+def _require_unchanged(target: Path, replaces: SavedMask | None) -> None:
+    if not target.exists():
+        return
+    if replaces is None or sha256_of(target) != replaces.sha256:
+        raise SaveConflictError(
+            f"{target} was changed since this case was opened, perhaps in another window: your "
+            "mask is still in this window; reopen the case to see the other one, or save under "
+            "another reader's name"
+        )

@@ -1,0 +1,318 @@
+"""What the window shows of an open case beyond its phases: masks, contrast, places, differences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap, Mask, foreground
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.io.workspace.workspace import FileState, Workspace
+from napari_mamamia.kinetics.maps import subtraction_job
+from napari_mamamia.scoring.case.pair import foreground_volume_mm3
+from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
+from napari_mamamia.scoring.case.score import score_label_maps
+from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
+from napari_mamamia.services.case.open_case import load_mask
+from napari_mamamia.services.case.refine import SavedMask, find_refined
+
+__all__ = [
+    "AS_CLINICAL",
+    "CaseMasks",
+    "Counting",
+    "Difference",
+    "MaskValues",
+    "OpenMask",
+    "ShownScores",
+    "centre_of_largest_part",
+    "choose_candidate",
+    "display_range",
+    "labels_of",
+    "looks_like_mask",
+    "middle_voxel",
+    "newer_prediction",
+    "open_masks",
+    "reference_of",
+    "score_shown",
+    "subtract_phases",
+    "uint8_mask",
+]
+
+_CANDIDATE: Final = "candidate_shown"
+_SAMPLES: Final = 200_000
+_MOST_LABELS: Final = 16
+_DARK_PERCENT: Final = 1.0
+_BRIGHT_PERCENT: Final = 99.7
+"""Our choice, by looking: noise stays black, and of fat and vessels few voxels are clipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Which values of the masks on screen count as tumour.
+
+    `profile` and `label` say it of both masks, as in scoring their files. `reference_label` is the
+    one label of the reference that counts, under a profile that lets the user choose; of the mask
+    beside it every label counts then.
+    """
+
+    profile: Profile = CLINICAL
+    label: float | None = None
+    reference_label: float | None = None
+
+
+AS_CLINICAL: Final = Counting()
+"""Every label, under the profile that is the default."""
+
+MaskValues: TypeAlias = LabelMap | NDArray[Any]
+"""A mask's raw values: as read from its file, or the array that is edited, ``(z, y, x)``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenMask:
+    """One mask of the open case. `name` is the model's, the reader's, or "expert".
+
+    `buffer` is uint8 ``(z, y, x)``, 0 and 1, writable. `values` lists the file's distinct labels.
+    `saved` is the version on disk of a reader's own mask, `file` the state of a prediction's file
+    before it was read.
+    """
+
+    role: str
+    name: str
+    labels: LabelMap
+    buffer: NDArray[np.uint8]
+    values: tuple[float, ...] = ()
+    provenance: Provenance | None = None
+    saved: SavedMask | None = None
+    file: FileState | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseMasks:
+    """The masks of a case and, in plain sentences, which ones could not be shown."""
+
+    masks: tuple[OpenMask, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, and a range for the screen."""
+
+    phase: int
+    array: NDArray[np.float32]
+    limits: tuple[float, float]
+    minus: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownScores:
+    """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
+
+    `profile` is the name of the one that they follow.
+    """
+
+    scores: Mapping[str, CaseScore]
+    volumes_mm3: Mapping[str, float]
+    volume_reference_mm3: float | None
+    profile: str = CLINICAL.name
+
+
+def open_masks(
+    case: Case, files: CaseFiles, workspace: Workspace, reader: str | None
+) -> Job[CaseMasks]:
+    """Return a job that reads the reference, the newest prediction and the reader's own mask.
+
+    A mask that is damaged or lies on another grid is a problem, not a failure: the case opens
+    without it.
+    """
+    masks: list[OpenMask] = []
+    problems: list[str] = []
+    wanted = _wanted(files, workspace, reader)
+    for done, (role, name, path) in enumerate(wanted):
+        yield Progress(done, len(wanted), f"Reading the {role} mask")
+        try:
+            masks.append(_open_mask(role, name, path, case, workspace))
+        except MamamiaError as error:
+            problems.append(f"the {role} mask is not shown: {error}")
+    return CaseMasks(tuple(masks), tuple(problems))
+
+
+def newer_prediction(
+    case: Case, workspace: Workspace, shown: FileState | None
+) -> Job[OpenMask | None]:
+    """Return a job that reads the newest prediction if it is another file state than `shown`.
+
+    Raises
+    ------
+    MamamiaError
+        If it is damaged or lies on another grid.
+    """
+    yield Progress(0, 1, "Looking for a newer prediction")
+    newest = workspace.newest_prediction(case.case_id)
+    if newest is None or newest[1] == shown:
+        return None
+    return _open_mask("prediction", newest[0], newest[1].path, case, workspace)
+
+
+def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
+    """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground without it."""
+    buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
+    buffer[labels.box.slices] = foreground(labels.crop, value)
+    return buffer
+
+
+def display_range(volume: NDArray[Any]) -> tuple[float, float]:
+    """Return the values drawn black and white: robust percentiles of a sample of the volume.
+
+    Values that are not finite are left out; a volume of one value gets a range of 1 above it.
+    """
+    step = max(1, round((volume.size / _SAMPLES) ** (1 / 3)))
+    sample = volume[::step, ::step, ::step].astype(np.float32)
+    sample = sample[np.isfinite(sample)]
+    if sample.size == 0:
+        return (0.0, 1.0)
+    dark, bright = np.percentile(sample, (_DARK_PERCENT, _BRIGHT_PERCENT))
+    return (float(dark), float(bright) if bright > dark else float(dark) + 1.0)
+
+
+def looks_like_mask(volume: NDArray[Any]) -> bool:
+    """Whether a volume of whole numbers is a mask: at most 16 distinct values, none negative."""
+    if volume.dtype.kind not in "iub" or volume.size == 0:
+        return False
+    step = max(1, volume.size // _SAMPLES)
+    if np.unique(volume.reshape(-1)[::step]).size > _MOST_LABELS:
+        return False
+    return bool(volume.min() >= 0) and np.unique(volume).size <= _MOST_LABELS
+
+
+def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, int] | None:
+    """Return the voxel (z, y, x) to look at: in the largest connected part of `mask`.
+
+    It lies on the slice (of the display frame) where that part is largest, at the voxel of the
+    part closest to its middle there. None for an empty mask.
+    """
+    box = Box.around(mask)
+    if box.is_empty:
+        return None
+    parts, count = ndimage.label(mask[box.slices] != 0, structure=np.ones((3, 3, 3)))
+    sizes = np.bincount(parts.ravel(), minlength=count + 1)
+    voxels = np.argwhere(parts == 1 + int(np.argmax(sizes[1:])))
+    z, y, x = (a + b for a, b in zip(middle_voxel(voxels, grid), box.start, strict=True))
+    return (z, y, x)
+
+
+def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
+    """Return the voxel to look at of a part given as indices ``(n, 3)``, n at least 1.
+
+    It lies on the slice (of the display frame) where the part is largest, closest to its middle
+    there.
+    """
+    axis = grid.display_frame().order[0]
+    busiest = int(np.argmax(np.bincount(voxels[:, axis])))
+    there = voxels[voxels[:, axis] == busiest]
+    z, y, x = there[np.argmin(((there - there.mean(axis=0)) ** 2).sum(axis=1))]
+    return (int(z), int(y), int(x))
+
+
+def subtract_phases(case: Case, phase: int, minus: int = 0) -> Job[Difference]:
+    """Return a job that computes `phase` minus `minus`, signed.
+
+    The range starts at 0: what does not enhance is black.
+    """
+    array = yield from subtraction_job(case.signal, phase, minus)
+    _, bright = display_range(array)
+    return Difference(phase, array, (0.0, max(bright, 1.0)), minus)
+
+
+def _wanted(
+    files: CaseFiles, workspace: Workspace, reader: str | None
+) -> list[tuple[str, str, Path]]:
+    wanted = [("reference", "expert", files.reference)] if files.reference else []
+    stored = workspace.masks_of(files.case_id)
+    newest = workspace.newest_prediction(files.case_id)
+    if newest is not None:
+        wanted.append(("prediction", newest[0], newest[1].path))
+    wanted += [
+        ("refined", mask.name, mask.path)
+        for mask in stored
+        if mask.role == "refined" and mask.name == reader
+    ]
+    return [(role, name, path) for role, name, path in wanted if path is not None]
+
+
+def _open_mask(role: str, name: str, path: Path, case: Case, workspace: Workspace) -> OpenMask:
+    file = FileState.of(path) if role == "prediction" else None
+    labels = load_mask(path, case)
+    sidecar = sidecar_path(path)
+    provenance = read_provenance(sidecar) if role != "reference" and sidecar.exists() else None
+    saved = find_refined(workspace, name, case.case_id) if role == "refined" else None
+    return OpenMask(role, name, labels, uint8_mask(labels), labels.values, provenance, saved, file)
+
+
+def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
+    """Return `prediction` with another of its candidates as the mask; the provenance says which.
+
+    Who chose is sure: nothing is said to be unsure any more.
+    """
+    array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
+    array[candidate.box.slices] = candidate.crop
+    made = prediction.mask.provenance
+    if made is not None:
+        others = tuple(pair for pair in made.parameters if pair[0] != _CANDIDATE)
+        made = replace(made, parameters=(*others, (_CANDIDATE, candidate.rank)))
+    return replace(prediction, mask=Mask(prediction.mask.grid, array, made), unsure="")
+
+
+def score_shown(
+    case: Case,
+    reference: MaskValues | None,
+    shown: Mapping[str, MaskValues],
+    counting: Counting = AS_CLINICAL,
+) -> Job[ShownScores]:
+    """Return a job that scores the masks on screen against the reference, each by its role.
+
+    Masks are raw values; `counting` says which are tumour. The numbers are those that scoring the
+    files gives. Without a reference there are volumes only.
+    """
+    profile, label = counting.profile, counting.label
+    scores: dict[str, CaseScore] = {}
+    volumes: dict[str, float] = {}
+    total = len(shown)
+    expert = None if reference is None else reference_of(reference, case.grid, counting)
+    for done, (role, values) in enumerate(shown.items()):
+        yield Progress(done, total, f"Scoring the {role} mask")
+        mask = labels_of(values, case.grid)
+        volumes[role] = foreground_volume_mm3(mask, profile, label)
+        if expert is not None:
+            scores[role] = score_label_maps(case.case_id, expert, mask, profile, label)
+    yield Progress(total, total)
+    volume = None if expert is None else foreground_volume_mm3(expert, profile, label)
+    return ShownScores(scores, volumes, volume, profile.name)
+
+
+def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
+    """Return raw values as a label map; of an array it is a copy of the block that is not zero."""
+    if isinstance(values, LabelMap):
+        return values
+    box = Box.around(values)
+    return LabelMap(grid, box, values[box.slices].copy())
+
+
+def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:
+    """Return the reference as a label map, of 0 and 1 where one label of it was chosen."""
+    labels = labels_of(values, grid)
+    if counting.reference_label is None:
+        return labels
+    chosen = foreground(labels.crop, counting.reference_label)
+    return LabelMap(labels.grid, labels.box, chosen.astype(np.uint8))

@@ -1,0 +1,136 @@
+"""What the window shows beyond single phases: projections, and ranges of grey for the screen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.projection import project_enhancement, slab_slices
+from napari_mamamia.services.case.show_case import display_range
+
+__all__ = ["Projection", "contrast_limits", "contrast_names", "project_case"]
+
+_SAMPLES: Final = 200_000
+_PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
+    "phase": {
+        "automatic": (1.0, 99.7),
+        "bright tissue": (60.0, 99.95),
+        "dark tissue": (0.0, 95.0),
+        "whole range": (0.0, 100.0),
+    },
+    "enhancement": {
+        "enhancement": (-1.0, 99.7),
+        "strong enhancement": (-1.0, 99.97),
+        "signed": (-2.0, 99.7),
+        "whole range": (0.0, 100.0),
+    },
+    "map": {"as made": (-3.0, -3.0), "automatic": (1.0, 99.7), "whole range": (0.0, 100.0)},
+}
+"""Percentiles of a sample that are drawn black and white. -1 stands for a black of 0, -2 for one as
+far below 0 as white is above. Our choice, by looking; MR signal has no unit of its own."""
+
+_FROM_ZERO: Final = -1.0
+_SIGNED: Final = -2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """Projections of one positive subtraction, by array axis (z, y, x), and a range for the screen.
+
+    `arrays` holds an empty array for an axis that was not asked for. `slab_mm` is 0 where the whole
+    volume is projected.
+    """
+
+    phase: int
+    minus: int
+    slab_mm: float
+    arrays: tuple[NDArray[Any], ...]
+    limits: tuple[float, float]
+
+    @property
+    def name(self) -> str:
+        """What it is, as the corner of the image says."""
+        return f"{self.slab_mm:g} mm slab" if self.slab_mm else "MIP"
+
+
+def project_case(
+    case: Case, phase: int, minus: int, axes: Sequence[int], slab_mm: float
+) -> Job[Projection]:
+    """Return a job that projects the enhancement of `phase` over `minus` along some array axes.
+
+    Parameters
+    ----------
+    case
+        A case with both phases read.
+    phase, minus
+        The minuend and the subtrahend.
+    axes
+        Array axes to look along: 0 z, 1 y, 2 x.
+    slab_mm
+        Thickness of a slab in mm, 0 for the whole volume.
+
+    Raises
+    ------
+    CaseError
+        If the slab is negative, or a phase is missing.
+    """
+    if not slab_mm >= 0:
+        raise CaseError(f"a slab has a thickness of 0 mm or more, got {slab_mm}: choose another")
+    spacing = case.grid.spacing_mm
+    slabs = [
+        None if axis not in axes else slab_slices(slab_mm, spacing[axis]) if slab_mm else 0
+        for axis in range(len(spacing))
+    ]
+    arrays = yield from project_enhancement(case.signal, phase, minus, slabs)
+    shown = next((array for array in arrays if array.size), np.zeros((1, 1, 1)))
+    _, bright = display_range(shown)
+    return Projection(phase, minus, slab_mm, arrays, (0.0, max(bright, 1.0)))
+
+
+def contrast_names(kind: str) -> tuple[str, ...]:
+    """Return the names of the ranges for "phase", "enhancement" (subtraction, MIP) or "map"."""
+    return tuple(_PRESETS[kind])
+
+
+def contrast_limits(
+    array: NDArray[Any], kind: str, name: str, as_made: tuple[float, float]
+) -> Job[tuple[float, float]]:
+    """Return a job that finds what is drawn black and white in a named range.
+
+    Parameters
+    ----------
+    array
+        The volume on screen, any real type; values that are not finite are left out.
+    kind, name
+        As `contrast_names` lists them.
+    as_made
+        The range that the image came with, for the preset of that name.
+
+    Returns
+    -------
+    tuple of float
+        Black and white, white at least a little above black.
+    """
+    yield Progress(0, 1, "Looking at the values")
+    low, high = _PRESETS[kind][name]
+    if low == high:
+        return as_made
+    sample = _sample(array)
+    if sample.size == 0:
+        return (0.0, 1.0)
+    white = float(np.percentile(sample, high))
+    black = {_FROM_ZERO: 0.0, _SIGNED: -abs(white)}.get(low)
+    if black is None:
+        black = float(np.percentile(sample, low))
+    return black, white if white > black else black + 1.0
+
+
+def _sample(array: NDArray[Any]) -> NDArray[Any]:
+    step = max(1, round((array.size / _SAMPLES) ** (1 / 3)))
+    sample = array[..., ::step, ::step, ::step].astype(np.float32)
+    return sample[np.isfinite(sample)]

@@ -1,0 +1,107 @@
+"""Whether studies can be imported under their ids into a folder: said before anything is read."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.data_set.imported_case import existing_case
+from napari_mamamia.io.data_set.layout import recognise
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.sources import DataSet, LayoutKind
+from napari_mamamia.services.dicom.finding import FoundStudy, require_id, tells_the_patient
+
+__all__ = ["IdState", "ImportCheck", "check_import", "default_target"]
+
+_OWN_FOLDER: Final = "mamamia-cases"
+
+
+@dataclass(frozen=True, slots=True)
+class IdState:
+    """What speaks against an id, "" if nothing; `is_there` where a case of that id can be replaced.
+
+    A case that is there is no `problem` by itself: the user may want to replace it.
+    """
+
+    problem: str = ""
+    is_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCheck:
+    """What speaks against the folder, "" if nothing, and the state of each study's id."""
+
+    target_problem: str
+    ids: tuple[IdState, ...]
+
+
+def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> Job[ImportCheck]:
+    """Return a job that checks ids against the headers, each other and the data set `out`.
+
+    Nothing is written. An id that holds a word of the patient's elements is refused, whoever
+    gave it. `out` None checks the ids alone.
+    """
+    problem = "Choose the data set to import into." if out is None else _target_problem(out, source)
+    keys = [case_key(study.case_id) for study in studies]
+    states = []
+    for index, study in enumerate(studies):
+        yield Progress(index, len(studies), "Checking ids")
+        is_twin = keys.count(keys[index]) > 1
+        states.append(_id_state(study, None if problem else out, is_twin=is_twin))
+    return ImportCheck(problem, tuple(states))
+
+
+def default_target(opened: DataSet | None, recent: Sequence[Path]) -> Path:
+    """Return where an import goes unless the user says otherwise.
+
+    The open data set, else the one used last, if it is in the MAMA-MIA layout and writable; else
+    ``mamamia-cases`` in the user's home.
+    """
+    if opened is not None and opened.kind is LayoutKind.MAMA_MIA and _is_writable(opened.root):
+        return opened.root
+    for root in recent:
+        if recognise(root) is LayoutKind.MAMA_MIA and _is_writable(root):
+            return root
+    return Path.home() / _OWN_FOLDER
+
+
+def _id_state(study: FoundStudy, out: Path | None, *, is_twin: bool) -> IdState:
+    name = study.case_id
+    if not name:
+        return IdState("Give the case an id.")
+    try:
+        require_id(name)
+        if study.study is not None and tells_the_patient(study.study, name):
+            return IdState(
+                f"The id {name} holds a word of the patient's name, number or birth date: choose "
+                "one that does not tell who it is."
+            )
+    except MamamiaError as error:
+        return IdState(str(error))
+    if is_twin:
+        return IdState(f"Two studies have the id {name}: give one of them another.")
+    return IdState(is_there=out is not None and existing_case(out, name) is not None)
+
+
+def _target_problem(out: Path, source: Path) -> str:
+    try:
+        if out == source or source in out.parents:
+            return f"{out} lies in the DICOM folder, which is only read: choose another folder."
+        there = next((path for path in (out, *out.parents) if path.exists()), out)
+        if not there.is_dir():
+            return f"{there} is a file, not a folder: choose another folder."
+        if not _is_writable(there):
+            return f"{there} may not be written to: choose another folder."
+        kind = recognise(out) if there == out else None
+    except (OSError, ValueError) as error:
+        return f"{out} cannot be used ({error}): choose another folder."
+    if kind not in (None, LayoutKind.MAMA_MIA):
+        return f"{out} is a {kind}, to which no case can be added: choose another folder."
+    return ""
+
+
+def _is_writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)

@@ -1,0 +1,243 @@
+"""DICOM -> a case in the MAMA-MIA layout: one study, or a folder of many."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.data_set.imported_case import (
+    add_clinical_row,
+    check_clinical_table,
+    existing_case,
+    placing,
+    sweep_data_set,
+    upright,
+    write_info,
+    write_phase,
+)
+from napari_mamamia.io.dicom.facts import Dates, read_facts, user_secret
+from napari_mamamia.io.dicom.pixels import needs_scaling
+from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.exam.blanks import require_values
+from napari_mamamia.io.exam.selectors import named_series, read_selectors
+from napari_mamamia.io.exam.sides import Sides
+from napari_mamamia.io.exam.timing import read_scan_timing
+from napari_mamamia.services.batch.batch import for_each_case
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.dicom.finding import (
+    FoundStudy,
+    ImportSettings,
+    chosen_phases,
+    find_studies,
+    look_into,
+    unpacked,
+)
+from napari_mamamia.services.dicom.planes import PhasePlanes
+from napari_mamamia.services.dicom.record import (
+    Choices,
+    clinical_record,
+    patient_info,
+    write_looked,
+)
+
+__all__ = [
+    "Clock",
+    "Dates",
+    "FoundStudy",
+    "ImportSettings",
+    "ImportSummary",
+    "ImportedCase",
+    "Sides",
+    "import_dicom",
+    "import_study",
+    "look_into",
+    "named_series",
+    "read_selectors",
+    "write_looked",
+]
+
+_WRITERS: Final = 8
+"""Phases that are read and written at once, all of most exams: each holds a few planes only, and
+none is left over at the end for one processor while the others rest."""
+_POLL_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCase:
+    """One case that was written; `kept` is everything that left the headers, by name."""
+
+    case_id: str
+    folder: Path
+    shape: tuple[int, int, int]
+    times_s: tuple[float, ...] | None
+    clock: str
+    scaling: str
+    kept: tuple[tuple[str, object], ...]
+    warnings: tuple[str, ...]
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """What an import did: cases written, ids that were there already, and failures."""
+
+    imported: tuple[ImportedCase, ...]
+    skipped: tuple[str, ...] = ()
+    failures: tuple[CaseFailure, ...] = ()
+
+
+def import_dicom(
+    source: Path, out: Path, case_id: str = "", settings: ImportSettings | None = None
+) -> Job[ImportSummary]:
+    """Return a job that writes each study of a DICOM folder or zip as a case of data set `out`.
+
+    A single study that is refused raises. Of several, each refused one is a failure and the others
+    are written. A case appears whole or not at all. Voxels are stored with the rows from the
+    bottom up (see `upright`), in the files' integer type, or as float32 where the headers scale
+    them.
+
+    Parameters
+    ----------
+    source
+        Folder, searched to its depth, or zip archive. It is only read.
+    out
+        Data set in the MAMA-MIA layout, made where it is missing; other cases in it stay.
+    case_id
+        Id of the case; of several studies the prefix, completed by ``_001``, ``_002``, ... Empty
+        takes the name of each study's folder, refused where it holds the patient's name.
+
+    Raises
+    ------
+    FormatError, CaseError
+        If the source or its only study is refused; the message is the reason.
+    SaveConflictError
+        If the case is there already and the settings do not allow otherwise.
+    SaveError
+        If the system refuses to write.
+    """
+    wanted = settings or ImportSettings()
+    sweep_data_set(out)
+    with unpacked(source) as folder:
+        found = yield from find_studies(source, folder, case_id, wanted)
+        check_clinical_table(out, wanted.columns)
+        there = {s.case_id for s in found if existing_case(out, s.case_id) is not None}
+        skipped = sorted(there) if wanted.existing is Existing.RESUME else []
+        for study in found:
+            if study.case_id in skipped and study.exam is not None:
+                yield from _complete_row(study, out, wanted)
+        waiting = {study.case_id: study for study in found if study.case_id not in skipped}
+        if len(found) == 1 and waiting:
+            case = yield from import_study(found[0], out, wanted)
+            return ImportSummary((case,))
+        done = yield from for_each_case(
+            list(waiting), lambda name: import_study(waiting[name], out, wanted)
+        )
+        return ImportSummary(done.results, tuple(skipped), done.failures)
+
+
+def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[ImportedCase]:
+    """Return a job that writes one study as a case of `out`; raises as `import_dicom`."""
+    exam = study.exam
+    if exam is None:
+        raise CaseError(study.problem)
+    wanted = chosen_phases(exam, settings.phases)
+    stacks = [exam.stacks[index] for index in wanted]
+    times_s = _shifted(exam.times_s, wanted)
+    grid, turn = upright(exam.grid)
+    is_over = settings.existing is Existing.OVERWRITE
+    with placing(out, study.case_id, overwrite=is_over) as folder:
+        written = yield from _write_all(stacks, folder, study.case_id, grid, turn)
+        uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
+        facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates)
+        scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
+        choices = Choices(settings.clock is not None, tuple(wanted), scaling)
+        scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
+        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, exam.warnings, scan)
+        write_info(out, study.case_id, info, overwrite=is_over)
+    record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
+    told = yield from add_clinical_row(out, record, settings.columns)
+    kept = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
+    return ImportedCase(
+        study.case_id,
+        out / "images" / study.case_id,
+        grid.shape,
+        times_s,
+        exam.choice.chosen.text,
+        scaling,
+        kept,
+        (*exam.warnings, told) if told else exam.warnings,
+        sum(written),
+    )
+
+
+def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[None]:
+    """Return a job for the row that an import did not come to write: killed after the images."""
+    exam = study.exam
+    if exam is None:
+        return
+    wanted = chosen_phases(exam, settings.phases)
+    grid, _ = upright(exam.grid)
+    facts = read_facts(exam.stacks[wanted[0]][0].file, (), user_secret(), settings.dates)
+    times_s = _shifted(exam.times_s, wanted)
+    row = clinical_record(study.case_id, grid, len(wanted), times_s, facts)
+    yield from add_clinical_row(out, row, settings.columns)
+
+
+def _shifted(times_s: Sequence[float] | None, wanted: Sequence[int]) -> tuple[float, ...] | None:
+    if times_s is None:
+        return None
+    return tuple(round(times_s[index] - times_s[wanted[0]], 3) for index in wanted)
+
+
+def _is_scaled(stacks: Sequence[Sequence[Slice]]) -> bool:
+    return needs_scaling(piece for stack in stacks for piece in stack)
+
+
+def _write_all(
+    stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
+) -> Job[list[int]]:
+    """Write the phases in threads; return the size of each in bytes."""
+    stored = np.result_type(*{stack[0].stored for stack in stacks})
+    dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
+    stop = threading.Event()
+    done = [0] * len(stacks)
+    tails: dict[int, NDArray[np.intp]] = {}
+    total = sum(len(stack) for stack in stacks)
+
+    def check(_: Progress) -> None:
+        if stop.is_set():
+            raise Cancelled
+
+    def write(index: int) -> int:
+        def report(progress: Progress) -> None:
+            done[index] = progress.done
+            check(progress)
+
+        planes = PhasePlanes(stacks[index], grid.shape, dtype, turn, check)
+        n_bytes = run_job(write_phase(folder, case_id, index, planes, grid), report)
+        done[index] = len(stacks[index])
+        tails[index] = planes.tails
+        return n_bytes
+
+    with ThreadPoolExecutor(_WRITERS) as threads:
+        try:
+            futures = [threads.submit(write, index) for index in range(len(stacks))]
+            waiting: set[Future[Any]] = set(futures)
+            while waiting:
+                finished, waiting = wait(waiting, _POLL_S, return_when="FIRST_EXCEPTION")
+                for future in finished:
+                    future.result()
+                yield Progress(sum(done), total, f"Importing {case_id}")
+            require_values(stacks, [tails[index] for index in range(len(stacks))])
+            return [future.result() for future in futures]
+        finally:
+            stop.set()
+            threads.shutdown(wait=True, cancel_futures=True)

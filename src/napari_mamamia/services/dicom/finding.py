@@ -1,0 +1,385 @@
+"""What is in a DICOM folder or zip: its studies, each with its exam or the reason against it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.dicom.elements import require_pydicom
+from napari_mamamia.io.dicom.facts import Dates, names_a_person
+from napari_mamamia.io.dicom.files import Study, read_studies, require_readable
+from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.dicom.pixels import require_decoders
+from napari_mamamia.io.dicom.roles import Role
+from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.zip import is_zip, unpack
+from napari_mamamia.io.exam.enhancement import enhancement_warnings
+from napari_mamamia.io.exam.exam import Exam, find_exam, idle_selectors, list_series
+from napari_mamamia.io.exam.selectors import Group, Selection
+from napari_mamamia.io.exam.sides import SIDES, Sides, find_joined, is_split, shows_both
+from napari_mamamia.io.exam.table import SeriesRow, unreadable_rows
+from napari_mamamia.io.files.foreign import explained
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.services.batch.output_folder import Existing
+
+__all__ = [
+    "FoundStudy",
+    "ImportSettings",
+    "chosen_phases",
+    "find_studies",
+    "judged",
+    "look_into",
+    "naming",
+    "require_folder",
+    "require_id",
+    "study_ids",
+    "tells_the_patient",
+    "unpacked",
+    "usable_studies",
+]
+
+_ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_DAY_S: Final = 86400
+_PHASE_END: Final = re.compile(r".*_0\d{3}")
+"""Ends like that of a phase's file name; ids such as ISPY1_1002 are no phases."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSettings:
+    """How to import.
+
+    `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
+    all); `use` and `leave_out` are the groups of selectors of the parts that count and that do not
+    (empty for all and none); `allow_thin` takes exams of one or two slices; `sides` is what becomes
+    of two breasts in two sagittal stacks; `columns` are those of the data set's clinical table that
+    the user fixed.
+    """
+
+    clock: Clock | None = None
+    phases: tuple[int, ...] = ()
+    use: tuple[Group, ...] = ()
+    leave_out: tuple[Group, ...] = ()
+    dates: Dates = Dates.DROP
+    existing: Existing = Existing.REFUSE
+    allow_thin: bool = False
+    sides: Sides = Sides.ASK
+    columns: ColumnChoice = BY_NAME
+
+    @property
+    def selection(self) -> Selection:
+        """What the user said of the parts of a study."""
+        return Selection(self.use, self.leave_out)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStudy:
+    """One study of the source: its exam, or the `problem` that forbids the import.
+
+    `archives` are the zips that lie beside it and are not looked into, below the source.
+    `place` is its folder as the user knows it: in the zip, where `folder` is that of what was
+    unpacked. `rows` are its series and what becomes of each, also where it is refused; `study` is
+    what the headers said, from which it can be judged again without reading them again.
+    """
+
+    case_id: str
+    folder: Path
+    place: Path
+    n_images: int
+    n_foreign: int
+    exam: Exam | None
+    problem: str = ""
+    rows: tuple[SeriesRow, ...] = ()
+    study: Study | None = field(default=None, repr=False, compare=False)
+    archives: tuple[str, ...] = ()
+
+    @property
+    def day(self) -> str:
+        """When its first image was taken, such as 2020-03-10; "" where nothing tells it."""
+        taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._pieces]
+        day = int(min(taken, default=0.0) // _DAY_S)
+        return date.fromordinal(day).isoformat() if day > 0 else ""
+
+    @property
+    def origin(self) -> str:
+        """What tells it from other studies of a folder: when it was taken, and its first file."""
+        first = f"first file {readable_name(self._pieces[0].file.name)}" if self._pieces else ""
+        return ", ".join(filter(None, (f"of {self.day}" * bool(self.day), first)))
+
+    @property
+    def _pieces(self) -> list[Slice]:
+        images = () if self.study is None else self.study.images
+        return [image[0] for image in images if isinstance(image, tuple) and image]
+
+
+def look_into(
+    source: Path, case_id: str = "", settings: ImportSettings | None = None
+) -> Job[tuple[FoundStudy, ...]]:
+    """Return a job for the studies of a DICOM folder or zip; nothing is written.
+
+    Raises
+    ------
+    FormatError
+        If the source cannot be read, holds no DICOM file, or is a hostile archive.
+    CaseError
+        If `case_id` cannot be an id.
+    """
+    with unpacked(source) as folder:
+        return (yield from find_studies(source, folder, case_id, settings or ImportSettings()))
+
+
+def require_folder(source: Path) -> None:
+    """Raise `FormatError` where a source, which is no zip, is no folder either; say what it is."""
+    if source.is_dir():
+        return
+    expected = f"expected a folder or zip of DICOM files, got {source}"
+    if not source.exists():
+        raise FormatError(f"{expected}, where nothing is: check the path")
+    if source.suffix.lower() == ".zip":
+        raise FormatError(
+            f"{expected}, a zip that is damaged or was cut, because the list of its files at its "
+            "end is missing: copy or export it again"
+        )
+    if is_dicom_file(source):
+        raise FormatError(f"{expected}, one DICOM file: choose the folder it lies in")
+    raise FormatError(f"{expected}, a file of another kind: choose a folder or a zip")
+
+
+@contextmanager
+def unpacked(source: Path) -> Iterator[Path]:
+    """Give the folder of the files: the source itself, or an empty one for a zip's contents."""
+    if not is_zip(source):
+        require_folder(source)
+        yield source
+        return
+    with own_folder() as folder, naming(source, folder):
+        yield folder
+
+
+@contextmanager
+def naming(source: Path, folder: Path) -> Iterator[None]:
+    """Name the archive in errors of the block, which the user knows, in place of our folder."""
+    try:
+        yield
+    except (FormatError, CaseError) as error:
+        raise type(error)(str(error).replace(str(folder), str(source))) from error
+
+
+def find_studies(
+    source: Path, folder: Path, case_id: str, settings: ImportSettings
+) -> Job[tuple[FoundStudy, ...]]:
+    """Return a job for the studies of `source`, whose files lie below `folder`.
+
+    Raises as `look_into`.
+    """
+    require_pydicom()
+    if folder != source:
+        yield from unpack(source, folder)
+    usable = yield from usable_studies(folder)
+    if settings.selection.leaves_out_role(Role.UNREADABLE):
+        usable = [study for study in usable if study.images] or usable
+    ids = study_ids(usable, folder, source, case_id)
+    found = []
+    for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
+        yield Progress(index, len(usable), f"Sorting {name}")
+        place = place_of(study, folder, source)
+        sides = SIDES if _is_of_two(study, settings) else ("",)
+        found += [
+            _found(f"{name}_{side}" if side else name, study, place, settings,
+                   is_named=bool(case_id), side=side)
+            for side in sides
+        ]  # fmt: skip
+    return _require_that_selectors_fit(found, settings)
+
+
+def _require_that_selectors_fit(
+    found: Sequence[FoundStudy], settings: ImportSettings
+) -> tuple[FoundStudy, ...]:
+    """Refuse every study where a selector fits nothing of any: it was meant for something else."""
+    known = [
+        set(idle_selectors(one.study.images, settings.selection, allow_thin=settings.allow_thin))
+        for one in found
+        if one.study is not None
+    ]
+    idle = set.intersection(*known) if known and settings.selection.groups else set()
+    if not idle:
+        return tuple(found)
+    problem = (
+        f"expected selectors that fit some image, but {' and '.join(sorted(idle))} fits none of "
+        f"{'the study' if len(found) == 1 else 'the studies'}: look at what there is (--dry-run), "
+        "and correct it or leave it out"
+    )
+    return tuple(replace(one, exam=None, problem=problem) for one in found)
+
+
+def _is_of_two(study: Study, settings: ImportSettings) -> bool:
+    """Whether a study becomes two cases, one of each breast."""
+    if settings.sides is not Sides.TWO:
+        return False
+    try:
+        with explained(study.folder, "the parts of a study", "export the study again"):
+            return is_split(
+                study.images, clock=settings.clock, selection=settings.selection,
+                allow_thin=settings.allow_thin,
+            )  # fmt: skip
+    except FormatError:
+        return False
+
+
+def usable_studies(folder: Path) -> Job[list[Study]]:
+    """Return a job for the studies below a folder; those without an image only if there is none."""
+    studies = yield from read_studies(folder)
+    return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
+
+
+def place_of(study: Study, folder: Path, source: Path) -> Path:
+    """Return where a study lies for the user, whose `source` was unpacked to `folder`."""
+    below = study.folder.is_relative_to(folder)
+    return source / study.folder.relative_to(folder) if below else study.folder
+
+
+def judged(
+    name: str, study: Study, place: Path, settings: ImportSettings, side: str = ""
+) -> FoundStudy:
+    """Return what becomes of a study under `settings`, from its headers as they were read.
+
+    `side` takes one breast of two.
+    """
+
+    def told(text: str) -> str:
+        return text.replace(str(study.folder), str(place))
+
+    exam, problem = None, ""
+    try:
+        with explained(study.folder, "one DCE exam", "export the study again"):
+            exam = _exam_of(study, settings, side)
+    except MamamiaError as error:
+        problem = told(str(error))
+    rows = _undecided(study, settings) if exam is None else exam.rows
+    rows = (*rows, *unreadable_rows([told(one.reason) for one in study.damaged]))
+    exam = None if exam is None else replace(exam, rows=rows)
+    n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
+    return FoundStudy(
+        name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study,
+        archives=tuple(told(str(path)) for path in study.archives),
+    )  # fmt: skip
+
+
+def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
+    leaves_out = settings.selection.leaves_out_role(Role.UNREADABLE)
+    if not leaves_out:
+        require_readable(study)
+    find = find_joined if settings.sides is Sides.JOIN else find_exam
+    exam = find(
+        study.images,
+        str(study.folder),
+        clock=settings.clock,
+        selection=replace(settings.selection, side=side),
+        allow_thin=settings.allow_thin,
+    )
+    if (settings.sides is Sides.JOIN and exam.joined is None) or (
+        settings.sides is Sides.TWO and not side
+    ):
+        told = "what becomes of two breasts was said, but the exam is not two sagittal stacks"
+        exam = replace(exam, warnings=(*exam.warnings, told))
+    if study.damaged:
+        exam = replace(
+            exam, warnings=(*exam.warnings, f"{len(study.damaged)} file(s) that cannot be read "
+                            "were left out, as was asked for"),
+        )  # fmt: skip
+    if settings.sides is not Sides.ASK and not side and not shows_both(exam):
+        warning = (
+            f"--sides {settings.sides} is for two breasts in two stacks, but the phases here are "
+            "one stack: it is one case, as without"
+        )
+        exam = replace(exam, warnings=(*exam.warnings, warning))
+    kept = chosen_phases(exam, settings.phases)
+    seen = enhancement_warnings([exam.blocks[index] for index in kept])
+    exam = replace(exam, warnings=(*exam.warnings, *seen))
+    require_decoders(piece for stack in exam.stacks for piece in stack)
+    return exam
+
+
+def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
+    """Return the series of a refused study; none where its headers do not even tell them."""
+    try:
+        with explained(study.folder, "a table of series", "export the study again"):
+            return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)
+    except FormatError:
+        return ()
+
+
+def _found(
+    name: str, study: Study, place: Path, settings: ImportSettings, *, is_named: bool, side: str
+) -> FoundStudy:
+    found = judged(name, study, place, settings, side)
+    if found.problem:
+        return found
+    try:
+        _require_impersonal(name, study, place, is_named)
+    except MamamiaError as error:
+        return replace(found, exam=None, problem=str(error))
+    return found
+
+
+def require_id(case_id: str) -> None:
+    """Raise `CaseError` where a text cannot be the id of a case."""
+    if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
+        raise CaseError(
+            f"expected a case id of letters, digits, dots, dashes and underscores that does not "
+            f"end like the number of a phase (_0000), got {case_id!r}: choose another one"
+        )
+
+
+def study_ids(studies: Sequence[Study], folder: Path, source: Path, case_id: str) -> list[str]:
+    """Return an id for each study: the user's, or the name of its folder."""
+    if case_id:
+        require_id(case_id)
+    if len(studies) == 1:
+        return [case_id or _as_id(source.stem if folder != source else source.name)]
+    if case_id:
+        return [f"{case_id}_{number:03d}" for number in range(1, len(studies) + 1)]
+    names = [_as_id("_".join(study.folder.relative_to(folder).parts)) for study in studies]
+    return [
+        name if names.count(name) == 1 and name != _as_id("") else f"{name}-{index + 1}"
+        for index, name in enumerate(names)
+    ]
+
+
+def _as_id(text: str) -> str:
+    cleaned = re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("._-") or "case"
+    return f"{cleaned}-case" if _PHASE_END.fullmatch(cleaned) else cleaned
+
+
+def tells_the_patient(study: Study, case_id: str) -> bool:
+    """Whether an id holds a word of the patient's elements in any of its files."""
+    return names_a_person(dict.fromkeys(header.file for header in study.headers), case_id)
+
+
+def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:
+    """Refuse an id made of a folder's name that holds the patient's; the user's own is theirs."""
+    if is_named or not tells_the_patient(study, name):
+        return
+    raise CaseError(
+        "expected a folder name that does not tell the patient, but it holds a word of the "
+        f"patient's elements ({place}): give an id with --case"
+    )
+
+
+def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
+    """Return the phases to keep, all where none are named; `CaseError` where one is not there."""
+    n_phases = len(exam.stacks)
+    if not phases:
+        return list(range(n_phases))
+    if sorted(set(phases)) != list(phases) or not 0 <= phases[0] <= phases[-1] < n_phases:
+        raise CaseError(
+            f"expected ascending phases of 0 .. {n_phases - 1}, got "
+            f"{', '.join(map(str, phases))}: look at the phases with --dry-run"
+        )
+    return list(phases)

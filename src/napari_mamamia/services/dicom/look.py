@@ -1,0 +1,152 @@
+"""Looking into DICOM before an import: headers are read once, judged as often as the user likes."""
+
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.elements import require_pydicom
+from napari_mamamia.io.dicom.files import Study
+from napari_mamamia.io.dicom.zip import is_zip, unpack
+from napari_mamamia.io.exam.phases import find_phases
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.dicom.finding import (
+    FoundStudy,
+    ImportSettings,
+    judged,
+    naming,
+    place_of,
+    require_folder,
+    study_ids,
+    tells_the_patient,
+    unpacked,
+    usable_studies,
+)
+
+__all__ = ["LookedInto", "judge_again", "look_at_source", "read_dicom_case"]
+
+_NEUTRAL: Final = "CASE"
+
+
+class LookedInto:
+    """The studies of a folder or zip, with their headers; a zip stays unpacked until `close`.
+
+    Attributes
+    ----------
+    source
+        What the user gave.
+    folder
+        Where the files lie: the source itself, or what was unpacked.
+    studies
+        In order of their first file.
+    renamed
+        The studies, by their place, whose id is a neutral one, because the folder tells the
+        patient.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        folder: Path,
+        studies: Sequence[FoundStudy],
+        renamed: frozenset[int] = frozenset(),
+        held: ExitStack | None = None,
+    ) -> None:
+        self.source = source
+        self.folder = folder
+        self.studies = tuple(studies)
+        self.renamed = renamed
+        self._remove = None if held is None else weakref.finalize(self, held.close)
+
+    def place_of(self, at: int) -> str:
+        """Return where the files of a study lie below the source, "" where they are all of it."""
+        folder = self.studies[at].folder
+        below = folder.relative_to(self.folder) if folder.is_relative_to(self.folder) else folder
+        return "" if below == Path() else str(below)
+
+    def close(self) -> None:
+        """Remove what was unpacked. Without this it goes with the last reference."""
+        if self._remove is not None:
+            self._remove()
+
+
+def look_at_source(source: Path) -> Job[LookedInto]:
+    """Return a job for the studies of a DICOM folder or zip; nothing is written beside it.
+
+    The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would tell
+    the patient. Progress counts files. A refused study is among them, with its problem.
+
+    Raises
+    ------
+    FormatError
+        If the source cannot be read, holds no DICOM file, or is a hostile archive.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    require_pydicom()
+    if not is_zip(source):
+        require_folder(source)
+        return (yield from _looked(source, source))
+    with ExitStack() as stack:
+        folder = stack.enter_context(own_folder())
+        with naming(source, folder):
+            yield from unpack(source, folder)
+            return (yield from _looked(source, folder, stack))
+
+
+def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
+    """Return a job that judges a study under other settings, such as another clock.
+
+    Raises
+    ------
+    CaseError
+        If the study was not made by `look_at_source`.
+    """
+    if found.study is None:
+        raise CaseError(f"expected the headers of {found.case_id}, got none: look at it again")
+    yield Progress(0, 1, f"Sorting {found.case_id}")
+    return judged(found.case_id, found.study, found.place, settings)
+
+
+def read_dicom_case(source: Path) -> Job[Case]:
+    """Return a job that reads the one exam of a DICOM folder or zip, with all its phases.
+
+    Raises
+    ------
+    FormatError, CaseError
+        If the source is refused, or holds several studies.
+    MissingExtraError
+        If pydicom is not installed.
+    """
+    with unpacked(source) as folder:
+        if folder != source:
+            yield from unpack(source, folder)
+        return (yield from load_case(find_phases(folder)))
+
+
+def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> Job[LookedInto]:
+    usable = yield from usable_studies(folder)
+    found, renamed = [], set()
+    for index, (name, study) in enumerate(
+        zip(study_ids(usable, folder, source, ""), usable, strict=True)
+    ):
+        yield Progress(index, len(usable), f"Sorting study {index + 1} of {len(usable)}")
+        if _may_tell_the_patient(study, name):
+            name = f"{_NEUTRAL}_{index + 1:03d}"
+            renamed.add(index)
+        found.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
+    kept = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
+    return LookedInto(source, folder, found, frozenset(renamed), kept)
+
+
+def _may_tell_the_patient(study: Study, name: str) -> bool:
+    """Whether an id tells the patient, or this cannot be known."""
+    try:
+        return tells_the_patient(study, name)
+    except FormatError:
+        return True

@@ -1,0 +1,127 @@
+"""What a user sees of a study before the import: pictures of its phases and parts, what is kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.facts import Dates, Fact, read_facts, user_secret
+from napari_mamamia.io.dicom.pixels import read_plane
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.services.dicom.finding import FoundStudy
+
+__all__ = ["SlicePicture", "StudyPreview", "part_picture", "preview_study"]
+
+_MOST_PIXELS: Final = 128
+_MOST_VALUES: Final = 4096 * 4096
+"""A larger plane is not read for a picture: 16 times the largest matrix of breast MRI."""
+_WHITE: Final = 99.5
+"""Percentile of all pictures together that is drawn white, so that enhancement can be seen."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlicePicture:
+    """The middle slice of a phase or part, uint8 (rows, columns) as DICOM stores it; size in mm."""
+
+    pixels: NDArray[np.uint8]
+    height_mm: float
+    width_mm: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyPreview:
+    """Pictures in order of the phases, all with one grey range.
+
+    `kept` is what an import would keep of the headers, by name, besides the times.
+    """
+
+    pictures: tuple[SlicePicture, ...]
+    kept: tuple[tuple[str, Fact], ...]
+
+
+def preview_study(found: FoundStudy) -> Job[StudyPreview]:
+    """Return a job that reads the middle slice of each phase of a study; none of a refused one.
+
+    Raises
+    ------
+    FormatError
+        If a slice cannot be read.
+    MissingExtraError
+        If pydicom is not installed.
+    SaveError
+        If the secret for remapped UIDs cannot be made.
+    """
+    if found.exam is None:
+        return StudyPreview((), ())
+    stacks = found.exam.stacks
+    middles = [_middle(stack) for stack in stacks]
+    planes = []
+    for index, piece in enumerate(middles):
+        yield Progress(index, len(middles), f"Reading a picture of phase {index}")
+        planes.append(_values(piece))
+    facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
+    return StudyPreview(_pictures(planes, middles), tuple(facts.values.items()))
+
+
+def part_picture(piece: Slice) -> Job[SlicePicture]:
+    """Return a job that reads the picture of one part of a study, with a grey range of its own.
+
+    Raises
+    ------
+    FormatError
+        If the plane cannot be read, or is far too large for one.
+    MissingExtraError
+        If pydicom is needed and not installed.
+    """
+    yield Progress(0, 1, f"Reading a picture of {piece.series_name}")
+    rows, columns = piece.shape
+    if rows * columns > _MOST_VALUES:
+        raise FormatError(
+            f"expected a plane of at most {_MOST_VALUES:,} values in {piece.name}, got {rows} x "
+            f"{columns}: no picture of it is made"
+        )
+    scaling = piece.scaling
+    small = _smaller(read_plane(piece)) * np.float32(scaling.slope) + np.float32(scaling.intercept)
+    return _pictures([small], [piece])[0]
+
+
+def _middle(stack: Sequence[Slice]) -> Slice:
+    """Return the middle slice of a phase, of two breasts that of the first."""
+    end = next((at for at, piece in enumerate(stack) if piece.is_padding), len(stack))
+    return stack[end // 2]
+
+
+def _values(piece: Slice) -> NDArray[np.float32]:
+    plane = read_plane(piece).astype(np.float32)
+    return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)
+
+
+def _pictures(
+    planes: Sequence[NDArray[np.float32]], middles: Sequence[Slice]
+) -> tuple[SlicePicture, ...]:
+    small = [np.nan_to_num(_smaller(plane)) for plane in planes]
+    low = min(float(plane.min()) for plane in small)
+    high = max(float(np.percentile(plane, _WHITE)) for plane in small)
+    width = max(high - low, 1e-6)
+    return tuple(
+        SlicePicture(
+            (np.clip((plane - low) / width, 0, 1) * 255).astype(np.uint8),
+            piece.shape[0] * piece.spacing_mm[0],
+            piece.shape[1] * piece.spacing_mm[1],
+        )
+        for plane, piece in zip(small, middles, strict=True)
+    )
+
+
+def _smaller(plane: NDArray[Any]) -> NDArray[np.float32]:
+    """Return means over square blocks, so that no side is longer than a picture's."""
+    edge = -(-max(plane.shape) // _MOST_PIXELS)
+    edge_y, edge_x = (min(edge, size) for size in plane.shape)
+    rows, columns = plane.shape[0] // edge_y, plane.shape[1] // edge_x
+    blocks = plane[: rows * edge_y, : columns * edge_x].reshape(rows, edge_y, columns, edge_x)
+    means: NDArray[np.float32] = blocks.mean(axis=(1, 3), dtype=np.float32)
+    return means

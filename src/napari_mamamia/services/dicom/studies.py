@@ -1,0 +1,74 @@
+"""Importing studies that were looked into: each with its own id and settings, into one data set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.data_set.imported_case import check_clinical_table
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.services.batch.batch import for_each_case
+from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary, import_study
+from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings, require_id
+
+__all__ = ["WantedStudy", "import_studies"]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedStudy:
+    """A study to import: `found` carries the id that the user gave it, and was judged so."""
+
+    found: FoundStudy
+    settings: ImportSettings
+
+
+def import_studies(wanted: Sequence[WantedStudy], out: Path) -> Job[ImportSummary]:
+    """Return a job that writes each study as a case of data set `out`, by the headers read before.
+
+    A study that is refused is a failure, and the others are written. A case appears whole or not at
+    all. Files that changed since they were looked at are refused.
+
+    Raises
+    ------
+    CaseError
+        If an id cannot be one, or two studies have the same.
+    FormatError
+        If the clinical table of `out` could not take another row.
+    """
+    by_id = {study.found.case_id: study for study in wanted}
+    _require_ids([study.found.case_id for study in wanted])
+    check_clinical_table(out)  # a columns file beside it counts
+    done = yield from for_each_case(list(by_id), lambda case_id: _import(by_id[case_id], out))
+    return ImportSummary(done.results, (), done.failures)
+
+
+def _import(study: WantedStudy, out: Path) -> Job[ImportedCase]:
+    exam = study.found.exam
+    for stack in () if exam is None else exam.stacks:
+        for piece in (stack[0], stack[-1]):
+            _require_unchanged(piece)
+    return (yield from import_study(study.found, out, study.settings))
+
+
+def _require_unchanged(piece: Slice) -> None:
+    """Refuse a plane whose file says something else than when it was looked at."""
+    now = read_slices(piece.file)
+    if not isinstance(now, tuple) or piece not in now:
+        raise FormatError(
+            f"expected {piece.file} as it was looked at, but it has changed since: look at the "
+            "folder again"
+        )
+
+
+def _require_ids(case_ids: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for case_id in case_ids:
+        require_id(case_id)
+        if case_key(case_id) in seen:
+            raise CaseError(
+                f"expected an id for each study, but two have {case_id}: give one another id"
+            )
+        seen.add(case_key(case_id))

@@ -1,0 +1,61 @@
+"""A file of label rules before an export: what becomes of each value, or what is wrong with it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.label_rules import LabelRule
+from napari_mamamia.io.data_set.label_map import read_label_rules
+from napari_mamamia.io.seg.codes import SEGMENT_CODES
+
+__all__ = ["LabelFile", "LabelLine", "look_at_labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelLine:
+    """One rule in words: the value in a mask, what it becomes, its name, whose masks it is for."""
+
+    source: str
+    target: str
+    name: str
+    masks: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFile:
+    """What a file of label rules says; `problem` says why it cannot be used, "" where it can.
+
+    `uncoded` are the names that DICOM SEG has no code for.
+    """
+
+    path: Path
+    rules: tuple[LabelRule, ...] = ()
+    lines: tuple[LabelLine, ...] = ()
+    uncoded: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def look_at_labels(path: Path) -> LabelFile:
+    """Return what the rules of a JSON file do; never raises for what is wrong with the file.
+
+    Examples
+    --------
+    >>> look_at_labels(Path("absent.json")).problem[:40]
+    'expected label rules as JSON in absent.j'
+    """
+    try:
+        rules = read_label_rules(path)
+    except FormatError as error:
+        return LabelFile(path, problem=str(error))
+    names = dict.fromkeys(rule.name for rule in rules if rule.target)
+    uncoded = tuple(name for name in names if name.casefold() not in SEGMENT_CODES)
+    return LabelFile(path, rules, tuple(map(_line, rules)), uncoded)
+
+
+def _line(rule: LabelRule) -> LabelLine:
+    return LabelLine(
+        f"{rule.source:g}",
+        str(rule.target) if rule.target else "left out",
+        rule.name if rule.target else "",
+        rule.masks or "all",
+    )

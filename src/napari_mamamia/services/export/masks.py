@@ -1,0 +1,160 @@
+"""One case's masks for an export: read, checked against the image, mapped to one label set."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
+from napari_mamamia.annotations.harmonise import map_labels
+from napari_mamamia.core.case import LabelMap, foreground
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.services.export.plan import ExportSettings, FuseRule
+
+__all__ = ["DrawnMask", "drawn_masks"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnMask:
+    """One mask of a case as it is exported: uint8 ``(z, y, x)`` on the case's own grid.
+
+    `name` is the set's; `has_history` says whether provenance was found beside the mask.
+    """
+
+    name: str
+    labels: NDArray[np.uint8]
+    grid: Grid
+    provenance: Provenance
+    has_history: bool
+
+
+def drawn_masks(
+    case_id: str,
+    grid: Grid,
+    settings: ExportSettings,
+    names: Sequence[str],
+    sets: Sequence[Mapping[str, Path]],
+) -> Job[tuple[DrawnMask, ...]]:
+    """Return a job that reads the masks of a case, one for each set that has one; the fused last.
+
+    Raises
+    ------
+    GridMismatchError
+        If a mask does not lie on the case's grid.
+    CaseError
+        If a mask has several labels and none is chosen, or there is nothing to fuse.
+    FormatError
+        If a mask is damaged, or a value has no rule.
+    """
+    drawn: list[DrawnMask] = []
+    for name, found in zip(names, sets, strict=False):
+        if case_id in found:
+            yield Progress(len(drawn), len(sets), f"Reading the mask of {name}")
+            drawn.append(_drawn(case_id, grid, settings, name, found[case_id]))
+    if settings.fuse is not FuseRule.NONE:
+        drawn.append((yield from _fused(case_id, settings, names[-1], drawn)))
+    return tuple(drawn)
+
+
+def _drawn(case_id: str, grid: Grid, settings: ExportSettings, name: str, path: Path) -> DrawnMask:
+    found = read_labels(path)
+    require_same_grid(found.grid, grid, str(path), f"case {case_id}")
+    labels = np.zeros(grid.shape, np.uint8)
+    if settings.rules:
+        rules = [rule for rule in settings.rules if rule.masks in ("", name)]
+        try:
+            labels[found.box.slices] = map_labels(found.crop, rules)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from error
+    else:
+        labels[found.box.slices] = _one_label(found, settings.label)
+    history = read_provenance(sidecar_path(path)) if sidecar_path(path).exists() else None
+    made = history or _unknown(case_id, name, path)
+    return DrawnMask(name, labels, grid, made, history is not None)
+
+
+def _one_label(labels: LabelMap, label: float | None) -> NDArray[np.bool_]:
+    if label is not None and label not in labels.values:
+        raise CaseError(
+            f"{labels.source} does not hold label {label:g}: it holds {_listed(labels.values)}"
+        )
+    if label is None and len(labels.values) > 1 and labels.crop.dtype.kind in "iu":
+        raise CaseError(
+            f"{labels.source} holds {len(labels.values)} labels ({_listed(labels.values)}): "
+            "choose one with --label, or map them with --label-map"
+        )
+    return foreground(labels.crop, label)
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values[:10]) or "no label"
+
+
+def _unknown(case_id: str, name: str, path: Path) -> Provenance:
+    """Return what is known of a mask without a sidecar: its file."""
+    return Provenance(
+        case_id=case_id,
+        maker=Maker.UNKNOWN,
+        name=name,
+        inputs=(InputFile(path.name, sha256_of(path)),),
+        note="no provenance was found beside this mask",
+    )
+
+
+def _fused(
+    case_id: str, settings: ExportSettings, name: str, drawn: Sequence[DrawnMask]
+) -> Generator[Progress, None, DrawnMask]:
+    if len(drawn) < 2:
+        held = ", ".join(mask.name for mask in drawn) or "nobody"
+        raise CaseError(
+            f"fusing needs two masks of case {case_id}, but only {held} has one: leave the case "
+            "out, or add a mask"
+        )
+    yield Progress(len(drawn), len(drawn) + 1, "Fusing masks")
+    parameters: list[tuple[str, Setting]] = [
+        ("rule", settings.fuse.value),
+        ("readers", ", ".join(mask.name for mask in drawn)),
+    ]
+    if settings.fuse is FuseRule.MAJORITY:
+        labels = majority_vote([mask.labels for mask in drawn], settings.tie)
+        parameters.append(("ties", settings.tie.value))
+    else:
+        found = yield from _staple(case_id, drawn)
+        labels = found.mask.view(np.uint8)
+        for mask, p, q in zip(drawn, found.sensitivities, found.specificities, strict=True):
+            parameters += [(f"sensitivity of {mask.name}", p), (f"specificity of {mask.name}", q)]
+    made = Provenance(
+        case_id=case_id,
+        maker=Maker.MODEL,
+        name=name,
+        inputs=_inputs(drawn),
+        parameters=tuple(parameters),
+        note="fused from several masks; nobody has drawn it",
+    )
+    return DrawnMask(name, labels, drawn[0].grid, made, True)
+
+
+def _staple(case_id: str, drawn: Sequence[DrawnMask]) -> Generator[Progress, None, Staple]:
+    values = sorted({int(v) for mask in drawn for v in np.unique(mask.labels) if v})
+    if len(values) > 1:
+        raise CaseError(
+            f"STAPLE estimates one structure, but the masks of case {case_id} hold the labels "
+            f"{', '.join(map(str, values))}: choose one with --label, or --fuse majority"
+        )
+    return (yield from staple([mask.labels > 0 for mask in drawn]))
+
+
+def _inputs(drawn: Sequence[DrawnMask]) -> tuple[InputFile, ...]:
+    return tuple(
+        replace(item, name=f"{mask.name}/{item.name}")
+        for mask in drawn
+        for item in mask.provenance.inputs[:1]
+    )

@@ -1,0 +1,215 @@
+"""What an export is asked for: mask sets, formats, orientation, labels; refused where unclear."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.annotations.fuse import TieRule
+from napari_mamamia.annotations.harmonise import OrientationProfile, target_names
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.label_rules import LabelRule
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.sources import DataSet, LayoutKind
+from napari_mamamia.io.workspace.workspace import file_name
+
+__all__ = [
+    "ExportFormat",
+    "ExportSettings",
+    "FuseRule",
+    "MaskFolder",
+    "SegmentMaker",
+    "chosen_cases",
+    "find_all_masks",
+    "label_names",
+    "parameters_of",
+    "public_name",
+    "require_names",
+    "require_own_folder",
+]
+
+TUMOUR: Final = ((1, "tumour"),)
+
+
+class ExportFormat(StrEnum):
+    """What a bundle may hold, each in its own folder."""
+
+    NIFTI = "nifti"
+    DICOM_SEG = "dicom-seg"
+    CHALLENGE = "challenge"
+    NNUNET = "nnunet"
+    BIDS = "bids"
+
+
+class FuseRule(StrEnum):
+    """How several readers' masks become one more."""
+
+    NONE = "none"
+    MAJORITY = "majority"
+    STAPLE = "staple"
+
+
+class SegmentMaker(StrEnum):
+    """How a mask was drawn, in DICOM's words; from the provenance unless it is said."""
+
+    FROM_PROVENANCE = "from-provenance"
+    MANUAL = "manual"
+    SEMIAUTOMATIC = "semiautomatic"
+    AUTOMATIC = "automatic"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFolder:
+    """A folder of masks ``ID.nii.gz`` and the name that they go by; "" takes the folder's."""
+
+    folder: Path
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name that the masks are kept apart by."""
+        return self.name or self.folder.resolve().name
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """What to export and how.
+
+    `label` keeps one value of each mask as 1; `rules` map values instead. `study` is a DICOM folder
+    that segmentations are written against, with one subfolder ``ID`` for each case if there are
+    several. `n_channels` is how many phases nnU-Net gets (None: all, if all cases have as many).
+    `with_images` writes the phases too. `with_quality` reads them to check them. `identified_seg`
+    leaves the patient's name and the study's own UIDs in DICOM SEG, for sending back to the PACS.
+    """
+
+    masks: tuple[MaskFolder, ...]
+    formats: tuple[ExportFormat, ...] = (ExportFormat.NIFTI,)
+    profile: OrientationProfile = OrientationProfile.AS_IS
+    label: float | None = None
+    rules: tuple[LabelRule, ...] = ()
+    case_ids: tuple[str, ...] = ()
+    with_images: bool = False
+    with_quality: bool = True
+    fuse: FuseRule = FuseRule.NONE
+    tie: TieRule = TieRule.BACKGROUND
+    study: Path | None = None
+    segment_maker: SegmentMaker = SegmentMaker.FROM_PROVENANCE
+    dataset_number: int = 501
+    n_channels: int | None = None
+    identified_seg: bool = False
+
+
+def require_names(settings: ExportSettings) -> tuple[str, ...]:
+    """Return the names of the mask sets, the fused one last; refuse names that collide.
+
+    Raises
+    ------
+    CaseError
+        If there is no set, two go by one name (letter case does not count), a name cannot be a
+        folder's, or something to fuse is missing.
+    """
+    if not settings.masks:
+        raise CaseError("an export needs masks, got no folder: name one with --masks DIR")
+    if settings.rules and settings.label is not None:
+        raise CaseError("labels come from one rule, got --label and --label-map: leave one out")
+    names = [file_name(masks.title, "the name of a set of masks") for masks in settings.masks]
+    if settings.fuse is not FuseRule.NONE:
+        if len(names) < 2:
+            raise CaseError(
+                f"fusing needs two sets of masks or more, got {len(names)} ({', '.join(names)}): "
+                "name another folder with --masks NAME=DIR"
+            )
+        names.append(settings.fuse.value)
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(case_key(name), name)
+        if names.count(name) > 1 or other != name:
+            raise CaseError(
+                f"expected another name for each set of masks, got {other!r} and {name!r}: "
+                "name them with --masks NAME=DIR"
+            )
+    return tuple(names)
+
+
+def label_names(settings: ExportSettings) -> tuple[tuple[int, str], ...]:
+    """Return the labels that masks of this export may hold, as (value, name)."""
+    return target_names(settings.rules) if settings.rules else TUMOUR
+
+
+def find_all_masks(data_set: DataSet, settings: ExportSettings) -> tuple[Mapping[str, Path], ...]:
+    """Return for each mask set its files by the data set's case ids.
+
+    Raises
+    ------
+    FormatError
+        If a folder is missing or holds no mask.
+    """
+    known = {case_key(files.case_id): files.case_id for files in data_set.cases}
+    sets = []
+    for masks in settings.masks:
+        found = find_masks(masks.folder)
+        if not found:
+            raise FormatError(f"{masks.folder} holds no mask: expected files such as ID.nii.gz")
+        sets.append({known.get(case_key(name), name): path for name, path in found.items()})
+    return tuple(sets)
+
+
+def chosen_cases(settings: ExportSettings, sets: Sequence[Mapping[str, Path]]) -> tuple[str, ...]:
+    """Return the cases to export: those asked for, or all that any set has.
+
+    Raises
+    ------
+    CaseError
+        If no set has a mask of a case that was asked for.
+    """
+    held = dict.fromkeys(case_id for found in sets for case_id in found)
+    for case_id in settings.case_ids:
+        if case_id not in held:
+            where = ", ".join(str(masks.folder) for masks in settings.masks)
+            raise CaseError(f"no mask of case {case_id!r} in {where}: check the spelling")
+    return settings.case_ids or tuple(held)
+
+
+def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], out: Path) -> None:
+    """Refuse to write where the data set or the masks themselves lie.
+
+    Raises
+    ------
+    CaseError
+        If a phase, a reference or a mask to export lies in `out`.
+    """
+    target = out.resolve()
+    inputs = [path for found in sets for path in found.values()]
+    for files in data_set.cases:
+        inputs += [phase.files[0] for phase in files.phases]
+        inputs += [files.reference] if files.reference is not None else []
+    folders = {path.parent for path in inputs}
+    for folder in folders:
+        if folder.resolve().is_relative_to(target):
+            raise CaseError(
+                f"an export never writes into its own input, but {folder} lies in {out}: choose "
+                "another folder"
+            )
+
+
+def public_name(data_set: DataSet) -> str:
+    """Return the data set's name as it may leave: a DICOM folder's is often the patient's."""
+    return "DICOM" if data_set.kind is LayoutKind.DICOM else data_set.name
+
+
+def parameters_of(data_set: DataSet, settings: ExportSettings) -> tuple[tuple[str, Setting], ...]:
+    """Return what the export is, for ``run.json``."""
+    return (
+        ("data_set", public_name(data_set)),
+        ("masks", ", ".join(masks.title for masks in settings.masks)),
+        ("formats", ", ".join(settings.formats)),
+        ("profile", settings.profile.value),
+        ("label", settings.label),
+        ("rules", "; ".join(f"{r.source:g}->{r.target} {r.name}" for r in settings.rules)),
+        ("fuse", settings.fuse.value),
+        ("with_images", settings.with_images),
+        ("identified_seg", settings.identified_seg),
+    )

@@ -1,0 +1,234 @@
+"""Whether a bundle tells the patients whose studies it was made from."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.data_set.bundle import MANIFEST_NAME, bundle_names
+from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.dicom.persons import find_identifiers
+from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.privacy.identifier_search import search_file
+from napari_mamamia.io.privacy.identifiers import Identifier, folded, signs_of, without_signs
+from napari_mamamia.services.export.seg import IDENTIFIED_FOLDER
+
+__all__ = [
+    "NOT_SEARCHED",
+    "Telling",
+    "impersonal",
+    "require_source",
+    "search_bundle",
+    "telling_in",
+    "volumes_of",
+]
+
+_MAY_TELL = (".nii", ".nii.gz", ".nrrd", ".json")
+
+NOT_SEARCHED = (
+    "NOT searched for the patient's name, number and dates: no DICOM source was at hand; "
+    "mamamia verify BUNDLE --study DICOM_FOLDER does it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What in some sources tells the patient; `notes` say what could not be asked or searched for.
+
+    `n_texts` is how many identifiers come from headers
+    and JSON files of other volumes. Of `n_dicom` files `n_removed` say that the patient's identity
+    was removed.
+    """
+
+    identifiers: tuple[Identifier, ...]
+    n_dicom: int
+    n_removed: int
+    n_texts: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What a bundle in which nothing was found was searched for."""
+        n_told = len(self.identifiers) - self.n_texts
+        texts = f"{self.n_texts} text(s) of the volumes' headers and JSON files: none"
+        if not self.n_dicom:
+            rest = f"; searched for {texts}" if self.n_texts else ""
+            return f"{NOT_SEARCHED}{rest}"
+        told = f"{n_told} name(s), number(s), date(s) and UID(s) of the source: none"
+        several = [told] * bool(n_told) + [texts] * bool(self.n_texts)
+        searched = f"Searched for {'; for '.join(several)}" if several else ""
+        return ". ".join(filter(None, (self._removed, searched or "Nothing to search for")))
+
+    @property
+    def _removed(self) -> str:
+        """How many files say that the identity was removed, "" where none does."""
+        if not self.n_removed:
+            return ""
+        others = self.n_dicom - self.n_removed
+        rest = (
+            f"; the {others} other(s) do not, and what they tell is searched for" if others else ""
+        )
+        return (
+            f"{self.n_removed} of {self.n_dicom} DICOM file(s) of the source say that the patient's"
+            f" identity was removed: what they tell is not searched for{rest}"
+        )
+
+
+def require_source(study: Path) -> None:
+    """Refuse a source that was named and cannot tell a patient: a typing error, an archive.
+
+    Raises
+    ------
+    FormatError
+        If `study` is missing, or holds neither DICOM nor volumes nor JSON files.
+    """
+    if not study.exists():
+        raise FormatError(f"expected the source study at {study}, but nothing is there: correct it")
+    if not any(_may_tell(file) or is_dicom_file(file) for file in _files([study])):
+        raise FormatError(
+            f"expected the source study at {study}, but it holds no DICOM file: name the study's "
+            "folder (an archive: unpack it first)"
+        )
+
+
+def _may_tell(file: Path) -> bool:
+    """Whether a file is a volume or JSON by its name."""
+    return file.name.lower().endswith(_MAY_TELL)
+
+
+def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
+    """Return the files of cases that are no DICOM and may tell the patient."""
+    found: list[Path] = []
+    for files in cases:
+        found += [file for phase in files.phases for file in phase.files]
+        found += [path for path in (files.reference, files.automatic, files.info) if path]
+    return tuple(dict.fromkeys(found))
+
+
+def telling_in(
+    studies: Sequence[Path],
+    volumes: Sequence[Path] = (),
+    case_ids: Sequence[str] = (),
+    own_day: str = "",
+) -> Job[Telling]:
+    """Return a job for what tells the patients of DICOM `studies` and of `volumes`.
+
+    Parameters
+    ----------
+    studies
+        DICOM files, or folders with them; JSON files and volumes in them are asked too.
+    volumes
+        NIfTI and NRRD files, and JSON.
+    case_ids
+        The ids in the bundle. A number in a JSON file that is one of them is told in a note: it
+        may be the collection's pseudonym, or the hospital's number.
+    own_day
+        The day on which the bundle was written, YYYYMMDD, which stands in its own files: an exam of
+        that day is not searched for by its day.
+    """
+    files = tuple(_files(studies))
+    persons = yield from find_identifiers(files)
+    of_volumes = yield from find_volume_identifiers(chain(files, volumes))
+    ids = {case_key(case_id) for case_id in case_ids}
+    known = set(persons.identifiers)
+    named = [one for one in of_volumes.identifiers if _is_case(one, ids)]
+    texts = [one for one in of_volumes.identifiers if not _is_case(one, ids)]
+    told = [*persons.identifiers, *(one for one in texts if one not in known)]
+    n_others = len(files) - persons.n_files - sum(map(_may_tell, files))
+    searched = [one for one in told if not (one.kind == "exam" and _day(one.text) == own_day)]
+    return Telling(
+        tuple(searched),
+        persons.n_files,
+        persons.n_removed,
+        len(told) - len(persons.identifiers),
+        (
+            *_unasked(n_others),
+            *_notes(persons.n_unread, of_volumes.n_unread, named, len(told) - len(searched)),
+        ),
+    )
+
+
+def _unasked(n_others: int) -> Iterator[str]:
+    if n_others:
+        yield (
+            f"{n_others} file(s) of the source are neither DICOM nor volumes and were not asked "
+            "(an archive: unpack it first)"
+        )
+
+
+def _notes(
+    n_damaged: int, n_unread: int, named: Sequence[Identifier], n_own_days: int
+) -> Iterator[str]:
+    if n_damaged:
+        yield f"{n_damaged} damaged file(s) of the source were not asked for names"
+    if n_unread:
+        yield f"{n_unread} header(s) or JSON file(s) of the volumes could not be asked for names"
+    if named:
+        elements = ", ".join(dict.fromkeys(one.element for one in named))
+        yield (
+            f"the case id is also the {elements} of a JSON file beside the images: if that is the "
+            "hospital's number, rename the case"
+        )
+    if n_own_days:
+        yield "the exam is of the day of this export, which stands in its files: not searched for"
+
+
+def _is_case(one: Identifier, ids: Collection[str]) -> bool:
+    return one.kind in ("id", "name") and case_key(one.text) in ids
+
+
+def _day(text: str) -> str:
+    return "".join(c for c in text if c.isdigit())[:8]
+
+
+def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> Job[tuple[str, ...]]:
+    """Return a job for sentences on each file of a bundle that tells a patient; none if none does.
+
+    The file's name and every byte of it are searched, the manifest's too. A sentence names the
+    source's element, never what stands in it. Segmentations that were asked for with the patient's
+    name lie in a folder of their own and are left out.
+    """
+    signs = signs_of(identifiers)
+    own = folded(root.resolve().name)
+    telling_own = dict.fromkeys(sign.element for sign in signs if sign.is_in(own))
+    found = [f"the bundle's own folder: its name holds the source's {told}" for told in telling_own]
+    for name in (*bundle_names(root), MANIFEST_NAME, *_empty_folders(root)) if signs else ():
+        if name.startswith(f"{IDENTIFIED_FOLDER}/"):
+            continue
+        shown = without_signs(name, signs)
+        in_name = {sign.element for sign in signs if sign.is_in(folded(name))}
+        found += [f"{shown}: its name holds the source's {told}" for told in sorted(in_name)]
+        if not (root / name).is_file():
+            continue
+        try:
+            inside = yield from search_file(root / name, signs)
+        except MamamiaError as error:
+            found.append(f"{shown}: not searched ({without_signs(str(error), signs)})")
+            continue
+        found += [f"{shown}: it holds the source's {told}" for told in sorted(inside)]
+    return tuple(found)
+
+
+def _empty_folders(root: Path) -> Iterator[str]:
+    """Yield the folders that no file's name tells."""
+    for path in sorted(root.rglob("*")):
+        if path.is_dir() and not any(path.iterdir()):
+            yield path.relative_to(root).as_posix()
+
+
+def _files(studies: Sequence[Path]) -> Iterator[Path]:
+    for study in studies:
+        if study.is_dir():
+            yield from (path for path in sorted(study.rglob("*")) if path.is_file())
+        else:
+            yield study
+
+
+def impersonal(texts: Sequence[str], identifiers: Sequence[Identifier]) -> tuple[str, ...]:
+    """Return texts that are shown to the user, without what tells a patient."""
+    signs = signs_of(identifiers)
+    return tuple(without_signs(text, signs) for text in texts)

@@ -1,0 +1,130 @@
+"""Quality of the exported cases: a row for each finding, as a table and as one HTML page."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.annotations.quality import (
+    Check,
+    Finding,
+    Light,
+    check_grids,
+    check_mask,
+    check_phases,
+    worst_light,
+)
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.data_set.volumes import read_phase_header
+from napari_mamamia.io.files.csv_text import write_csv
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.export.masks import DrawnMask
+
+__all__ = ["CaseQuality", "case_quality", "load_for_export", "write_quality"]
+
+_COLOURS: Final = {Light.RED: "#D55E00", Light.AMBER: "#E69F00", Light.GREEN: "#009E73"}
+_HEAD: Final = ("case_id", "masks", "light", "check", "text")
+_WIDTH: Final = "max-width:60em"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQuality:
+    """Findings on one case: each with the mask set that it is about, "" for the images."""
+
+    case_id: str
+    findings: tuple[tuple[str, Finding], ...]
+
+    @property
+    def light(self) -> Light:
+        """The worst light; green without findings."""
+        return worst_light(tuple(finding for _, finding in self.findings))
+
+
+def load_for_export(
+    files: CaseFiles, record: CaseRecord | None = None
+) -> Job[tuple[Case | None, tuple[Finding, ...]]]:
+    """Return a job that reads all phases of a case; None and a red finding where it cannot.
+
+    Where the phases differ in place the findings say which, and nothing is read.
+    """
+    yield Progress(0, 1, "Reading headers")
+    try:
+        found = check_grids([read_phase_header(source).grid for source in files.phases])
+        if worst_light(found) is Light.RED:
+            return None, found
+        case = yield from load_case(files, record)
+    except MamamiaError as error:
+        return None, (Finding(Light.RED, Check.GEOMETRY, str(error)),)
+    return case, found
+
+
+def case_quality(
+    case_id: str, case: Case | None, found: tuple[Finding, ...], drawn: Sequence[DrawnMask]
+) -> Job[CaseQuality]:
+    """Return a job that looks at a case and its masks; `found` is what reading it told."""
+    findings = [("", finding) for finding in found]
+    if case is not None:
+        findings += [("", finding) for finding in (yield from check_phases(case))]
+        for mask in drawn:
+            yield Progress(1, 1, f"Checking the mask of {mask.name}")
+            about = check_mask(mask.labels > 0, mask.grid, case.signal[0])
+            findings += [(mask.name, finding) for finding in about]
+    return CaseQuality(case_id, tuple(findings))
+
+
+def write_quality(rows: Sequence[CaseQuality], root: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    """Write ``quality.csv`` and ``quality.html``; a case without findings has one green row.
+
+    Raises
+    ------
+    SaveConflictError, SaveError
+        As for every file that is written.
+    """
+    table = [row for quality in rows for row in _rows(quality)]
+    csv_path, html_path = root / "quality.csv", root / "quality.html"
+    text = io.StringIO()
+    write_csv([_HEAD, *table], text)
+    write_text_atomically(csv_path, text.getvalue(), overwrite=overwrite)
+    write_text_atomically(html_path, _page(rows, table), overwrite=overwrite)
+    return csv_path, html_path
+
+
+def _rows(quality: CaseQuality) -> list[tuple[str, ...]]:
+    if not quality.findings:
+        return [(quality.case_id, "", Light.GREEN.value, "", "nothing unusual was found")]
+    return [
+        (quality.case_id, masks, finding.light.value, finding.check.value, finding.text)
+        for masks, finding in quality.findings
+    ]
+
+
+def _page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) -> str:
+    """Return one page that needs no script and no other file."""
+    counts = ", ".join(
+        f"{sum(row.light is light for row in rows)} {light.value}" for light in reversed(Light)
+    )
+    head = "".join(f"<th>{escape(name)}</th>" for name in _HEAD)
+    body = "\n".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in table)
+    return (
+        "<!DOCTYPE html>\n"
+        '<html lang="en"><head><meta charset="utf-8"><title>Quality of the export</title>\n'
+        "<style>body{font-family:sans-serif;margin:1.5em;" + _WIDTH + "}"
+        "table{border-collapse:collapse}td,th{text-align:left;padding:.2em .6em;"
+        "border-bottom:1px solid #ccc;vertical-align:top}</style></head><body>\n"
+        f"<h1>Quality of the export</h1><p>{len(rows)} case(s): {counts}. Red: not usable as it "
+        "is; amber: look at it; green: nothing unusual was found. Not a medical device.</p>\n"
+        f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></body></html>\n"
+    )
+
+
+def _html_cell(text: str) -> str:
+    colour = next((_COLOURS[light] for light in Light if light.value == text), "")
+    style = f' style="border-left:.6em solid {colour}"' if colour else ""
+    return f"<td{style}>{escape(text)}</td>"

@@ -1,0 +1,232 @@
+"""Masks as DICOM SEG: which series they refer to, and who is said to have made them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError, MissingExtraError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import Maker, software_version
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
+from napari_mamamia.io.data_set.volumes import read_phase_header
+from napari_mamamia.io.dicom.facts import user_secret
+from napari_mamamia.io.dicom.pseudonym import Pseudonym
+from napari_mamamia.io.exam.phases import find_phases
+from napari_mamamia.io.exam.selectors import Selection, named_series, read_selectors
+from napari_mamamia.io.exam.study import imported_study
+from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
+from napari_mamamia.io.files.sources import CaseFiles, LayoutKind, PhaseSource
+from napari_mamamia.io.seg.codes import AlgorithmType, SegmentMeaning
+from napari_mamamia.io.seg.writer import write_segmentation
+from napari_mamamia.services.export.masks import DrawnMask
+from napari_mamamia.services.export.plan import ExportSettings, SegmentMaker, label_names
+from napari_mamamia.services.export.writer import CaseWriter
+
+__all__ = ["IDENTIFIED_FOLDER", "require_seg", "segment_meaning", "write_seg"]
+
+SEG_FOLDER: Final = "dicom_seg"
+IDENTIFIED_FOLDER: Final = "dicom_seg_identified"
+"""Where segmentations with the patient's name lie, apart from those that may be passed on."""
+
+_SAID: Final[dict[SegmentMaker, AlgorithmType]] = {
+    SegmentMaker.MANUAL: "MANUAL",
+    SegmentMaker.SEMIAUTOMATIC: "SEMIAUTOMATIC",
+    SegmentMaker.AUTOMATIC: "AUTOMATIC",
+}
+_BY_HAND: Final = frozenset({"", "sphere", "smooth", "painted with napari", "start over", "erase"})
+
+
+def require_seg(settings: ExportSettings) -> None:
+    """Refuse DICOM SEG where it cannot be made at all.
+
+    Raises
+    ------
+    MissingExtraError
+        If highdicom is not installed.
+    CaseError
+        If the study to write against is absent.
+    """
+    if find_spec("highdicom") is None:
+        raise MissingExtraError("highdicom", "dicom")
+    if settings.study is not None and not settings.study.is_dir():
+        raise CaseError(
+            f"expected a DICOM folder at {settings.study} (--study), but there is none: check the "
+            "path"
+        )
+
+
+def write_seg(
+    writer: CaseWriter,
+    files: CaseFiles,
+    settings: ExportSettings,
+    drawn: Sequence[DrawnMask],
+    n_sets: int,
+    n_cases: int,
+) -> None:
+    """Write ``dicom_seg/[SET/]ID.dcm`` on the first series after contrast, else on the only one.
+
+    Of a case that was joined of two breasts ``ID_left.dcm`` and ``ID_right.dcm``, each on its own
+    images, where something is marked. The patient is the case's id and UIDs are remapped, unless
+    the settings ask for an identified segmentation, which lies in ``dicom_seg_identified``.
+
+    Raises
+    ------
+    CaseError
+        If the case is no DICOM and there is no study of it, or a mask is marked between two
+        breasts, where there is no image.
+    GridMismatchError
+        If the study does not lie where the case does.
+    """
+    targets = _targets(files, settings.study, n_cases)
+    headers = [read_phase_header(target.source) for target in targets]
+    named = settings.identified_seg
+    pseudonym = None if named else Pseudonym(writer.case_id, user_secret())
+    root = writer.root / (IDENTIFIED_FOLDER if named else SEG_FOLDER)
+    for mask in drawn:
+        folder = root if n_sets == 1 else root / mask.name
+        for target, header, (labels, grid) in zip(
+            targets, headers, _cut(mask, targets), strict=True
+        ):
+            if target.side and not labels.any():
+                continue
+            ending = f"_{target.side}" if target.side else ""
+            path = folder / f"{writer.case_id}{ending}.dcm"
+            write_segmentation(
+                labels,
+                label_names(settings),
+                grid,
+                target.source,
+                header.grid,
+                segment_meaning(mask, settings.segment_maker),
+                path,
+                pseudonym=pseudonym,
+                software=software_version(),
+            )
+            writer.record(path, "segmentation", masks=mask.name, grid=grid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The images of a segmentation; of one breast of a joined case its slices, both ends in."""
+
+    source: PhaseSource
+    side: str = ""
+    first: int = 0
+    last: int = 0
+
+
+def _targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
+    """Return what a case's segmentations refer to: one, or one for each breast of a joined case."""
+    joined = () if files.info is None else read_patient_info(files.info).joined
+    if study is None or not joined:
+        phases = _dicom_phases(files, study, n_cases)
+        return [_Target(phases[min(1, len(phases) - 1)])]
+    found = []
+    for side, first, last in joined:
+        phases = _dicom_phases(files, study, n_cases, side)
+        found.append(_Target(phases[min(1, len(phases) - 1)], side, first, last))
+    return found
+
+
+def _cut(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
+    """Return a mask and its grid cut to the slices of each target; whole where there is one."""
+    if not targets[0].side:
+        return [(mask.labels, mask.grid)]
+    found = []
+    left: NDArray[np.bool_] = np.any(mask.labels, axis=(1, 2))
+    if len(left) != max(target.last for target in targets) + 1:
+        raise CaseError(
+            f"expected the {max(target.last for target in targets) + 1} slices of the import in "
+            f"the mask of {mask.name}, got {len(left)}: export it on the grid of its case"
+        )
+    for target in targets:
+        affine = mask.grid.affine.copy()
+        affine[:3, 3] += affine[:3, 2] * target.first
+        labels = mask.labels[target.first : target.last + 1]
+        found.append((labels, Grid(labels.shape, affine)))
+        left[target.first : target.last + 1] = False
+    if left.any() or not mask.labels.any():
+        slices = ", ".join(map(str, np.flatnonzero(left))) or "none"
+        raise CaseError(
+            f"a DICOM SEG refers to images, but of the mask of {mask.name} the marked slices "
+            f"({slices}) lie between the two breasts, where there is none, or nothing is marked: "
+            "erase what is there, or export NIfTI"
+        )
+    return found
+
+
+def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
+    """Return how a mask was made, in DICOM's words.
+
+    A model's and a phantom's is automatic; a reader's is manual, or semiautomatic if he started
+    from a mask or used a tool that looks at the image; an expert mask of a data set is manual.
+
+    Raises
+    ------
+    CaseError
+        If there is no provenance and nothing is said.
+    """
+    made = mask.provenance
+    if said in _SAID:
+        return SegmentMeaning(_SAID[said], made.name, made.software)
+    if not mask.has_history or made.maker is Maker.UNKNOWN:
+        raise CaseError(
+            f"DICOM SEG says how a mask was made, but no provenance was found beside the mask of "
+            f"{made.case_id} in {mask.name}: say it with --made-by manual, semiautomatic or "
+            "automatic"
+        )
+    if made.maker in (Maker.MODEL, Maker.PHANTOM):
+        return SegmentMeaning("AUTOMATIC", made.name, made.software)
+    tools = str(dict(made.parameters).get("tools") or "").split(", ")
+    aided = not _BY_HAND.issuperset(tool.lower() for tool in tools)
+    started = made.started_from not in ("", "empty")
+    how: AlgorithmType = "SEMIAUTOMATIC" if started or aided else "MANUAL"
+    return SegmentMeaning(how, made.name, made.software)
+
+
+def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
+    """Return the subfolder of a case's id, else that of the study which it was imported from."""
+    named = study / files.case_id
+    if named.is_dir() or not info.study_uid:
+        return named if named.is_dir() else None
+    return imported_study(study, info.study_uid)
+
+
+def _dicom_phases(
+    files: CaseFiles, study: Path | None, n_cases: int, side: str = ""
+) -> tuple[PhaseSource, ...]:
+    """Return the DICOM phases of a case, of one breast where `side` names it."""
+    if study is not None:
+        info = PatientInfo() if files.info is None else read_patient_info(files.info)
+        own = _study_of(files, info, study)
+        if own is None and n_cases > 1:
+            raise CaseError(
+                f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or that "
+                "which it was imported from in a subfolder, but there is none: put each case's "
+                "files into a subfolder of its id"
+            )
+        if info.series:  # the same parts again, also where a reader had named them
+            use = read_selectors(info.parts) or named_series(info.series)
+            wanted = Selection(use, side=side)
+            return find_phases(own or study, wanted, allow_thin=True).phases
+        found = find_data_set(own or study)
+        if found.kind is not LayoutKind.DICOM:
+            raise CaseError(
+                f"expected DICOM files in {found.root}, found the layout {found.kind}: choose the "
+                "folder of the study"
+            )
+        return found.cases[0].phases
+    first = files.phases[0].files[0]
+    if first.name.lower().endswith(VOLUME_SUFFIXES):
+        raise CaseError(
+            f"a DICOM SEG refers to the DICOM images that it was drawn on, but case "
+            f"{files.case_id} is {first.name}: name the study with --study DICOM_FOLDER, or "
+            "export NIfTI"
+        )
+    return files.phases

@@ -1,0 +1,185 @@
+"""Cases with sheared axes as a new data set on grids at right angles; the old one is only read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.annotations.straighten import (
+    straight_grid,
+    straightened_labels,
+    straightened_phase,
+)
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.data_set.imported_case import placing, write_info, write_phase
+from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume_job
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.services.batch.batch import for_each_case
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_case, load_mask
+from napari_mamamia.services.register.phases import copy_beside_cases, require_apart
+
+__all__ = ["StraightCase", "StraightenSummary", "straighten_data_set"]
+
+_NOTES: Final = "straightened"
+_MASKS: Final = ("expert", "automatic")
+
+
+@dataclass(frozen=True, slots=True)
+class StraightCase:
+    """One case that was written.
+
+    `lean_degrees` is the largest angle by which two axes were off a right one; shapes are
+    (z, y, x); `masks_mm3` are name, volume before and volume after of each mask.
+    """
+
+    case_id: str
+    lean_degrees: float
+    shape: tuple[int, int, int]
+    new_shape: tuple[int, int, int]
+    masks_mm3: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StraightenSummary:
+    """What was written; `n_straight` cases were at right angles already and are not in it."""
+
+    folder: Path
+    cases: tuple[StraightCase, ...]
+    failures: tuple[CaseFailure, ...]
+    n_straight: int
+
+
+def straighten_data_set(
+    opened: OpenDataSet,
+    out: Path,
+    *,
+    case_ids: Sequence[str] = (),
+    existing: Existing = Existing.REFUSE,
+) -> Job[StraightenSummary]:
+    """Return a job that writes each case with sheared axes anew, on a grid at right angles.
+
+    ``images/ID/ID_000k.nii.gz`` (trilinear) and ``segmentations/`` (nearest voxel) on the grid of
+    `annotations.straighten.straight_grid`, patient info with the times alone (a box would be of the
+    old voxels), clinical rows and splits; ``straightened/ID.json`` says how, from which files, and
+    each mask's volume before and after.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there, or no case is sheared.
+    SaveConflictError
+        If `out` lies in the data set itself, or holds other results.
+    """
+    require_apart(opened.data_set.root, out)
+    data_set = opened.data_set
+    chosen = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
+    sheared = [files for files in chosen if _is_sheared(files)]
+    if not sheared:
+        raise CaseError(
+            f"expected a case with sheared axes in {data_set.root}, but those of all "
+            f"{len(chosen)} are at right angles: use the data set as it is"
+        )
+    parameters = (("data_set", data_set.name), ("cases", " ".join(case_ids)))
+    claim_folder(out, "straighten", parameters, existing)
+    by_id = {files.case_id: files for files in sheared}
+    batch = yield from for_each_case(
+        tuple(by_id), lambda case_id: _straighten(opened, by_id[case_id], out, existing)
+    )
+    copy_beside_cases(opened, [done.case_id for done in batch.results], out)
+    return StraightenSummary(out, batch.results, batch.failures, len(chosen) - len(sheared))
+
+
+def _is_sheared(files: CaseFiles) -> bool:
+    """Whether a case is to be written; one that cannot be read counts, and fails by its name."""
+    try:
+        return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
+    except FormatError:
+        return True
+
+
+def _straighten(
+    opened: OpenDataSet, files: CaseFiles, out: Path, existing: Existing
+) -> Job[StraightCase]:
+    case = yield from load_case(files, opened.record(files.case_id))
+    target = straight_grid(case.grid)
+    replaces = existing is not Existing.REFUSE
+    with placing(out, case.case_id, overwrite=replaces) as folder:
+        for index, volume in enumerate(case.signal):
+            text = f"Phase {index}: resampling"
+            moved = yield from straightened_phase(volume, case.grid, target, text)
+            yield from write_phase(folder, case.case_id, index, moved, target)
+        masks = yield from _write_masks(files, case, target, out)
+        _write_notes(files, case, target, out, masks)
+    return StraightCase(
+        case.case_id, _lean_degrees(case.grid), case.grid.shape, target.shape, masks
+    )
+
+
+def _write_masks(
+    files: CaseFiles, case: Case, target: Grid, out: Path
+) -> Job[tuple[tuple[str, float, float], ...]]:
+    moved: list[tuple[str, NDArray[Any]]] = []
+    volumes = []
+    for name, path in zip(_MASKS, (files.reference, files.automatic), strict=True):
+        if path is None:
+            continue
+        yield Progress(0, 1, f"Resampling the mask {name}")
+        labels = load_mask(path, case)
+        whole = np.zeros(case.grid.shape, labels.crop.dtype)
+        whole[labels.box.slices] = labels.crop
+        moved.append((name, straightened_labels(whole, case.grid, target)))
+        before = np.count_nonzero(whole) * case.grid.voxel_volume_mm3
+        after = np.count_nonzero(moved[-1][1]) * target.voxel_volume_mm3
+        volumes.append((name, before, after))
+    for name, array in moved:  # all could be read
+        written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
+        yield from write_volume_job(array, target, written, overwrite=True)
+    return tuple(volumes)
+
+
+def _write_notes(
+    files: CaseFiles,
+    case: Case,
+    target: Grid,
+    out: Path,
+    masks: tuple[tuple[str, float, float], ...],
+) -> None:
+    sources = dict.fromkeys(path for phase in files.phases for path in phase.files)
+    masked = [path for path in (files.reference, files.automatic) if path is not None]
+    content = {
+        "case_id": case.case_id,
+        "software": software_version(),
+        "created": now_utc(),
+        "method": "phases trilinear, masks nearest voxel, onto the nearest axes at right angles",
+        "lean_degrees": _lean_degrees(case.grid),
+        "affine_before": case.grid.affine.tolist(),
+        "affine_after": target.affine.tolist(),
+        "shape_zyx_before": list(case.grid.shape),
+        "shape_zyx_after": list(target.shape),
+        "masks_mm3": {name: {"before": old, "after": new} for name, old, new in masks},
+        "inputs": [{"name": p.name, "sha256": sha256_of(p)} for p in (*sources, *masked)],
+        "note": "voxels are resampled: they are not those of the scanner",
+    }
+    write_json(content, out / _NOTES / f"{case.case_id}.json", overwrite=True)
+    if None not in case.times_s:
+        info = {"imaging_data": {"acquisition_times": list(case.times_s)}}
+        write_info(out, case.case_id, {"patient_id": case.case_id, **info}, overwrite=True)
+
+
+def _lean_degrees(grid: Grid) -> float:
+    """Return the largest angle by which two axes are off a right angle."""
+    directions = grid.matrix_mm / np.array(grid.spacing_mm)
+    cosines = np.abs(directions.T @ directions)[np.triu_indices(3, 1)]
+    return float(np.degrees(np.arcsin(np.clip(cosines.max(), 0, 1))))

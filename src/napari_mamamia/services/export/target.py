@@ -1,0 +1,59 @@
+"""What lies where an export shall be written, said before anything is."""
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from napari_mamamia.io.data_set.bundle import MANIFEST_NAME
+
+__all__ = ["ExportTarget", "TargetState", "look_at_target"]
+
+
+class TargetState(StrEnum):
+    """What a folder is to an export."""
+
+    FREE = "free"
+    BUNDLE = "an earlier export"
+    TAKEN = "other files"
+    READ_ONLY = "read-only"
+    NO_FOLDER = "no folder"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTarget:
+    """A folder's state, and the same in a plain sentence."""
+
+    folder: Path
+    state: TargetState
+    text: str
+
+
+def look_at_target(folder: Path) -> ExportTarget:
+    """Return what lies at `folder`; never raises, and writes nothing.
+
+    A folder that is not there yet is judged by the nearest one above it that is.
+    """
+    try:
+        return _looked_at(folder)
+    except (OSError, ValueError) as error:
+        text = f"{folder} cannot be used ({error}): choose another folder"
+        return ExportTarget(folder, TargetState.NO_FOLDER, text)
+
+
+def _looked_at(folder: Path) -> ExportTarget:
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if not there.is_dir():
+        text = f"{there} is a file, not a folder: choose another folder"
+        return ExportTarget(folder, TargetState.NO_FOLDER, text)
+    if not os.access(there, os.W_OK):
+        text = f"{there} may not be written to: choose another folder"
+        return ExportTarget(folder, TargetState.READ_ONLY, text)
+    names = [path.name for path in folder.iterdir()] if there == folder else []
+    if not names:
+        return ExportTarget(folder, TargetState.FREE, "The folder is free.")
+    if MANIFEST_NAME in names:
+        text = "An earlier export lies there: replace its files, or choose another folder."
+        return ExportTarget(folder, TargetState.BUNDLE, text)
+    text = f"{len(names)} other file(s) lie there: choose another folder, or replace."
+    return ExportTarget(folder, TargetState.TAKEN, text)

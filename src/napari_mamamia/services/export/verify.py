@@ -1,0 +1,240 @@
+"""`verify_bundle`: whether a bundle is what its manifest says, file by file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError, MissingExtraError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.data_set.bundle import BundleFile, Manifest, bundle_names, read_manifest
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_phase_header
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.seg.seg import read_segmentation
+from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of
+
+__all__ = ["Verification", "verify_bundle"]
+
+_LISTED: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at and what is wrong; `notes` say what could not be looked at.
+
+    `search` says what the files were searched for, and what they were not.
+    """
+
+    root: Path
+    n_files: int
+    n_masks: int
+    problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    search: str = ""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+@reads("a bundle", "get the bundle again")
+def verify_bundle(
+    root: Path,
+    images: Path | None = None,
+    studies: Sequence[Path] = (),
+    volumes: Sequence[Path] = (),
+) -> Job[Verification]:
+    """Return a job that checks a bundle against its ``manifest.json``.
+
+    Looked at: every file is there and has its SHA-256; no other file lies in the folder; every mask
+    and image can be read and lies where the manifest says its image lies (within
+    `SAME_PLACE_VOXELS`), and masks of a case lie on the images of that case beside them; every
+    label has a name; and no byte of any file tells the patients of the sources that are at hand
+    (`services/export/privacy.py`).
+
+    Parameters
+    ----------
+    root
+        The bundle.
+    images
+        A data set; masks on the native grid must lie on the first phase of its cases too.
+    studies
+        DICOM files, or folders with them, whose patients the bundle must not tell.
+    volumes
+        The same for NIfTI and NRRD files with what stands in their headers and JSON files; those
+        of `images` are added.
+
+    Raises
+    ------
+    FormatError
+        If there is no folder at `root`, its manifest leads out of it, or `images` holds no case.
+    """
+    if not root.is_dir():
+        raise FormatError(f"expected a bundle at {root}, but there is no folder: check the path")
+    yield Progress(0, 1, "Reading the manifest")
+    try:
+        manifest = read_manifest(root)
+    except FormatError as error:
+        return Verification(root, 0, 0, (str(error),))
+    data_set = None if images is None else find_data_set(images)
+    files = tuple(manifest.all_files())
+    problems = list(_names(root, files))
+    notes: dict[str, None] = {}
+    places = _image_places(root, files)
+    n_masks = 0
+    for done, file in enumerate(files):
+        yield Progress(done, len(files), f"Verifying {file.name}")
+        if not _path(root, file).is_file():
+            continue
+        try:
+            found = list(_file(root, file, manifest, places, data_set))
+        except MissingExtraError as error:
+            notes[f"DICOM SEG was not looked into: {error}"] = None
+            found = list(_content(root, file))
+        problems += found
+        n_masks += file.kind in ("mask", "segmentation")
+    if data_set is not None:
+        known = data_set.by_id()
+        volumes = (*volumes, *volumes_of([known[c] for c in _case_ids(manifest) if c in known]))
+    own_day = manifest.created[:10].replace("-", "")
+    told = yield from telling_in(studies, volumes, _case_ids(manifest), own_day)
+    problems += yield from search_bundle(root, told.identifiers)
+    yield Progress(len(files), len(files), "Verified")
+    return Verification(
+        root,
+        len(files),
+        n_masks,
+        tuple(dict.fromkeys(impersonal(problems, told.identifiers))),
+        (*notes, *told.notes),
+        told.sentence,
+    )
+
+
+def _case_ids(manifest: Manifest) -> tuple[str, ...]:
+    return tuple(entry.case_id for entry in manifest.cases)
+
+
+def _path(root: Path, file: BundleFile) -> Path:
+    """Return where a file lies, never outside the bundle whatever the manifest says."""
+    path = root / file.name
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise FormatError(
+            f"expected names inside the bundle in {root}, got {file.name!r} in its manifest: "
+            "do not trust this bundle"
+        )
+    return path
+
+
+def _names(root: Path, files: tuple[BundleFile, ...]) -> Iterator[str]:
+    listed = [file.name for file in files]
+    for name in sorted({name for name in listed if listed.count(name) > 1}):
+        yield f"{name}: the manifest lists it twice"
+    for file in files:
+        if not _path(root, file).is_file():
+            yield f"{file.name}: missing"
+    known = set(listed)
+    yield from (f"{name}: not in the manifest" for name in bundle_names(root) if name not in known)
+
+
+def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[str, str], Grid]:
+    """Return the grid of the first image of each case in each part of the bundle."""
+    found: dict[tuple[str, str], Grid] = {}
+    for file in files:
+        key = (_part(file.name), file.case_id)
+        path = _path(root, file)
+        if file.kind == "image" and key not in found and path.is_file():
+            try:
+                found[key] = read_header(path).grid
+            except FormatError:
+                continue  # named when the image itself is looked at
+    return found
+
+
+def _part(name: str) -> str:
+    """Return the part of a bundle whose volumes share a grid: harmonised, nnunet or the rest."""
+    first = name.split("/")[0]
+    return first if first in ("harmonised", "nnunet") else "native"
+
+
+def _content(root: Path, file: BundleFile) -> Iterator[str]:
+    found = sha256_of(_path(root, file))
+    if found != file.sha256:
+        yield f"{file.name}: changed (SHA-256 {found[:12]}…, the manifest has {file.sha256[:12]}…)"
+
+
+def _file(
+    root: Path,
+    file: BundleFile,
+    manifest: Manifest,
+    places: Mapping[tuple[str, str], Grid],
+    data_set: DataSet | None,
+) -> Iterator[str]:
+    yield from _content(root, file)
+    try:
+        if file.kind == "segmentation":
+            yield from _segmentation(_path(root, file), file, manifest)
+        elif file.kind in ("mask", "image"):
+            yield from _volume(_path(root, file), file, manifest, places, data_set)
+    except MissingExtraError:
+        raise
+    except MamamiaError as error:
+        yield f"{file.name}: cannot be read ({error})"
+
+
+def _volume(
+    path: Path,
+    file: BundleFile,
+    manifest: Manifest,
+    places: Mapping[tuple[str, str], Grid],
+    data_set: DataSet | None,
+) -> Iterator[str]:
+    is_mask = file.kind == "mask"
+    labels = read_labels(path) if is_mask else None
+    grid = read_header(path).grid if labels is None else labels.grid
+    if file.place is not None:
+        yield from _apart(file.name, grid, file.place.grid(), "the image's place in the manifest")
+    key = (_part(file.name), file.case_id)
+    if is_mask and key in places:
+        yield from _apart(file.name, grid, places[key], f"the image of {file.case_id} beside it")
+    if is_mask and data_set is not None and key[0] == "native":
+        yield from _on_data_set(file, grid, data_set)
+    known = dict(manifest.labels)
+    unnamed = [v for v in (() if labels is None else labels.values) if v not in known]
+    if unnamed:
+        listed = ", ".join(f"{v:g}" for v in unnamed[:_LISTED])
+        yield f"{file.name}: label {listed} has no name in the manifest"
+
+
+def _segmentation(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
+    """Yield what is wrong with a DICOM SEG: frames off the case's grid, segments without a name."""
+    seen = read_segmentation(path)
+    if file.place is not None:
+        grid = file.place.grid()
+        for segment in seen.segments:
+            seen.on_grid(segment, grid)
+    known = {name for _, name in manifest.labels}
+    for segment in seen.segments:
+        if segment.label not in known:
+            yield f"{file.name}: segment {segment.label!r} has no name in the manifest"
+
+
+def _on_data_set(file: BundleFile, grid: Grid, data_set: DataSet) -> Iterator[str]:
+    try:
+        image = read_phase_header(data_set.case(file.case_id).phases[0]).grid
+    except MamamiaError as error:
+        yield f"{file.name}: its image cannot be read ({error})"
+        return
+    yield from _apart(file.name, grid, image, f"phase 0 of {file.case_id} in {data_set.name}")
+
+
+def _apart(name: str, grid: Grid, other: Grid, what: str) -> Iterator[str]:
+    if grid.shape != other.shape:
+        yield f"{name}: its shape is {grid.shape} (z, y, x), that of {what} {other.shape}"
+    elif not grid.is_same_place(other):
+        apart = grid.farthest_corner_mm(other)
+        yield f"{name}: it lies up to {apart:.2f} mm from {what}"

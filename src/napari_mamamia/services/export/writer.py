@@ -1,0 +1,109 @@
+"""The files of one case in a bundle: written and recorded apart, put in their places together."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.io.data_set.bundle import BundleFile, describe_file_job
+from napari_mamamia.io.data_set.volumes import write_volume_job
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
+from napari_mamamia.services.export.masks import DrawnMask
+
+__all__ = ["CaseWriter", "case_writer"]
+
+
+class CaseWriter:
+    """Writes the files of one case below `root`, as the bundle has them; `files` records them."""
+
+    def __init__(self, root: Path, case_id: str) -> None:
+        self.root = root
+        self.case_id = case_id
+        self.files: list[BundleFile] = []
+
+    def volume(
+        self, array: NDArray[Any], grid: Grid, path: Path, kind: str, masks: str = ""
+    ) -> Job[None]:
+        """Return a job that writes and records a mask or an image on `grid`."""
+        yield from write_volume_job(array, grid, path)
+        yield from self._recorded(path, kind, masks, grid)
+
+    def mask(
+        self,
+        drawn: DrawnMask,
+        array: NDArray[Any],
+        grid: Grid,
+        path: Path,
+        standard: Sequence[tuple[str, str | bool]] = (),
+    ) -> Job[None]:
+        """Return a job that writes a mask and, beside it, who made it and what a standard wants."""
+        yield from self.volume(array, grid, path, "mask", drawn.name)
+        self.history(drawn, sidecar_path(path), standard)
+
+    def history(
+        self, drawn: DrawnMask, path: Path, standard: Sequence[tuple[str, str | bool]] = ()
+    ) -> None:
+        """Write a mask's provenance, after the keys that a standard wants."""
+        write_provenance(drawn.provenance, path, standard=standard)
+        self.record(path, "provenance", masks=drawn.name)
+
+    def record(self, path: Path, kind: str, *, masks: str = "", grid: Grid | None = None) -> None:
+        """Record a file that was written, with its SHA-256."""
+        run_job(self._recorded(path, kind, masks, grid))
+
+    def _recorded(self, path: Path, kind: str, masks: str, grid: Grid | None) -> Job[None]:
+        described = describe_file_job(
+            self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid
+        )
+        self.files.append((yield from described))
+
+
+@contextmanager
+def case_writer(root: Path, case_id: str, *, replacing: bool) -> Iterator[CaseWriter]:
+    """Give a `CaseWriter` on a folder of its own, whose files come to `root` when the block ends.
+
+    If the block fails or is cancelled, nothing of the case comes, and older files stay as they are.
+
+    Raises
+    ------
+    SaveConflictError
+        If a file is there already and `replacing` is off; none comes then.
+    SaveError
+        If the system refuses to write.
+    """
+    with own_folder(root) as folder:
+        yield CaseWriter(folder, case_id)
+        _put_in_place(folder, root, replacing=replacing)
+
+
+def _put_in_place(folder: Path, root: Path, *, replacing: bool) -> None:
+    try:
+        names = [path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()]
+        if not replacing:
+            _require_free(root, names)
+        for name in names:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).replace(root / name)
+    except SaveConflictError:
+        raise
+    except OSError as error:
+        raise SaveError(
+            f"expected to save the files of the case in {root}, but {error.strerror or error}: "
+            "free some space or choose another folder, and export again"
+        ) from error
+
+
+def _require_free(root: Path, names: Sequence[Path]) -> None:
+    for name in names:
+        if os.path.lexists(root / name):
+            raise SaveConflictError(
+                f"expected no file at {root / name}, but there is one already: nothing of the case "
+                "was written; choose another folder, or allow overwriting"
+            )

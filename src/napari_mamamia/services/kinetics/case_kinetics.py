@@ -1,0 +1,349 @@
+"""Everything that is measured on one case's contrast curve: from a case and a mask to a row."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.kinetics.background import BackgroundEnhancement
+from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
+from napari_mamamia.kinetics.curves import curve_enhancement
+from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
+from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
+from napari_mamamia.kinetics.time_axis import TimingRule, known_times, odd_span, rule_of
+from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
+from napari_mamamia.kinetics.tumour_volume import (
+    FtvSettings,
+    FunctionalTumourVolume,
+    functional_tumour_volume,
+    prepare_ftv,
+)
+from napari_mamamia.kinetics.ultrafast import PE_AT_S
+from napari_mamamia.metrics.diameter import longest_diameter_mm
+from napari_mamamia.services.kinetics.other_breast import other_breast_enhancement
+from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
+from napari_mamamia.services.kinetics.row import KineticRow, text_of
+from napari_mamamia.services.kinetics.ultrafast_columns import with_ultrafast
+
+__all__ = [
+    "FTV_MARGIN_MM",
+    "FtvBox",
+    "KineticSettings",
+    "box_around_mask",
+    "case_kinetics",
+    "diameters_mm",
+    "times_source",
+    "with_times",
+]
+
+FTV_MARGIN_MM: Final = 10.0
+"""Margin of the box around a mask. Source: our choice; UCSF's readers draw the box by hand."""
+
+
+_LEAST_SHARE: Final = 0.5
+"""FTV below this share of the mask's enhancing volume is not to be trusted. Our choice."""
+
+
+class FtvBox(StrEnum):
+    """The region that FTV is counted in."""
+
+    MASK = "mask"
+    BREAST = "breast"
+
+
+@dataclass(frozen=True, slots=True)
+class KineticSettings:
+    """What a case's numbers depend on besides its files.
+
+    Parameters
+    ----------
+    times_s
+        Times typed in, seconds, one for each phase; None takes those of the data set.
+    label
+        The mask's value that is tumour; None for any above 0.
+    rule
+        Which clock the phases are chosen by.
+    injection
+        Where each case's injection comes from, "header" or a folder of vessel masks; "" for `rule`.
+    ftv_box
+        MASK: the mask's bounding box and `FTV_MARGIN_MM` around it; BREAST: the breast box of the
+        patient info.
+    repeated_pre
+        What becomes of a scan before contrast that was taken again.
+    mask_name
+        Whose masks they are, for the table.
+    vessels
+        Folder of masks of the aorta or heart, which time to enhancement counts from; "" for none.
+    pe_at_s
+        The stated time of `pe_at_percent`, s.
+    """
+
+    times_s: tuple[float, ...] | None = None
+    label: float | None = None
+    rule: TimingRule = field(default_factory=TimingRule)
+    injection: str = ""
+    ftv: FtvSettings = field(default_factory=FtvSettings)
+    ftv_box: FtvBox = FtvBox.MASK
+    repeated_pre: RepeatedPre = RepeatedPre.LEAVE_OUT
+    mask_name: str = "reference"
+    vessels: str = ""
+    pe_at_s: float = PE_AT_S
+
+
+def with_times(case: Case, times_s: Sequence[float]) -> Case:
+    """Return the case with other acquisition times, seconds, one for each phase.
+
+    Raises
+    ------
+    CaseError
+        If there are more or fewer times than phases.
+    """
+    if len(times_s) != len(case.phases):
+        listed = ", ".join(f"{time:g}" for time in times_s)
+        raise CaseError(
+            f"expected one time for each of the {len(case.phases)} phases of {case.case_id}, got "
+            f"{len(times_s)} ({listed}): type a time for every phase, phase 0 included"
+        )
+    phases = tuple(
+        Phase(phase.index, float(time), phase.sources, phase.loaded)
+        for phase, time in zip(case.phases, times_s, strict=True)
+    )
+    return replace(case, phases=phases)
+
+
+def times_source(case: Case, files: CaseFiles | None, record: CaseRecord | None) -> str:
+    """Return in a few words where a case's times come from; "" where it has none."""
+    if all(time is None for time in case.times_s):
+        return ""
+    if files is None:
+        return "given with the case"
+    if all(source.time_s is not None for source in files.phases):
+        return "from the image files or times.json"
+    if record is not None and record.acquisition_times_s is not None:
+        return "from the clinical table"
+    return "from the patient info"
+
+
+def case_kinetics(
+    case: Case,
+    mask: NDArray[np.bool_],
+    settings: KineticSettings | None = None,
+    *,
+    source: str = "",
+    background: bool = True,
+) -> KineticRow:
+    """Return the row of one case.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``. Empty: sizes are 0 or nan, and the warning says so.
+    source
+        Where the times come from.
+    background
+        Whether to measure the other breast, which takes some seconds.
+
+    Raises
+    ------
+    CaseError
+        If the case has fewer than two phases, is still opening, or a signal in the mask is beyond
+        all measure.
+    GridMismatchError
+        If the mask has another shape than the case.
+    """
+    settings = settings or KineticSettings()
+    case.require_phases(2)
+    if mask.shape != case.grid.shape:
+        raise GridMismatchError(
+            f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
+            "(z, y, x): choose the mask that was made for it"
+        )
+    unmeasured = unmeasured_voxels(case.signal, mask, "the mask")
+    axis = case.grid.display_frame().order[0]
+    times, volume = case.times_s, case.grid.voxel_volume_mm3
+    rule = rule_of(case, settings.rule)
+    choice, curve_choice = choose_phases(times, rule), choose_curve_phases(times, rule)
+    lesion = lesion_kinetics(case.signal, mask, curve_choice, volume, slice_axis=axis)
+    row = KineticRow(case.case_id, mask=settings.mask_name, n_phases=float(len(times)))
+    row = _with_timing(row, case, choice, curve_choice, source)
+    row = _with_sizes(row, mask, case.grid)
+    curve = region_contrast_curve(case.signal, mask, times, rule)
+    row = _with_curve(row, curve, lesion)
+    row = with_ultrafast(row, case, curve, settings.vessels, settings.pe_at_s)
+    row = _with_ftv(row, case, mask, choice, settings)
+    if background:
+        row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
+    return replace(row, warning="; ".join([*_warnings(case, lesion), *filter(None, [unmeasured])]))
+
+
+def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:
+    """Return the bounding box of a mask with a margin in mm each way, inside the volume."""
+    box = Box.around(mask)
+    if box.is_empty:
+        return box
+    return box.grown([math.ceil(margin_mm / mm) for mm in grid.spacing_mm], grid.shape)
+
+
+def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
+    """Return the longest diameter in 3-D and within one acquired slice, mm; nan if empty."""
+    box = Box.around(mask)
+    inside = mask[box.slices]
+    matrix = np.asarray(grid.matrix_mm)
+    axis = grid.display_frame().order[0]
+    slices = (inside.take([k], axis=axis) for k in range(inside.shape[axis]))
+    flat = [longest_diameter_mm(one, matrix) for one in slices if one.any()]
+    return longest_diameter_mm(inside, matrix), max(flat, default=math.nan)
+
+
+def _with_timing(
+    row: KineticRow, case: Case, choice: PhaseChoice, curve: PhaseChoice, source: str
+) -> KineticRow:
+    return replace(
+        row,
+        times_s=text_of(known_times(case.times_s)[0]),
+        times_source=source or ("" if all(t is None for t in case.times_s) else "typed in"),
+        timing=str(choice.timing),
+        timing_remark=choice.remark,
+        contrast=case.contrast,
+        phases_before=float(case.n_before),
+        early_phase=float(choice.early),
+        early_s=_float(choice.early_s),
+        early_gap_s=_float(choice.early_gap_s),
+        late_phase=_float(choice.late_taken),
+        late_s=_float(choice.late_s),
+        late_gap_s=_float(choice.late_gap_s),
+        early_late_reason=choice.reason,
+        initial_phase=float(curve.early),
+        initial_s=_float(curve.early_s),
+        initial_gap_s=_float(curve.early_gap_s),
+        delayed_phase=_float(curve.late),
+        delayed_s=_float(curve.late_s),
+        delayed_gap_s=_float(curve.late_gap_s),
+        curve_reason=curve.reason,
+    )
+
+
+def _with_sizes(row: KineticRow, mask: NDArray[np.bool_], grid: Grid) -> KineticRow:
+    count = int(np.count_nonzero(mask))
+    longest, flat = diameters_mm(mask, grid)
+    return replace(
+        row,
+        n_voxels=float(count),
+        volume_mm3=count * grid.voxel_volume_mm3,
+        longest_diameter_mm=longest,
+        in_plane_diameter_mm=flat,
+    )
+
+
+def _with_curve(row: KineticRow, curve: ContrastCurve, lesion: LesionKinetics) -> KineticRow:
+    hottest = lesion.hottest
+    patch = "" if hottest is None else text_of(_percent(hottest.curve))
+    return replace(
+        row,
+        mean_signal=text_of(curve.signal) if curve.n_voxels else "",
+        mean_pe_percent=text_of(curve.percent) if curve.n_voxels else "",
+        peak_pe_of_mean_percent=curve.peak_percent,
+        peak_phase_of_mean=_float(curve.peak_phase),
+        peak_pe_percent=lesion.peak_enhancement,
+        delayed_change_percent=curve.change_percent,
+        initial_class=curve.initial.name.lower(),
+        delayed_class=curve.delayed.name.lower(),
+        predominant_curve=lesion.predominant.name.lower(),
+        worst_curve=lesion.worst.name.lower(),
+        angio_volume_mm3=lesion.angio_volume_mm3 if lesion.n_voxels else math.nan,
+        persistent_mm3=lesion.persistent_mm3,
+        plateau_mm3=lesion.plateau_mm3,
+        washout_mm3=lesion.washout_mm3,
+        hottest_pe_percent=patch,
+        hottest_voxel_zyx="" if hottest is None else text_of(hottest.centre),
+    )
+
+
+def _with_ftv(
+    row: KineticRow,
+    case: Case,
+    mask: NDArray[np.bool_],
+    choice: PhaseChoice,
+    settings: KineticSettings,
+) -> KineticRow:
+    row = replace(row, ftv_variant=str(settings.ftv.variant), ftv_thresholds=settings.ftv.name)
+    box, origin, why = _ftv_box(case, mask, settings)
+    if not why and choice.late is None:
+        why = choice.reason
+    if why:
+        return replace(row, ftv_reason=why)
+    images = prepare_ftv(case.signal, choice, (box,))
+    found = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings.ftv)
+    ranges = ", ".join(f"{a}:{b}" for a, b in zip(box.start, box.stop, strict=True))
+    return _with_volume(replace(row, ftv_box=f"{origin} [{ranges}]"), found)
+
+
+def _ftv_box(
+    case: Case, mask: NDArray[np.bool_], settings: KineticSettings
+) -> tuple[Box, str, str]:
+    """Return the region of FTV, what it is, and why there is none."""
+    if settings.ftv_box is FtvBox.MASK:
+        box = box_around_mask(mask, case.grid)
+        why = "the mask is empty" if box.is_empty else ""
+        return box, f"mask + {FTV_MARGIN_MM:g} mm", why
+    if case.breast_box is None:
+        return Box.empty(), "", "the patient info gives no usable breast box"
+    return case.breast_box, "breast box of the patient info", ""
+
+
+def _with_volume(row: KineticRow, found: FunctionalTumourVolume) -> KineticRow:
+    values: dict[str, Any] = {
+        "ftv_cc": found.volume_cc,
+        "ftv_partial_cc": found.partial_cc,
+        "ftv_washout_cc": found.washout_cc,
+    }
+    for part in found.bins:
+        values[f"ftv_{part.colour}_cc"] = part.volume_cc
+        values[f"ftv_{part.colour}_percent"] = part.percent
+    if found.volume_cc * 1000.0 < _LEAST_SHARE * row.angio_volume_mm3:
+        values["ftv_reason"] = (
+            "FTV is less than half of the mask's volume with PE >= 50 %: most of it is darker "
+            f"before contrast than {found.settings.background:.0%} of P95, as where fat is not "
+            "suppressed; FTV is not to be used then"
+        )
+    return replace(row, **values)
+
+
+def _with_background(row: KineticRow, found: BackgroundEnhancement) -> KineticRow:
+    return replace(
+        row,
+        bpe_mean_percent_experimental=found.mean_percent,
+        bpe_median_percent_experimental=found.median_percent,
+        bpe_voxels=float(found.n_voxels),
+        bpe_reason=found.reason,
+    )
+
+
+def _warnings(case: Case, lesion: LesionKinetics) -> list[str]:
+    found = list(case.warnings)
+    if lesion.n_voxels == 0:
+        found.append("the mask is empty")
+    if odd := odd_span(case.times_s):
+        found.append(odd)
+    times, why = known_times(case.times_s)
+    if times is None:
+        found.append(f"{why}: phases are chosen by order, and curve classes are uncertain")
+    return found
+
+
+def _percent(signal: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(float(value) for value in curve_enhancement(np.array(signal, np.float64)))
+
+
+def _float(value: float | None) -> float:
+    return math.nan if value is None else float(value)

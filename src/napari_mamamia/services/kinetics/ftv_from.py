@@ -1,0 +1,325 @@
+"""FTV under a SEG of UCSF: its VOI, thresholds and phases, ours beside theirs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.io.data_set.patient_info import read_patient_info
+from napari_mamamia.io.data_set.volumes import read_phase_header
+from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
+from napari_mamamia.io.dicom.files import dicom_files
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.seg.ucsf import UcsfAnalysis, is_segmentation, read_ucsf_seg
+from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
+from napari_mamamia.kinetics.timing import PhaseChoice, choose_phases
+from napari_mamamia.kinetics.tumour_volume import (
+    FtvImages,
+    FtvSettings,
+    background_signal,
+    functional_tumour_volume,
+    prepare_ftv,
+)
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.kinetics.phase_text import phases_text
+from napari_mamamia.services.kinetics.ucsf_place import PlacedSeg, place_seg
+
+__all__ = ["TABLE", "FtvFromRow", "FtvFromSummary", "FtvUnderSeg", "ftv_from_segs", "ftv_under_seg"]
+
+TABLE: Final = "ftv_from.csv"
+_ROUNDED: Final = 1.0
+"""UCSF's threshold before contrast is a whole number, rounded in a way that may differ by this."""
+
+
+@dataclass(frozen=True, slots=True)
+class FtvFromRow:
+    """One of UCSF's numbers and ours beside it; volumes in cc, undefined numbers nan.
+
+    `different_voxels` counts where our mask and the SEG's differ, nan where the SEG holds another
+    mask than the one that its pe was counted in.
+    """
+
+    case_id: str
+    seg: str
+    measure: str
+    ours_voxels: float
+    ours_cc: float
+    theirs_voxels: float
+    theirs_cc: float
+    different_voxels: float
+    timing: str
+    phases: str
+    ftv_variant: str
+    ftv_thresholds: str
+    background_signal: float
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class FtvFromSummary:
+    """The rows, what failed (named by file), and where the table lies."""
+
+    rows: tuple[FtvFromRow, ...]
+    failures: tuple[CaseFailure, ...]
+    table: Path
+
+
+@dataclass(frozen=True, slots=True)
+class FtvUnderSeg:
+    """FTV of one case under one SEG: the rows, and the SEG's regions and thresholds on the case.
+
+    `boxes` (VOI) and `omitted` are in voxels of the case as it is.
+    """
+
+    rows: tuple[FtvFromRow, ...]
+    boxes: tuple[Box, ...]
+    omitted: tuple[Box, ...]
+    limits: FtvSettings
+
+
+def ftv_under_seg(case: Case, path: Path) -> Job[FtvUnderSeg]:
+    """Return a job that counts the FTV of a case, all phases read, under a SEG of UCSF.
+
+    Raises
+    ------
+    FormatError
+        If the file is no SEG of UCSF's program, or is damaged.
+    GridMismatchError, CaseError
+        If the SEG is of another exam, or of phases that the case does not have.
+    """
+    yield Progress(0, 2, f"Reading {path.name}")
+    found = read_ucsf_seg(path)
+    yield Progress(1, 2, f"FTV under {path.name}")
+    return _under(case, found, path.name)
+
+
+def ftv_from_segs(
+    opened: OpenDataSet,
+    source: Path,
+    out: Path,
+    *,
+    case_ids: Sequence[str] = (),
+    existing: Existing = Existing.REFUSE,
+) -> Job[FtvFromSummary]:
+    """Return a job that counts FTV under each SEG of UCSF and writes ``ftv_from.csv`` to `out`.
+
+    Parameters
+    ----------
+    source
+        A SEG, or a folder with SEGs.
+    case_ids
+        Only these cases of the data set; empty for all.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    FormatError
+        If `source` is missing.
+    SaveConflictError
+        If `out` holds other results, or what is read.
+    """
+    if not source.exists():
+        raise FormatError(f"expected a SEG or a folder of SEGs at {source}, got nothing: check it")
+    data_set = opened.data_set
+    cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
+    parameters = (("data_set", data_set.name), ("segs", source.name), ("cases", " ".join(case_ids)))
+    claim_folder(out, "ftv-from", parameters, existing, data_set.folders | {source})
+    paths, failures = yield from _segs(source)
+    rows: list[FtvFromRow] = []
+    reader = _CaseReader(opened, cases)
+    for done, path in enumerate(paths):
+        name = path.name if path == source else str(path.relative_to(source))
+        yield Progress(done, len(paths) + 1, f"FTV under {name}")
+        try:
+            found = read_ucsf_seg(path)
+            case = yield from reader.case_of(found)
+            rows.extend(_under(case, found, name).rows)
+        except MamamiaError as error:
+            failures.append(CaseFailure(name, str(error)))
+    columns = [column.name for column in fields(FtvFromRow)]
+    overwrite = existing is not Existing.REFUSE
+    cells = [astuple(row) for row in rows]
+    yield from flat_table_job(columns, cells, len(cells), out / TABLE, overwrite=overwrite)
+    return FtvFromSummary(tuple(rows), tuple(failures), out / TABLE)
+
+
+def _segs(source: Path) -> Job[tuple[list[Path], list[CaseFailure]]]:
+    """Return the SEGs of a folder, and in one sentence what else lies there; a file as it is."""
+    if source.is_file():
+        yield Progress(0, 1, "One SEG")
+        return [source], []
+    files, n_foreign = yield from dicom_files(source)
+    found, failures = [], []
+    n_others = n_foreign
+    for done, path in enumerate(files):
+        yield Progress(done, len(files), "Looking for SEGs")
+        try:
+            if is_segmentation(path):
+                found.append(path)
+            else:
+                n_others += 1
+        except MamamiaError as error:
+            failures.append(CaseFailure(str(path.relative_to(source)), str(error)))
+    if n_others:
+        reason = f"{n_others} file(s) left out: no DICOM SEG; give a folder of UCSF's SEGs alone"
+        failures.append(CaseFailure(source.name, reason))
+    return found, failures
+
+
+class _CaseReader:
+    """Finds and reads the case of a SEG; the last one is kept, SEGs of an exam lie together."""
+
+    def __init__(self, opened: OpenDataSet, cases: Sequence[CaseFiles]) -> None:
+        self._opened = opened
+        self._cases = cases
+        self._last: Case | None = None
+
+    def case_of(self, found: UcsfAnalysis) -> Job[Case]:
+        files = self._files_of(found)
+        if self._last is None or self._last.case_id != files.case_id:
+            self._last = None
+            self._last = yield from load_case(files, self._opened.record(files.case_id))
+        return self._last
+
+    def _files_of(self, found: UcsfAnalysis) -> CaseFiles:
+        """Return the case that is named as the SEG's patient or study, else the one it fits."""
+        named = [files for files in self._cases if _is_named(files, found)]
+        if len(named) == 1:
+            return named[0]
+        fitting, reasons = [], []
+        for files in named or self._cases:
+            try:
+                place_seg(found, read_phase_header(files.phases[0]).grid)
+            except (GridMismatchError, FormatError) as error:
+                reasons.append(f"{files.case_id}: {error}")
+            else:
+                fitting.append(files)
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            listed = ", ".join(files.case_id for files in fitting)
+            raise CaseError(
+                f"expected one case for the SEG of patient {found.patient_id or '(unnamed)'}, got "
+                f"{len(fitting)} with its pixels and place ({listed}): name one with --case"
+            )
+        raise CaseError(
+            f"expected a case with the pixels and place of the SEG of patient "
+            f"{found.patient_id or '(unnamed)'}, got none of {len(reasons)} ({reasons[0]})"
+            if reasons
+            else "expected a case for the SEG, got an empty data set: check the folder"
+        )
+
+
+def _is_named(files: CaseFiles, found: UcsfAnalysis) -> bool:
+    if found.patient_id and _plain(files.case_id) == _plain(found.patient_id):
+        return True
+    if files.info is None or not found.study_uid:
+        return False
+    try:
+        said = read_patient_info(files.info).study_uid
+    except FormatError:
+        return False
+    return bool(said) and said == remapped_uid(found.study_uid, user_secret())
+
+
+def _plain(name: str) -> str:
+    """Return what is left of a name where separators differ: an import makes - of _."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
+    placed = place_seg(found, case.grid)
+    choice = _choice(case, found)
+    images = prepare_ftv(placed.turn.array(case.signal), choice, placed.boxes, placed.omitted)
+    limits = FtvSettings(found.background, found.enhancement, found.neighbours)
+    own = background_signal(images, limits)
+    remark = _compared(own, found.least_signal)
+    limits = replace(limits, least_signal=found.least_signal)
+    volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, limits)
+    cc = case.grid.voxel_volume_mm3 / 1000.0
+    rows = []
+    for measure in found.measures:
+        inside = volume.enhancing
+        if measure.kind == "ser":
+            inside = inside & _above(images, measure.above)
+        count = int(np.count_nonzero(inside))
+        rows.append(
+            FtvFromRow(
+                case_id=case.case_id,
+                seg=seg,
+                measure=measure.kind,
+                ours_voxels=float(count),
+                ours_cc=count * cc,
+                theirs_voxels=float(measure.voxels),
+                theirs_cc=measure.volume_cc,
+                different_voxels=_different(inside, images, placed, measure.voxels),
+                timing=str(choice.timing),
+                phases=phases_text(choice),
+                ftv_variant=str(limits.variant),
+                ftv_thresholds=limits.name,
+                background_signal=volume.background_signal,
+                remark=remark,
+            )
+        )
+    back = reorientation_to(placed.turn.target, case.grid.orientation)
+    boxes, omitted = (tuple(map(back.box, some)) for some in (placed.boxes, placed.omitted))
+    return FtvUnderSeg(tuple(rows), boxes, omitted, limits)
+
+
+def _choice(case: Case, found: UcsfAnalysis) -> PhaseChoice:
+    """Return the SEG's own phases: UCSF's rule where that takes the same, else as named ones."""
+    pre, early, late = found.phases
+    if pre != 0 or late >= len(case.phases):
+        raise CaseError(
+            f"expected phases {pre}, {early} and {late} as the SEG used them, got a case of "
+            f"{len(case.phases)} phases whose phase 0 is before contrast: give the whole exam"
+        )
+    ruled = choose_phases(case.times_s, rule_of(case, TimingRule(resolution_s=found.resolution_s)))
+    if ruled.timing is Timing.UCSF_FTV and (ruled.early, ruled.late) == (early, late):
+        return ruled
+    rule = TimingRule(Timing.MANUAL, phases=(early, late), resolution_s=found.resolution_s)
+    return choose_phases(case.times_s, rule)
+
+
+def _compared(own: float, theirs: float | None) -> str:
+    """Return what is said of the threshold before contrast, which tells two exams apart."""
+    if theirs is None:
+        return "the SEG does not say its threshold before contrast: nothing proves it is this exam"
+    if abs(own - theirs) > _ROUNDED:
+        raise CaseError(
+            f"expected the SEG's threshold before contrast, {theirs:g}, in its VOI, got {own:g}: "
+            "the SEG is of another exam, or the images were changed; give the exam as acquired"
+        )
+    return (
+        "" if own == theirs else f"threshold before contrast {theirs:g} as in the SEG, not {own:g}"
+    )
+
+
+def _above(images: FtvImages, least: float) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        return images.ser > np.float32(least)
+
+
+def _different(
+    inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
+) -> float:
+    """Return in how many voxels our mask and the SEG's differ; nan if the SEG's is another one."""
+    if int(np.count_nonzero(placed.mask)) != theirs:
+        return math.nan
+    mine = np.zeros(placed.mask.shape, np.bool_)
+    mine[images.box.slices] = inside
+    return float(np.count_nonzero(mine != placed.mask))

@@ -1,0 +1,80 @@
+"""Which phases a number rests on, in words: by which rule, and how far from their targets."""
+
+import math
+from typing import Final
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.kinetics.timing import (
+    EARLY_TARGET_S,
+    LATE_TARGET_S,
+    PhaseChoice,
+    choose_curve_phases,
+    choose_phases,
+)
+from napari_mamamia.services.kinetics.row import KineticRow
+
+__all__ = ["phases_of_row", "phases_text", "timing_text"]
+
+_NBSP: Final = "\u00a0"
+
+
+def phases_text(choice: PhaseChoice) -> str:
+    """Return the early and the late phase with their distances to 150 and 450 s, and the rule.
+
+    Examples
+    --------
+    >>> choice = choose_phases((0.0, 1371.0, 1493.0, 1615.0, 1737.0))
+    >>> phases_text(choice).replace(_NBSP, " ")
+    'early phase 2 (183 s, +33 s from 150 s), late phase 4 (427 s, −23 s from 450 s) · UCSF-FTV'
+    """
+    early = _phase(choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S)
+    late = _phase(choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S)
+    return f"early {early}, late {late} · {choice.timing}"
+
+
+def phases_of_row(row: KineticRow) -> str:
+    """Return `phases_text` of a row of the table; "" where it has no phases."""
+    if math.isnan(row.early_phase):
+        return ""
+    early = _phase(_whole(row.early_phase), _known(row.early_s), row.early_gap_s, EARLY_TARGET_S)
+    late = _phase(_whole(row.late_phase), _known(row.late_s), row.late_gap_s, LATE_TARGET_S)
+    return f"early {early}, late {late} · {row.timing}"
+
+
+def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
+    """Return which phases are early, late, initial and delayed, and a warning ("" for none)."""
+    if len(case.phases) < 2:
+        return "", "kinetics needs a phase after contrast, this case has one phase"
+    rule = rule_of(case, rule)
+    choice, curve = choose_phases(case.times_s, rule), choose_curve_phases(case.times_s, rule)
+    origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""
+    lines = (
+        phases_text(choice),
+        f"initial {_phase(curve.early, curve.early_s, None)}, "
+        f"delayed {_phase(curve.late, curve.late_s, None)}",
+        origin,
+        case.contrast,
+    )
+    said = (choice.reason, curve.reason, choice.remark)
+    reasons = dict.fromkeys(reason for reason in said if reason)
+    return "\n".join(line for line in lines if line), "; ".join(reasons)
+
+
+def _phase(
+    phase: int | None, time_s: float | None, gap_s: float | None, target_s: float = 0.0
+) -> str:
+    if phase is None:
+        return "–"
+    if time_s is None:
+        return f"phase {phase}"
+    gap = "" if gap_s is None else f", {gap_s:+.0f}{_NBSP}s from {target_s:.0f}{_NBSP}s"
+    return f"phase {phase} ({time_s:.0f}{_NBSP}s{gap})".replace("-", "−")
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _whole(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)

@@ -1,0 +1,260 @@
+"""Kinetics for the window: maps of the part on screen first, FTV while thresholds move, curves."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.kinetics.contrast_curve import (
+    ContrastCurve,
+    patch_curve,
+    region_contrast_curve,
+)
+from napari_mamamia.kinetics.curve_figure import curve_figure
+from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_rows
+from napari_mamamia.kinetics.map_blocks import MapRecipe
+from napari_mamamia.kinetics.map_formulas import where_enhancing
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
+from napari_mamamia.kinetics.tumour_volume import (
+    SER_BINS,
+    FtvImages,
+    FtvSettings,
+    FunctionalTumourVolume,
+    functional_tumour_volume,
+    prepare_ftv,
+)
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.kinetics.case_kinetics import (
+    KineticSettings,
+    box_around_mask,
+    case_kinetics,
+)
+from napari_mamamia.services.kinetics.kinetics import save_drawn
+from napari_mamamia.services.kinetics.row import KineticRow
+from napari_mamamia.smartpaint.brush.noise import noise_of
+
+__all__ = [
+    "FtvAnswer",
+    "MapKind",
+    "ShownMap",
+    "begin_map",
+    "cursor_curve",
+    "fill_map",
+    "fill_plane",
+    "ftv_box",
+    "live_ftv",
+    "mask_curve",
+    "mask_numbers",
+    "paint_ftv",
+    "prepare_live_ftv",
+    "save_curve_figure",
+    "save_curve_table",
+]
+
+_ABOVE_NOISE: Final = 3.0
+"""A voxel is coloured where its signal rises by so many standard deviations of the noise of that
+difference: 1 in 700 voxels of pure noise. Our choice; it takes no part in any number."""
+
+
+_CLASSES: Final = (0.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownMap:
+    """A map on its way to the screen.
+
+    `array` ``(z, y, x)`` is float32, or uint8 for classes; it is filled in place. `limits` are the
+    values at both ends of the colours, in `unit`. `text` says which phases it rests on.
+    """
+
+    kind: MapKind
+    array: NDArray[Any]
+    limits: tuple[float, float]
+    unit: str
+    text: str
+    recipe: MapRecipe | None = None
+
+    @property
+    def is_classes(self) -> bool:
+        """Whether the values are classes, not quantities."""
+        return self.array.dtype == np.uint8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FtvAnswer:
+    """An FTV with the class of each voxel of its box: uint8, 0 outside, 1 to 6 by `SER_BINS`."""
+
+    found: FunctionalTumourVolume
+    colours: NDArray[np.uint8]
+
+
+def begin_map(
+    case: Case,
+    kind: MapKind,
+    floor_percent: float | None = None,
+    rule: TimingRule | None = None,
+) -> ShownMap:
+    """Return an empty map: what it needs is checked, its memory is reserved, nothing computed.
+
+    `rule` chooses the phases, here and in the other functions; None is UCSF's.
+    `floor_percent`: where the initial PE is below it, or the rise is within the noise, the map is
+    left empty; None leaves nothing out but what is undefined.
+
+    Raises
+    ------
+    CaseError
+        If a phase or time that the map needs is undefined, with the reason.
+    """
+    case.require_phases(2)
+    if kind is MapKind.FTV:
+        return ShownMap(kind, np.zeros(case.grid.shape, np.uint8), (0, 6), "", "")
+    spec = MAPS[kind]
+    choose = choose_curve_phases if spec.of_curve else choose_phases
+    rule = rule_of(case, rule)
+    needs = MapNeeds(choose(case.times_s, rule), case.times_s, rule)
+    recipe = spec.recipe(needs)
+    if floor_percent is not None:
+        initial = choose_curve_phases(case.times_s, rule).early
+        noise = noise_of(case.signal[0], None, case.grid.spacing_mm)
+        least = _ABOVE_NOISE * math.sqrt(2) * noise.sigma
+        formula = where_enhancing(recipe.formula, initial, floor_percent, least)
+        recipe = replace(recipe, formula=formula)
+    usual = spec.ranges[0].limits if spec.ranges else None
+    array = np.zeros(case.grid.shape, recipe.dtype)
+    return ShownMap(kind, array, usual or _CLASSES, spec.unit, spec.basis(needs), recipe)
+
+
+def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
+    """Compute the plane `index` across array axis `axis` (z, y, x) of a map, in place, now."""
+    if shown.recipe is None or not 0 <= index < shown.array.shape[axis]:
+        return
+    at: list[slice] = [slice(None)] * 3
+    at[axis] = slice(index, index + 1)
+    for _ in shown.recipe.job(case.signal[:, *at], shown.array[tuple(at)]):
+        pass
+
+
+def fill_map(shown: ShownMap, case: Case) -> Job[ShownMap]:
+    """Return a job that computes the whole map, in place."""
+    if shown.recipe is None:
+        yield Progress(1, 1)
+        return shown
+    yield from shown.recipe.job(case.signal, shown.array)
+    return shown
+
+
+def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
+    """Return the region of FTV around a mask (10 mm each way); empty without one."""
+    return Box.empty() if mask is None else box_around_mask(mask, case.grid)
+
+
+def prepare_live_ftv(
+    case: Case,
+    boxes: Sequence[Box],
+    omitted: Sequence[Box] = (),
+    rule: TimingRule | None = None,
+) -> Job[FtvImages]:
+    """Return a job that prepares a region once, so that thresholds move without waiting.
+
+    Raises
+    ------
+    CaseError
+        As `kinetics.tumour_volume.prepare_ftv`.
+    """
+    yield Progress(0, 1, "Preparing FTV")
+    case.require_phases(2)
+    images = prepare_ftv(
+        case.signal, choose_phases(case.times_s, rule_of(case, rule)), boxes, omitted
+    )
+    yield Progress(1, 1)
+    return images
+
+
+def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> Job[FtvAnswer]:
+    """Return a job that counts the FTV under new thresholds."""
+    yield Progress(0, 1, "FTV")
+    found = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
+    ends = np.array([high for _, _, high in SER_BINS], np.float32)
+    colours = np.zeros(images.box.shape, np.uint8)
+    ser = images.ser[found.mask]
+    bins = 1 + np.searchsorted(ends, ser, side="left")
+    colours[found.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
+    yield Progress(1, 1)
+    return FtvAnswer(found, colours)
+
+
+def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:
+    """Put an FTV into its map in place of the one in `before`; return the box that changed."""
+    shown.array[before.slices] = 0
+    shown.array[answer.found.box.slices] = answer.colours
+    return before.union(answer.found.box)
+
+
+def cursor_curve(
+    case: Case,
+    voxel: tuple[int, int, int],
+    size: int,
+    slice_axis: int,
+    rule: TimingRule | None = None,
+) -> ContrastCurve:
+    """Return the curve of a voxel, or of a patch of `size` x `size` on the slice shown."""
+    return patch_curve(
+        case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
+    )
+
+
+def mask_curve(
+    case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
+) -> Job[ContrastCurve]:
+    """Return a job for the mean curve of a mask, uint8 ``(z, y, x)``.
+
+    Raises
+    ------
+    CaseError
+        If the mask is empty, or the case has one phase only.
+    """
+    yield Progress(0, 1, "Curve of the mask")
+    case.require_phases(2)
+    curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
+    if not curve.n_voxels:
+        raise CaseError("a curve needs a mask with voxels, but the mask shown is empty: draw one")
+    yield Progress(1, 1)
+    return curve
+
+
+def mask_numbers(
+    case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
+) -> Job[KineticRow]:
+    """Return a job for the numbers of a mask on screen, without the other breast's."""
+    yield Progress(0, 1, f"Kinetics of the {name} mask")
+    settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
+    row = case_kinetics(case, mask != 0, settings, source="window", background=False)
+    yield Progress(1, 1)
+    return row
+
+
+def save_curve_table(plot: CurvePlot, path: Path) -> Job[Path]:
+    """Return a job that writes the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
+    rows = curve_rows(plot)
+    yield from flat_table_job(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
+    return path
+
+
+def save_curve_figure(plot: CurvePlot, path: Path) -> Job[Path]:
+    """Return a job that writes the plot as ``.png`` and ``.svg`` beside each other."""
+    with drawing_place() as draw:
+        picture = yield from draw(Drawing(curve_figure, (plot,)))
+    save_drawn(picture, path.with_suffix(""), overwrite=True)
+    return path

@@ -1,0 +1,127 @@
+"""The models of the window's list: what is there, adding one, what it would take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.segmentation.model.device import require_torch
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.recipe_input import phases_needed
+from napari_mamamia.segmentation.run.engine_host import Host
+from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
+from napari_mamamia.segmentation.run.registry import (
+    ModelEntry,
+    add_model,
+    default_registry,
+    forget_model,
+    list_models,
+)
+from napari_mamamia.segmentation.worker.client import Worker
+from napari_mamamia.services.predict.convert_model import Converted, convert_model
+from napari_mamamia.services.predict.model_choice import RunChoices
+from napari_mamamia.services.predict.offers import Offer, offers
+
+__all__ = [
+    "ModelFacts",
+    "add_to_list",
+    "convert_in_isolation",
+    "estimate_case",
+    "facts_of",
+    "listed_models",
+    "new_host",
+    "other_models",
+    "phases_of",
+    "remove_from_list",
+    "why_not_here",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a card shows of a model, in plain lines; `sha256` is whole, "" where none is known."""
+
+    what: str
+    licence: str
+    sha256: str
+    device: str
+
+
+def listed_models() -> tuple[ModelEntry, ...]:
+    """Return the models that the user added."""
+    return list_models(default_registry())
+
+
+def add_to_list(path: Path, name: str = "") -> Job[ModelEntry]:
+    """Return a job that adds a model; see `registry.add_model`."""
+    return add_model(path, default_registry(), name)
+
+
+def remove_from_list(name: str) -> None:
+    """Take a model off the list; its files stay."""
+    forget_model(name, default_registry())
+
+
+def new_host() -> Host:
+    """Return a process for models; nothing is started until it is asked for."""
+    return Worker()
+
+
+def why_not_here() -> str:
+    """Return why no trained model can run in this installation, "" if one can."""
+    try:
+        require_torch()
+    except MissingExtraError as error:
+        return str(error)
+    return ""
+
+
+def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
+    """Return what a card shows of an added model."""
+    card = entry.card
+    facts = dict(card.facts)
+    parts = [f"{card.kind.value} {card.configuration}".strip()]
+    if card.folds:
+        parts.append(f"fold{'' if len(card.folds) == 1 else 's'} {', '.join(card.folds)}")
+    if facts.get("patch"):
+        parts.append(f"patch {facts['patch']}")
+    licence = card.licence.strip().splitlines()
+    first = f"licence: {licence[0].strip()[:80]}" if licence else "licence unknown"
+    return ModelFacts(", ".join(parts), first, card.sha256, _device_text(segmenter.settings))
+
+
+def phases_of(segmenter: PlannedSegmenter) -> int:
+    """Return how many phases a model needs at least."""
+    expressions = tuple(expression for _, expression in segmenter.channels())
+    return phases_needed(expressions, segmenter.recipe)
+
+
+def estimate_case(
+    segmenter: PlannedSegmenter, case: Case, *, measure: bool = False
+) -> Job[Estimate]:
+    """Return a job that says what a case would take; see `PlannedSegmenter.estimate`."""
+    return segmenter.estimate(case, measure=measure)
+
+
+def other_models(
+    case: Case, choices: RunChoices, not_these: Sequence[str] = ()
+) -> tuple[Offer, ...]:
+    """Return the models of the list that would do a case within the limit chosen; see `offers`."""
+    return offers(case, choices.limit_s, default_registry(), not_these, choices.settings())
+
+
+def convert_in_isolation(entry: ModelEntry, out: Path) -> Job[Converted]:
+    """Return a job that converts an added model in a closed room; see `convert_model`."""
+    return convert_model(entry.card, out, isolated=True, recipe=entry.recipe)
+
+
+def _device_text(settings: EngineSettings) -> str:
+    """Return where a model will run, as far as it is known before it is loaded."""
+    if settings.device == "auto":
+        return "on a graphics card if torch finds one, else the processor"
+    if settings.device != "cpu":
+        return f"on {settings.device}"
+    threads = settings.threads
+    return "on the processor" if threads is None else f"on the processor, {threads} thread(s)"

@@ -1,0 +1,264 @@
+"""Predicting many cases: one failure costs one row, what is done is kept, also by workers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.workspace.provenance import sidecar_path
+from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
+from napari_mamamia.segmentation.model.segmenter import Prediction, Segmenter
+from napari_mamamia.segmentation.model.stages import part
+from napari_mamamia.segmentation.run.registry import default_registry
+from napari_mamamia.services.batch.batch import run_batch
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.predict.model_choice import (
+    ModelChoice,
+    choice_of,
+    require_ready,
+    segmenter_of,
+)
+from napari_mamamia.services.predict.offers import with_offers
+from napari_mamamia.services.predict.predict import (
+    SavedPrediction,
+    predict_case,
+    save_prediction,
+    save_probability,
+)
+from napari_mamamia.services.refine.own_masks import own_masks, require_replaceable
+
+__all__ = [
+    "PROBABILITY_FOLDER",
+    "PredictSettings",
+    "PredictSummary",
+    "predict_data_set",
+    "predict_files",
+]
+
+PROBABILITY_FOLDER: Final = "probability"
+"""Folder, below the masks', of probability maps: among the masks they would be taken for cases."""
+
+_ALL: Final = 1000  # steps of a case: reading, predicting, saving
+_READ: Final = 30
+_PREDICTED: Final = 980
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSummary:
+    """What a prediction run made, what it found done already, and what failed."""
+
+    saved: tuple[SavedPrediction, ...]
+    skipped: tuple[str, ...]
+    failures: tuple[CaseFailure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSettings:
+    """Everything that a prediction depends on besides its case, and where it is written.
+
+    `probability` says whether the probability map is written too. `registry` holds the models that
+    are offered where this one does not do; None is the user's own.
+    """
+
+    choice: ModelChoice
+    out: Path
+    probability: bool = False
+    registry: Path | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """A case as the data set has it, and whether an older mask of it is replaced.
+
+    `own` are the sums of those that alone may be replaced, None where any may. It goes to other
+    processes, so of the clinical row only the times are kept.
+    """
+
+    files: CaseFiles
+    times_s: tuple[float, ...] | None
+    overwrite: bool
+    own: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A saved prediction as the store keeps it; the sums tell whether it is still there.
+
+    `probability_sha256` is "" where no map was written.
+    """
+
+    case_id: str
+    file: str
+    mask_sha256: str
+    volume_mm3: float
+    seconds: float
+    notes: tuple[str, ...]
+    probability_sha256: str
+
+
+def predict_data_set(
+    opened: OpenDataSet,
+    segmenter: Segmenter,
+    out: Path,
+    case_ids: Sequence[str] = (),
+    existing: Existing = Existing.REFUSE,
+    place: Place | None = None,
+    *,
+    probability: bool = False,
+    registry: Path | None = None,
+) -> Job[PredictSummary]:
+    """Return a job that writes ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
+
+    With `probability`, ``out/probability/ID.nii.gz`` too. Where time or memory does not suffice for
+    a case, its failure names the models of `registry` (None: the user's own) that would fit.
+
+    Without `case_ids`, all cases. With RESUME, cases are skipped whose mask is as it was written
+    and whose files, model and settings have not changed since; a mask that is not as the run wrote
+    it stays, and its case fails. With ADD, a case that has a mask by
+    then fails, and its mask stays. Where `place` is this process,
+    `segmenter` does the work and progress shows its tiles; workers load the model themselves.
+
+    Raises
+    ------
+    CaseError
+        If an id is unknown; nothing is written then.
+    SaveConflictError
+        If `out` holds other results.
+    MissingExtraError
+        If what runs the model is not installed here; nothing is written then.
+    """
+    if place is None or not place.scheduler:
+        require_ready(segmenter)
+    wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
+    settings = PredictSettings(
+        choice_of(segmenter), out.absolute(), probability, registry and registry.absolute()
+    )
+    read = opened.data_set.folders
+    claim_folder(out, "predict", _parameters(opened, settings.choice), existing, read)
+    own = own_masks(out) if existing is Existing.RESUME else None
+    cases = [_inputs(opened, files, existing, own) for files in wanted]
+    kept: set[str] = set()
+
+    def is_there(row: _Row) -> bool:
+        if _holds(row, out):
+            kept.add(row.case_id)
+        return row.case_id in kept
+
+    batch = yield from run_batch(
+        cases,
+        CaseWork("predict", predict_files, settings, _Row),
+        place,
+        store=out / STORE_NAME,
+        existing=existing,
+        here=lambda inputs: _predict(inputs, settings, segmenter),
+        still_holds=is_there,
+    )
+    opened.workspace.note_data_set()
+    return PredictSummary(
+        tuple(_saved(row, out) for row in batch.results if row.case_id not in kept),
+        tuple(row.case_id for row in batch.results if row.case_id in kept),
+        batch.failures,
+    )
+
+
+def predict_files(inputs: CaseInputs, settings: PredictSettings) -> Job[_Row]:
+    """Return a job that predicts one case in a worker; its model stays loaded for the next."""
+    return _predict(inputs, settings, _loaded(settings.choice))
+
+
+def _predict(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter) -> Job[_Row]:
+    about: _About = inputs.about
+    record = CaseRecord(inputs.case_id, acquisition_times_s=about.times_s)
+    case = yield from part(load_case(about.files, record), 0, _READ, _ALL)
+    choice = settings.choice
+    running = with_offers(
+        predict_case(case, segmenter),
+        case,
+        choice.budget.limit_s,
+        settings.registry or default_registry(),
+        choice.names,
+        choice.engine_settings,
+    )
+    prediction = yield from part(running, _READ, _PREDICTED, _ALL)
+    target = settings.out / f"{inputs.case_id}{MASK_SUFFIX}"
+    if about.own is not None:
+        require_replaceable(prediction.mask, target, about.own)
+    map_sha256 = _kept_map(prediction, target, about.overwrite) if settings.probability else ""
+    saving = save_prediction(prediction, case, target, overwrite=about.overwrite)
+    saved = yield from part(saving, _PREDICTED, _ALL, _ALL)
+    return _Row(
+        case_id=saved.case_id,
+        file=saved.path.name,
+        mask_sha256=sha256_of(saved.path),
+        volume_mm3=saved.volume_mm3,
+        seconds=saved.seconds,
+        notes=saved.notes,
+        probability_sha256=map_sha256,
+    )
+
+
+def _kept_map(prediction: Prediction, mask: Path, overwrite: bool) -> str:
+    """Write the probability map of a mask, and return its sum."""
+    target = _map_of(mask)
+    save_probability(prediction, target, overwrite=overwrite)
+    return sha256_of(target)
+
+
+def _map_of(mask: Path) -> Path:
+    return mask.parent / PROBABILITY_FOLDER / mask.name
+
+
+@lru_cache(maxsize=1)
+def _loaded(choice: ModelChoice) -> Segmenter:
+    return segmenter_of(choice)
+
+
+def _inputs(
+    opened: OpenDataSet,
+    files: CaseFiles,
+    existing: Existing,
+    own: Mapping[str, tuple[str, ...]] | None,
+) -> CaseInputs:
+    """Return a case with every file that its prediction depends on, by absolute path."""
+    images = dict.fromkeys(path for phase in files.phases for path in phase.files)
+    others = (files.info, opened.data_set.clinical)
+    known = (*images, *(path for path in others if path is not None))
+    record = opened.record(files.case_id)
+    times_s = record.acquisition_times_s if record else None
+    replaced = None if own is None else own.get(files.case_id, ())
+    replaces = existing in (Existing.RESUME, Existing.OVERWRITE)
+    about = _About(files, times_s, replaces, replaced)
+    return CaseInputs(files.case_id, tuple(path.absolute() for path in known), about)
+
+
+def _parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
+    """Return what `run.json` says of the run; another one's results are not gone on with."""
+    own = (("model", choice.name), ("data_set", opened.data_set.name))
+    return own if choice.is_plain else (*own, ("settings", choice.key))
+
+
+def _holds(row: _Row, out: Path) -> bool:
+    target = out / row.file
+    try:
+        wanted = row.probability_sha256
+        if wanted and sha256_of(_map_of(target)) != wanted:
+            return False
+        return sidecar_path(target).is_file() and sha256_of(target) == row.mask_sha256
+    except (OSError, FormatError):
+        return False
+
+
+def _saved(row: _Row, out: Path) -> SavedPrediction:
+    return SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)

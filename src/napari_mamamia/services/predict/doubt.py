@@ -1,0 +1,182 @@
+"""Where a model was in doubt, or models disagreed: a map, and its most doubtful places."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.segmenter import Prediction
+
+__all__ = [
+    "MOST_PLACES",
+    "Doubt",
+    "DoubtKind",
+    "DoubtfulPlace",
+    "doubt_kinds",
+    "doubt_of",
+    "entropy_bits",
+    "find_doubt",
+]
+
+MOST_PLACES: Final = 20
+_DOUBTFUL_BITS: Final = 0.5
+"""Entropy from which a voxel counts as doubtful: probability 0.11 to 0.89. Our choice."""
+_DOUBTFUL_VARIANCE: Final = 0.04
+"""Variance from which a voxel counts as doubtful: a standard deviation of 0.2, two models whose
+probabilities are 0.4 apart. Our choice."""
+
+_LEAST: Final = 1e-7
+_SLAB: Final = 8
+_ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
+
+
+class DoubtKind(StrEnum):
+    """What the doubt is measured by.
+
+    ``entropy`` is that of the mean probability, in bit; where models were fused by their masks, of
+    the share of models that marked a voxel: their disagreement. ``variance`` is that of several
+    models' probabilities about their mean.
+    """
+
+    ENTROPY = "entropy"
+    VARIANCE = "variance"
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulPlace:
+    """A connected doubtful region: its most doubtful voxel, volume and mean amount.
+
+    `weight` is the sum of the amount times the voxel's volume, in bit mm3 (entropy) or mm3
+    (variance); it orders the places.
+    """
+
+    voxel: tuple[int, int, int]
+    volume_mm3: float
+    mean: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Doubt:
+    """How doubtful each voxel is, and the heaviest doubtful places, the heaviest first.
+
+    `amount` is float16 ``(z, y, x)``: entropy, 0 to 1 bit, or variance, 0 to 0.25. `n_places` says
+    how many places there are in all.
+    """
+
+    amount: NDArray[np.float16]
+    places: tuple[DoubtfulPlace, ...]
+    n_places: int
+    kind: DoubtKind = DoubtKind.ENTROPY
+
+    @property
+    def unit(self) -> str:
+        """Unit of the amount: "bit", "" for a variance."""
+        return "bit" if self.kind is DoubtKind.ENTROPY else ""
+
+
+def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the binary entropy of probabilities, in bits: 0 where certain, 1 at a half.
+
+    -p log2 p - (1 - p) log2 (1 - p). Source: Shannon, A Mathematical Theory of Communication
+    (1948), section 6.
+
+    Examples
+    --------
+    >>> entropy_bits(np.array([0.0, 0.5, 1.0])).round(3).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    p = np.clip(probability.astype(np.float32), _LEAST, 1 - _LEAST)
+    q = 1 - p
+    found: NDArray[np.float32] = -(p * np.log2(p) + q * np.log2(q))
+    return found
+
+
+def doubt_kinds(prediction: Prediction) -> tuple[DoubtKind, ...]:
+    """Return what a prediction's doubt can be measured by; nothing without a probability."""
+    kept = (
+        (DoubtKind.ENTROPY, prediction.probability),
+        (DoubtKind.VARIANCE, prediction.variance),
+    )
+    return tuple(kind for kind, values in kept if values is not None)
+
+
+def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Job[Doubt]:
+    """Return a job for a prediction's map of doubt and its places.
+
+    Raises
+    ------
+    ModelError
+        If the prediction does not hold what `kind` is made from.
+    """
+    grid = prediction.mask.grid
+    if kind is DoubtKind.ENTROPY and prediction.probability is not None:
+        return (yield from find_doubt(prediction.probability, grid))
+    if kind is DoubtKind.VARIANCE and prediction.variance is not None:
+        return (yield from _mapped(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE))
+    known = ", ".join(doubt_kinds(prediction)) or "nothing"
+    raise ModelError(
+        f"{prediction.case_id}: the {kind.value} should be shown, but this prediction kept {known}:"
+        " predict again with the map of doubt; a variance needs several trained models"
+    )
+
+
+def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Job[Doubt]:
+    """Return a job for the entropy map and its places (26-connected, entropy of 0.5 bit or more).
+
+    Parameters
+    ----------
+    probability
+        Mean over folds, mirrored copies and models, ``(z, y, x)``, 0 to 1.
+    grid
+        Its grid.
+    """
+    return (yield from _mapped(probability, grid, DoubtKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS))
+
+
+def _mapped(
+    values: NDArray[np.float16],
+    grid: Grid,
+    kind: DoubtKind,
+    amount_of: Callable[[NDArray[Any]], NDArray[Any]],
+    least: float,
+) -> Job[Doubt]:
+    """Return the map slab by slab, and its 26-connected places of `least` or more."""
+    said, planes = "Looking for doubtful places", len(values)
+    amount = np.empty(values.shape, dtype=np.float16)
+    for first in range(0, planes, _SLAB):
+        yield Progress(first, planes + 1, said)
+        amount[first : first + _SLAB] = amount_of(values[first : first + _SLAB])
+    labels, count = ndimage.label(amount >= least, structure=_ALL_NEIGHBOURS)
+    yield Progress(planes, planes + 1, said)
+    places = [
+        _place(labels[where] == number, amount[where], where, grid)
+        for number, where in enumerate(ndimage.find_objects(labels), start=1)
+    ]
+    places.sort(key=lambda place: -place.weight)
+    return Doubt(amount, tuple(places[:MOST_PLACES]), int(count), kind)
+
+
+def _as_it_is(values: NDArray[Any]) -> NDArray[Any]:
+    return values
+
+
+def _place(
+    inside: NDArray[np.bool_],
+    amount: NDArray[np.float16],
+    where: tuple[slice, ...],
+    grid: Grid,
+) -> DoubtfulPlace:
+    own = np.where(inside, amount, 0).astype(np.float64)
+    z, y, x = np.unravel_index(int(np.argmax(own)), own.shape)
+    voxels = int(np.count_nonzero(inside))
+    total, size = float(own.sum()), grid.voxel_volume_mm3
+    voxel = (int(z) + where[0].start, int(y) + where[1].start, int(x) + where[2].start)
+    return DoubtfulPlace(voxel, voxels * size, total / voxels, total * size)

@@ -1,0 +1,304 @@
+"""Several models on one case: the mean of their probabilities, the majority's mask, or STAPLE's."""
+
+import hashlib
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.annotations.fuse import Staple, TieRule, majority_vote, staple
+from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.errors import MamamiaError, ModelError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting, process_peak_memory_bytes
+from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.segmentation.model.planner import (
+    OutOfMemoryError,
+    OverLimitError,
+    duration_text,
+)
+from napari_mamamia.segmentation.model.segmenter import Click, Prediction, Prompt, Segmenter
+from napari_mamamia.segmentation.model.stages import part
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+from napari_mamamia.segmentation.run.trained import candidates_of, mask_of
+from napari_mamamia.services.predict.fused_probability import Fused, Moments, share_of_masks
+
+__all__ = ["FusedSegmenter", "FusionRule", "require_fusible"]
+
+T = TypeVar("T")
+
+_PREDICTED: Final = 940  # of 1000 steps: the models; then fusing
+_AVERAGED: Final = 960
+_FUSED: Final = 990
+_MOST_MODELS: Final = 16
+_LEAST_AGREEMENT: Final = 0.1
+"""Dice with the fused mask below which a model is said to mark something else. Our choice."""
+"""As many readers as `annotations.fuse.staple` takes."""
+_THRESHOLD: Final = 0.5
+_LONGEST_NAME: Final = 120
+
+
+class FusionRule(StrEnum):
+    """How several models' answers become one.
+
+    ``mean``: the mean of their probabilities, above 0.5. ``majority``: what more than half of them
+    marked; a tie is background. ``staple``: STAPLE's estimate of the truth, at least 0.5.
+    """
+
+    MEAN = "mean"
+    MAJORITY = "majority"
+    STAPLE = "staple"
+
+    @property
+    def said(self) -> str:
+        """The rule in words, to be followed by the models' names."""
+        return {"mean": "mean", "majority": "majority vote", "staple": "STAPLE"}[self.value]
+
+
+@runtime_checkable
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class FusedSegmenter:
+    """Two or more models as one `Segmenter`; each of them must answer, or the case fails.
+
+    Parameters
+    ----------
+    members
+        2 to 16 models of different names. With MEAN each must give its probability.
+    rule
+        How their answers become one.
+    limit_s
+        Seconds for the whole case; None for no limit. A model gets what is left of it; one that may
+        give something up plans for an equal share of it among the models still to run, so that the
+        first does not take the last one's time.
+
+    Raises
+    ------
+    ModelError
+        If there are too few or too many models, or two have one name.
+    """
+
+    members: tuple[Segmenter, ...]
+    rule: FusionRule
+    limit_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require_fusible([member.name for member in self.members])
+
+    @property
+    def name(self) -> str:
+        """Short name, fit for a folder: rule and models."""
+        name = f"{self.rule.value}_{self._listed('+')}"
+        if len(name.encode()) <= _LONGEST_NAME:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        return f"{self.rule.value}_of_{len(self.members)}_models_{digest}"
+
+    @property
+    def title(self) -> str:
+        """Name shown to people."""
+        titles = " and ".join(member.title for member in self.members)
+        return f"{self.rule.said[:1].upper()}{self.rule.said[1:]} of {titles}"
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result must know: the rule, and what each model's results carry."""
+        own = "; ".join(f"{member.name}: {member.note}" for member in self.members)
+        return f"{self.rule.said} of {len(self.members)} models: {own}"
+
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+        """Return a job that runs every model on `case` and fuses; progress counts to 1000.
+
+        Returns
+        -------
+        Prediction
+            `probability` is the mean of the models' with MEAN, else the share of models that marked
+            the voxel; `variance` is there if every model gave a probability. `seconds` are those of
+            all models and of fusing, `peak_memory_bytes` is the largest.
+
+        Raises
+        ------
+        ModelError
+            If a model fails, with its name; OutOfMemoryError and OverLimitError keep their type.
+        """
+        started = time.monotonic()
+        found: list[Prediction] = []
+        moments: Moments | None = Moments()
+        count = len(self.members)
+        for number, member in enumerate(self.members):
+            steps = (number * _PREDICTED // count, (number + 1) * _PREDICTED // count)
+            said = f"{member.name} ({number + 1} of {count})"
+            own = self._with_time_left(number, started).predict(case, prompt)
+            one = yield from part(_named(own, member.name, said), *steps, 1000)
+            self._require_probability(one, member)
+            if one.probability is None:
+                moments = None
+            elif moments is not None:
+                yield from part(moments.add(one.probability), steps[1], steps[1], 1000)
+            found.append(replace(one, probability=None, variance=None))
+        self._seconds_left(started)
+        begun = time.perf_counter()
+        maps = None
+        if moments is not None:
+            maps = yield from part(moments.result(_THRESHOLD), _PREDICTED, _AVERAGED, 1000)
+        mask, probability, parameters = yield from part(
+            self._fused(found, maps), _AVERAGED, _FUSED, 1000
+        )
+        yield Progress(_FUSED, 1000, "Looking for regions")
+        candidates = tuple(candidates_of(mask, case, prompt))
+        if isinstance(prompt, Click) and candidates:
+            mask = mask_of(candidates[0], mask.shape)
+        yield Progress(1000, 1000, "Done")
+        return Prediction(
+            case_id=case.case_id,
+            mask=Mask(case.grid, mask),
+            candidates=candidates,
+            parameters=(*self._own_parameters(), *parameters, *self._parameters_of(found)),
+            seconds=sum(one.seconds for one in found) + time.perf_counter() - begun,
+            notes=tuple(self._notes_of(found, mask)),
+            device="; ".join(dict.fromkeys(one.device for one in found)),
+            peak_memory_bytes=_largest_peak(found),
+            probability=probability,
+            variance=None if maps is None else maps.variance,
+        )
+
+    def close(self) -> None:
+        """Let go of every model."""
+        for member in self.members:
+            if isinstance(member, _Closable):
+                member.close()
+
+    # -------------------------------------------------------------------- one model
+
+    def _seconds_left(self, started: float) -> float | None:
+        if self.limit_s is None:
+            return None
+        left = started + self.limit_s - time.monotonic()
+        if left <= 0:
+            raise OverLimitError(
+                f"{self._listed(', ')} should be done within {duration_text(self.limit_s)} in all, "
+                "but took longer: allow more time, or choose fewer models"
+            )
+        return left
+
+    def _with_time_left(self, number: int, started: float) -> Segmenter:
+        """Return a model with what is left of the limit."""
+        member, left = self.members[number], self._seconds_left(started)
+        if left is None or not isinstance(member, PlannedSegmenter):
+            return member
+        if member.budget.give_up:
+            left /= len(self.members) - number
+        return replace(member, budget=replace(member.budget, limit_s=left))
+
+    def _require_probability(self, found: Prediction, member: Segmenter) -> None:
+        if self.rule is FusionRule.MEAN and found.probability is None:
+            raise ModelError(
+                f"the mean needs every model's probability, but {member.name} gives none: fuse by "
+                "majority or staple"
+            )
+
+    # ----------------------------------------------------------------------- fusing
+
+    def _fused(
+        self, found: Sequence[Prediction], maps: Fused | None
+    ) -> Job[tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]]:
+        """Return mask, probability, and what the rule has to say."""
+        if self.rule is FusionRule.MEAN and maps is not None:
+            return maps.above, maps.mean, (("threshold", _THRESHOLD),)
+        masks = [one.mask.array for one in found]
+        share = yield from part(share_of_masks(masks), 0, 1, 3)
+        yield Progress(1, 3, f"Fusing: {self.rule.said}")
+        if self.rule is FusionRule.MAJORITY:
+            marked = majority_vote([mask.view(np.uint8) for mask in masks]) > 0
+            return marked, share, (("tie", TieRule.BACKGROUND.value),)
+        estimate = yield from part(staple(masks), 1, 3, 3)
+        return estimate.mask, share, tuple(self._performance(estimate))
+
+    def _performance(self, estimate: Staple) -> Iterator[tuple[str, Setting]]:
+        yield "threshold", _THRESHOLD
+        yield "staple_steps", estimate.n_steps
+        for member, p, q in zip(
+            self.members, estimate.sensitivities, estimate.specificities, strict=True
+        ):
+            yield f"{member.name}: sensitivity (STAPLE)", None if math.isnan(p) else p
+            yield f"{member.name}: specificity (STAPLE)", None if math.isnan(q) else q
+
+    # ----------------------------------------------------------------- what is said
+
+    def _listed(self, between: str) -> str:
+        return between.join(member.name for member in self.members)
+
+    def _own_parameters(self) -> Iterator[tuple[str, Setting]]:
+        yield "fusion", self.rule.value
+        yield "models", self._listed(", ")
+        yield "time_limit_s", self.limit_s
+
+    def _parameters_of(self, found: Sequence[Prediction]) -> Iterator[tuple[str, Setting]]:
+        for member, one in zip(self.members, found, strict=True):
+            yield f"{member.name}: volume_mm3", one.mask.volume_mm3
+            yield f"{member.name}: seconds", round(one.seconds, 3)
+            for name, value in one.parameters:
+                yield f"{member.name}: {name}", value
+
+    def _notes_of(self, found: Sequence[Prediction], mask: NDArray[np.bool_]) -> Iterator[str]:
+        for member, one in zip(self.members, found, strict=True):
+            yield from (f"{member.name}: {note}" for note in one.notes)
+        if not mask.any():
+            yield f"the {self.rule.said} of {len(found)} models marks nothing"
+            return
+        for member, one in zip(self.members, found, strict=True):
+            agreement = dice(one.mask.array, mask)
+            if agreement < _LEAST_AGREEMENT:
+                yield (
+                    f"{member.name} marks something else than the fused mask (Dice "
+                    f"{agreement:.2f}): look at each model alone"
+                )
+
+
+def require_fusible(names: Sequence[str]) -> None:
+    """Raise `ModelError` unless models of these names can be fused."""
+    if not 2 <= len(names) <= _MOST_MODELS:
+        raise ModelError(
+            f"2 to {_MOST_MODELS} models can be fused, got {len(names)} ({', '.join(names)}): "
+            "choose among them, or name another one"
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ModelError(
+            f"models that are fused should have different names, but {', '.join(twice)} comes more "
+            "than once: name each model once; add another model of that name under a name of its "
+            "own (mamamia models add PATH --name NAME)"
+        )
+
+
+def _named(job: Job[T], name: str, said: str) -> Job[T]:
+    """Pass a model's job on, its name in the progress and in the error."""
+    try:
+        while True:
+            progress = next(job)
+            yield Progress(progress.done, progress.total, f"{said}: {progress.text}")
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    except MamamiaError as error:
+        text = f"{name}, one of the models to be fused, failed: {error}"
+        kept = isinstance(error, OutOfMemoryError | OverLimitError)
+        raise (type(error)(text) if kept else ModelError(text)) from error
+    finally:
+        job.close()
+
+
+def _largest_peak(found: Sequence[Prediction]) -> int | None:
+    """Return the largest peak of the processes that computed; None stands for this one."""
+    own = process_peak_memory_bytes()
+    peaks = [one.peak_memory_bytes or own for one in found]
+    return max((peak for peak in peaks if peak is not None), default=None)

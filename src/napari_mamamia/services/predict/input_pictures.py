@@ -1,0 +1,201 @@
+"""Small pictures of what a model gets of a case: one for each channel, of one slice only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.timing import PhaseChoice
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.model.recipe_input import (
+    channel_image,
+    phase_order_warning,
+    phases_needed,
+)
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+
+__all__ = [
+    "LARGEST_PIXELS",
+    "InputChannel",
+    "InputPicture",
+    "InputPictures",
+    "input_pictures",
+    "kinetic_channels",
+    "model_channels",
+    "shared_channels",
+]
+
+LARGEST_PIXELS: Final = 96
+"""Longer side of a picture; several fit side by side into the dock."""
+
+_WINDOW: Final = (1.0, 99.0)
+"""Percentiles that are drawn black and white. Our choice: single bright vessels do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputChannel:
+    """One input: its name in the model, the expression that makes it, and both in plain words.
+
+    `expression` is "" where there is nothing to show; `text` then says why.
+    """
+
+    name: str
+    expression: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputPicture:
+    """One channel as grey values ``(row, column)`` uint8 in the display frame, upright.
+
+    `low` and `high` are the channel's values that are black and white; None as `pixels` where the
+    channel has nothing to show.
+    """
+
+    channel: InputChannel
+    pixels: NDArray[np.uint8] | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputPictures:
+    """The pictures of one slice, its index along the slice axis, and "" or what looks wrong."""
+
+    pictures: tuple[InputPicture, ...]
+    slice_index: int
+    warning: str = ""
+
+
+def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
+    """Return what a trained model gets, in order: "channel 0 DCE_pre ← phase 0"."""
+    return tuple(
+        InputChannel(name, expression, f"channel {number} {name} ← {_in_words(expression)}")
+        for number, (name, expression) in enumerate(segmenter.channels())
+    )
+
+
+def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...]:
+    """Return what the weight-free model gets: before contrast, early, late."""
+    named: tuple[tuple[str, int | None], ...] = (
+        ("before contrast", 0),
+        ("early", choice.early),
+        ("late", choice.late),
+    )
+    return tuple(
+        InputChannel(name, "", f"no {name} phase")
+        if phase is None
+        else InputChannel(name, f"p{phase}", f"{name} ← {_phase_text(case, phase)}")
+        for name, phase in named
+    )
+
+
+def shared_channels(each: Sequence[Sequence[InputChannel]]) -> tuple[InputChannel, ...]:
+    """Return what several models get together, each expression once, in order of first use."""
+    used = dict.fromkeys(one.expression for channels in each for one in channels if one.expression)
+    return tuple(InputChannel("", expression, _in_words(expression)) for expression in used)
+
+
+def input_pictures(
+    case: Case,
+    channels: Sequence[InputChannel],
+    *,
+    whole_numbers: bool = False,
+    slice_index: int | None = None,
+) -> Job[InputPictures]:
+    """Return a job for the pictures of one slice of a case.
+
+    Parameters
+    ----------
+    case
+        All its phases read.
+    channels
+        See `model_channels` and `kinetic_channels`.
+    whole_numbers
+        As in `Recipe`.
+    slice_index
+        Along the array axis across the acquisition plane; None, or one that does not exist, takes
+        the middle one. Only this slice is computed.
+
+    Raises
+    ------
+    CaseError
+        If a channel needs a phase that the case has not, or has not read yet.
+    """
+    case.require_phases(phases_needed([one.expression for one in channels], Recipe()))
+    part, index = _one_slice(case, slice_index)
+    pictures = []
+    for number, channel in enumerate(channels):
+        yield Progress(number, len(channels) + 1, f"Picture of {channel.text}")
+        if not channel.expression:
+            pictures.append(InputPicture(channel, None))
+            continue
+        made = yield from channel_image(part, channel.expression, whole_numbers)
+        pictures.append(_picture(channel, made, part.grid))
+    yield Progress(len(channels), len(channels) + 1, "Comparing phase 1 with phase 0")
+    return InputPictures(tuple(pictures), index, phase_order_warning(case))
+
+
+def _one_slice(case: Case, wanted: int | None) -> tuple[Case, int]:
+    """Return the case cut to one slice, and its index along the axis across the slices."""
+    axis = case.grid.display_frame().order[0]
+    count = case.grid.shape[axis]
+    index = count // 2 if wanted is None or not 0 <= wanted < count else wanted
+    cut: list[slice] = [slice(None)] * 3
+    cut[axis] = slice(index, index + 1)
+    start = [0, 0, 0]
+    start[axis] = index
+    affine = case.grid.affine.copy()
+    affine[:3, 3] = case.grid.to_world_mm(start)
+    signal = case.signal[(slice(None), *cut)]
+    z, y, x = signal.shape[1:]
+    return replace(case, grid=Grid((z, y, x), affine), signal=signal), index
+
+
+def _picture(channel: InputChannel, made: NDArray[Any], grid: Grid) -> InputPicture:
+    shown = _upright(made, grid)
+    low, high = (float(value) for value in np.percentile(shown, _WINDOW))
+    scale = 255.0 / (high - low) if high > low else 0.0
+    pixels = np.clip((shown - low) * scale, 0, 255).round().astype(np.uint8)
+    return InputPicture(channel, pixels, low, high)
+
+
+def _upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
+    """Return the one slice upright, in square pixels of which `LARGEST_PIXELS` are the most.
+
+    Values are means over about a pixel, so that nothing between two pixels is lost.
+    """
+    frame = grid.display_frame()
+    plane = np.nan_to_num(frame.to_display(made)[0].astype(np.float32))
+    spacing = frame.per_axis(grid.spacing_mm)[1:]
+    extent = [n * mm for n, mm in zip(plane.shape, spacing, strict=True)]
+    pixel_mm = max(max(extent) / LARGEST_PIXELS, min(spacing))
+    shares = [max(round(pixel_mm / mm), 1) for mm in spacing]
+    smooth = ndimage.uniform_filter(plane, size=shares, mode="nearest")
+    rows, columns = (_centres(n, mm / pixel_mm) for n, mm in zip(plane.shape, spacing, strict=True))
+    found: NDArray[np.float32] = smooth[np.ix_(rows, columns)]
+    return found
+
+
+def _centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
+    """Return the voxel in which the centre of each pixel lies."""
+    pixels = max(round(voxels * pixels_per_voxel), 1)
+    places = (np.arange(pixels) + 0.5) * voxels / pixels
+    return np.minimum(places.astype(np.intp), voxels - 1)
+
+
+def _in_words(expression: str) -> str:
+    """Return a channel's expression for people: ``p1-p0`` is "phase 1 - phase 0"."""
+    parts = [f"phase {one[1:]}" if one[1:].isdigit() else one for one in expression.split("-")]
+    return " - ".join(part.replace("_", " ") for part in parts)
+
+
+def _phase_text(case: Case, phase: int) -> str:
+    time_s = case.times_s[phase]
+    return f"phase {phase}" if time_s is None or phase == 0 else f"phase {phase} ({time_s:.0f} s)"

@@ -1,0 +1,106 @@
+"""Keeping a prediction where one of the same model may lie: replaced only if that was said."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import MamamiaError, ModelError, SaveConflictError
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.io.workspace.workspace import FileState, Workspace
+from napari_mamamia.segmentation.model.segmenter import Prediction
+from napari_mamamia.services.predict.predict import save_prediction
+
+__all__ = ["KeptPrediction", "keep_prediction", "kept_prediction"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPrediction:
+    """A prediction that lies in a workspace: its model's folder, its file, when it was made."""
+
+    name: str
+    case_id: str
+    sha256: str
+    made: datetime
+    file: FileState
+
+    def __str__(self) -> str:
+        return f"{self.name}'s prediction of {self.case_id} from {self.made:%Y-%m-%d %H:%M}"
+
+
+def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPrediction | None:
+    """Return what lies there of a model for a case, with its local time; None for nothing."""
+    path = workspace.prediction(name, case_id)
+    try:
+        file = FileState.of(path)
+    except OSError:
+        return None
+    try:
+        made = datetime.fromisoformat(read_provenance(sidecar_path(path)).created)
+    except (MamamiaError, OSError, ValueError):
+        made = datetime.fromtimestamp(file.written_ns / 1e9).astimezone()
+    return KeptPrediction(name, case_id, sha256_of(path), made.astimezone(), file)
+
+
+def keep_prediction(
+    prediction: Prediction,
+    case: Case,
+    workspace: Workspace,
+    replaces: KeptPrediction | None = None,
+    *,
+    beside: bool = False,
+) -> Job[KeptPrediction]:
+    """Return a job that saves a prediction with its provenance as ``predictions/MODEL/ID.nii.gz``.
+
+    Parameters
+    ----------
+    replaces
+        The one that its user said may go. Without it nothing that exists is replaced.
+    beside
+        Leave what is there, and take the next free name: ``predictions/MODEL 2``.
+
+    Raises
+    ------
+    SaveConflictError
+        If something else than `replaces` is there; it stays.
+    SaveError
+        If the system refuses to write.
+    """
+    made = prediction.mask.provenance
+    if made is None:
+        raise ModelError("a prediction without provenance is not saved: use predict_case")
+    name = made.name if replaces is None else replaces.name
+    if beside:
+        names = _numbered(made.name)
+        name = next(one for one in names if not workspace.prediction(one, case.case_id).exists())
+    _require_same(workspace, name, case.case_id, replaces)
+    target = workspace.prediction(name, case.case_id)
+    yield from save_prediction(prediction, case, target, overwrite=replaces is not None)
+    workspace.note_data_set()
+    kept = kept_prediction(workspace, name, case.case_id)
+    if kept is None:
+        raise SaveConflictError(
+            f"expected the prediction just saved at {target}, but it is gone: something else "
+            "removed it; predict again"
+        )
+    return kept
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name} {number}" for number in count(2))
+
+
+def _require_same(
+    workspace: Workspace, name: str, case_id: str, replaces: KeptPrediction | None
+) -> None:
+    there = kept_prediction(workspace, name, case_id)
+    if there is None or (replaces is not None and there.sha256 == replaces.sha256):
+        return
+    raise SaveConflictError(
+        f"expected {'that ' if replaces else 'no '}prediction of {name} for {case_id}, but there "
+        f"is {there}: it was kept; say whether it may be replaced, or keep both"
+    )

@@ -1,0 +1,286 @@
+"""Which model runs, and how: from what a person typed or clicked to a segmenter."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.planner import Budget
+from napari_mamamia.segmentation.model.recipe import Recipe
+from napari_mamamia.segmentation.model.segmenter import Segmenter
+from napari_mamamia.segmentation.network.choices import require_network_choices
+from napari_mamamia.segmentation.run.engine_host import EngineHost, Host
+from napari_mamamia.segmentation.run.engines import require_installed
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+from napari_mamamia.segmentation.run.registry import (
+    ModelEntry,
+    default_registry,
+    find_model,
+    model_recipe,
+)
+from napari_mamamia.segmentation.run.weights import recognise_model, with_network
+from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule, require_fusible
+from napari_mamamia.services.predict.predict import segmenter_named, segmenters
+from napari_mamamia.services.predict.run_choices import RunChoices
+
+__all__ = [
+    "ModelChoice",
+    "RunChoices",
+    "choice_of",
+    "fused",
+    "open_model",
+    "open_models",
+    "planned",
+    "require_ready",
+    "segmenter_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model and its settings as plain values, for another process and for fingerprints.
+
+    `weights` is empty for a model that needs none. Where the files are does not matter to the
+    result, so `path` is not part of its text. Several models on one case are `members`, fused by
+    the rule `fusion`; of the rest only name and budget have a meaning then.
+    """
+
+    name: str
+    path: Path = field(default=Path(), repr=False)
+    inner: str = field(default="", repr=False)
+    weights: tuple[WeightFile, ...] = ()
+    settings: EngineSettings = field(default_factory=EngineSettings)
+    recipe: Recipe = field(default_factory=Recipe)
+    budget: Budget = field(default_factory=Budget)
+    members: "tuple[ModelChoice, ...]" = ()
+    fusion: FusionRule | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every model's name."""
+        return tuple(member.name for member in self.members) or (self.name,)
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """How a trained model runs: its own settings, or those of the first trained member."""
+        trained = (member.settings for member in self.members if member.weights)
+        return next(trained, self.settings)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its name says it all: one model without weights."""
+        return not self.weights and not self.members
+
+    @property
+    def key(self) -> str:
+        """Digest of everything that the result depends on.
+
+        Threads are left out, so that a run goes on with another number of workers or on another
+        computer: they move sums in their last places, and each case's file says how many it had.
+        """
+        return hashlib.sha256(repr(_without_threads(self)).encode()).hexdigest()[:32]
+
+
+def _without_threads(choice: ModelChoice) -> ModelChoice:
+    members = tuple(_without_threads(member) for member in choice.members)
+    return replace(choice, settings=replace(choice.settings, threads=None), members=members)
+
+
+def open_model(
+    wanted: str, choices: RunChoices, host: Host, registry: Path | None = None
+) -> Segmenter:
+    """Return the segmenter for a model's name or path.
+
+    Raises
+    ------
+    ModelError
+        If there is none, it cannot be run, or the weight-free one is asked for what it has not.
+    """
+    if any(own.name == wanted for own in segmenters()):
+        _require_no_network_choices(wanted, choices)
+        return segmenter_named(wanted)
+    entry = find_model(wanted, registry or default_registry(), choices.recipe)
+    return planned(entry, choices, host)
+
+
+def open_models(
+    wanted: Sequence[str],
+    rule: FusionRule,
+    choices: RunChoices,
+    host: Host,
+    registry: Path | None = None,
+) -> FusedSegmenter:
+    """Return the segmenter for several models' names or paths, fused by `rule`.
+
+    Choices that only a trained model has hold for the trained ones among them.
+
+    Raises
+    ------
+    ModelError
+        As `open_model` and `fused` do.
+    """
+    own = {segmenter.name: segmenter for segmenter in segmenters()}
+    if not set(wanted) - set(own):
+        _require_no_network_choices(", ".join(wanted), choices)
+    place = registry or default_registry()
+    found = [own.get(name) or find_model(name, place, choices.recipe) for name in wanted]
+    return fused(found, rule, choices, host)
+
+
+def fused(
+    members: Sequence[ModelEntry | Segmenter], rule: FusionRule, choices: RunChoices, host: Host
+) -> FusedSegmenter:
+    """Return added models, and models without weights, as one.
+
+    All of them run on `host`, one after the other, with the same choices. Their probabilities are
+    kept where `rule` needs them.
+
+    Raises
+    ------
+    ModelError
+        If there are fewer than two or too many, two have one name, one gives no probability though
+        the rule needs it, or recipe, folds and model do not fit each other.
+    """
+    require_fusible([member.name for member in members])
+    mean = rule is FusionRule.MEAN
+    without = [member.name for member in members if not isinstance(member, ModelEntry)]
+    if mean and without:
+        raise ModelError(
+            f"the mean needs every model's probability, but {', '.join(without)} gives none: it "
+            "marks voxels by thresholds. Fuse by majority or staple, or leave it out"
+        )
+    own = replace(choices, keep_probability=True) if mean else choices
+    found = tuple(
+        planned(member, own, host) if isinstance(member, ModelEntry) else member
+        for member in members
+    )
+    _require_different(found)
+    return FusedSegmenter(found, rule, choices.limit_s)
+
+
+def _require_different(members: Sequence[Segmenter]) -> None:
+    """Raise `ModelError` where one model stands under two names: it would count double."""
+    seen: dict[str, str] = {}
+    for member in members:
+        if not isinstance(member, PlannedSegmenter):
+            continue
+        key = repr((member.card.sha256, member.settings, member.recipe))
+        if key in seen:
+            raise ModelError(
+                f"models that are fused should differ, but {seen[key]} and {member.name} have the "
+                f"same weights (sha256 {member.card.sha256[:12]}) and settings, which would count "
+                "double: leave one out"
+            )
+        seen[key] = member.name
+
+
+def _require_no_network_choices(name: str, choices: RunChoices) -> None:
+    """Raise `ModelError` where a choice would be passed over in silence."""
+    asked = {
+        f"--device {choices.device}": choices.device in ("cuda", "mps"),
+        f"--backend {choices.backend}": choices.backend == "openvino",
+        "--folds": bool(choices.folds),
+        "--step": choices.step != RunChoices().step,
+        "--no-mirroring": not choices.mirroring,
+        "--no-postprocessing": not choices.postprocessing,
+        "--recipe": bool(choices.recipe),
+        "--fit-time": bool(choices.give_up),
+        "--fast": choices.fast,
+        "--probability": choices.keep_probability,
+    }
+    found = ", ".join(option for option, is_asked in asked.items() if is_asked)
+    if found:
+        raise ModelError(
+            f"{name} should run without choices that only a trained model has, got {found}: leave "
+            "them out, it runs on the processor in seconds"
+        )
+
+
+def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmenter:
+    """Return an added model's segmenter, under the name that it was added by."""
+    recipe = model_recipe(entry, choices.recipe)
+    if not choices.postprocessing:
+        recipe = replace(recipe, post=())
+    card = with_network(entry.card, recipe.network)
+    if card.network is not None:  # so that the choice as plain values says all of it
+        recipe = replace(recipe, network=card.network)
+    settings = recipe.settings(choices.settings())
+    _require_fits(card, settings, choices)
+    folds = settings.folds
+    absent = [fold for fold in folds if fold not in entry.card.folds]
+    if absent:
+        raise ModelError(
+            f"{entry.name} should have fold(s) {', '.join(folds)}, but {', '.join(absent)} is not "
+            f"there; it has {', '.join(entry.card.folds) or 'none'}: choose among these, or leave "
+            "the folds out"
+        )
+    return PlannedSegmenter(
+        replace(card, name=entry.name),
+        choices.settings(),
+        recipe,
+        host,
+        Budget(choices.limit_s, choices.give_up),
+    )
+
+
+def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices) -> None:
+    """Raise `ModelError` where a network in a single file would pass over a choice in silence."""
+    require_network_choices(card, settings)
+    if choices.backend == "torch" and card.kind in (ModelKind.ONNX, ModelKind.OPENVINO):
+        raise ModelError(
+            f"{card.name} is a file of {card.kind.value}, which torch does not run: choose the "
+            "backend auto or openvino"
+        )
+
+
+def require_ready(segmenter: Segmenter) -> None:
+    """Raise `MissingExtraError` unless what runs the model, or each of several, is installed."""
+    for member in segmenter.members if isinstance(segmenter, FusedSegmenter) else (segmenter,):
+        if isinstance(member, PlannedSegmenter):
+            require_installed(member.card, member.settings)
+
+
+def choice_of(segmenter: Segmenter) -> ModelChoice:
+    """Return a segmenter as plain values."""
+    if isinstance(segmenter, FusedSegmenter):
+        return ModelChoice(
+            segmenter.name,
+            budget=Budget(segmenter.limit_s),
+            members=tuple(choice_of(member) for member in segmenter.members),
+            fusion=segmenter.rule,
+        )
+    if not isinstance(segmenter, PlannedSegmenter):
+        return ModelChoice(segmenter.name)
+    card = segmenter.card
+    return ModelChoice(
+        segmenter.name,
+        card.path,
+        card.inner,
+        card.weights,
+        segmenter.settings,
+        segmenter.recipe,
+        segmenter.budget,
+    )
+
+
+def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
+    """Return the segmenter of a choice, in this process unless `host` says otherwise."""
+    if choice.fusion is not None:
+        shared = host or EngineHost()
+        members = tuple(segmenter_of(member, shared) for member in choice.members)
+        return FusedSegmenter(members, choice.fusion, choice.budget.limit_s)
+    if not choice.weights:
+        return segmenter_named(choice.name)
+    card = recognise_model(choice.path, inner=choice.inner, checksums=False)
+    card = with_network(card, choice.recipe.network)
+    return PlannedSegmenter(
+        replace(card, name=choice.name, weights=choice.weights),
+        choice.settings,
+        choice.recipe,
+        host or EngineHost(),
+        choice.budget,
+    )

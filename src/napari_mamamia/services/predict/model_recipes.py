@@ -1,0 +1,123 @@
+"""Looking at a model's recipe and changing it, for the window's editor."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard
+from napari_mamamia.segmentation.model.recipe import Recipe, presets, write_recipe
+from napari_mamamia.segmentation.run.registry import (
+    ModelEntry,
+    default_registry,
+    model_recipe,
+    set_recipe,
+)
+
+__all__ = ["RecipeSetting", "keep_recipe", "open_recipe", "write_beside"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeSetting:
+    """What the editor shows of a model.
+
+    Parameters
+    ----------
+    entry
+        The model.
+    recipe
+        What is edited: the chosen one, or the model's own.
+    own
+        The model's own: beside it, or none, which is `Recipe()`.
+    presets
+        The published pipelines by name.
+    place
+        Where a recipe beside the model would lie.
+    place_problem
+        Why none can be written there, "" if one can.
+    """
+
+    entry: ModelEntry
+    recipe: Recipe
+    own: Recipe
+    presets: tuple[tuple[str, Recipe], ...]
+    place: Path
+    place_problem: str = ""
+
+
+def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
+    """Return what the editor shows; `chosen` as in `model_recipe`.
+
+    Raises
+    ------
+    ModelError
+        If the recipe beside the model cannot be read.
+    """
+    place = _place(entry.card)
+    return RecipeSetting(
+        entry,
+        model_recipe(entry, chosen),
+        _own(entry),
+        presets(),
+        place,
+        _place_problem(entry.card, place),
+    )
+
+
+def keep_recipe(entry: ModelEntry, recipe: Recipe) -> Job[ModelEntry]:
+    """Return a job that keeps a recipe in the user's list of models; the model stays as it is.
+
+    The model's own recipe is kept as "none of the user's".
+
+    Raises
+    ------
+    SaveError
+        If the list cannot be written.
+    """
+    yield Progress(0, 1, "Keeping the recipe")
+    kept = set_recipe(entry, None if recipe == _own(entry) else recipe, default_registry())
+    yield Progress(1, 1, "Kept")
+    return kept
+
+
+def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> Job[ModelEntry]:
+    """Return a job that writes a recipe beside the model; the user's own then steps back for it.
+
+    Raises
+    ------
+    SaveConflictError
+        If there is one and `overwrite` is off.
+    SaveError
+        If the place cannot be written.
+    """
+    yield Progress(0, 2, "Writing the recipe")
+    write_recipe(recipe, _place(entry.card), overwrite=overwrite)
+    yield Progress(1, 2, "Keeping the model")
+    changed = replace(entry, card=replace(entry.card, has_recipe=True))
+    kept = set_recipe(changed, None, default_registry())
+    yield Progress(2, 2, "Written")
+    return kept
+
+
+def _own(entry: ModelEntry) -> Recipe:
+    return model_recipe(replace(entry, recipe=None))
+
+
+def _place(card: ModelCard) -> Path:
+    """Return where a recipe lies beside a model: in its folder, or in that of its one file."""
+    folder = card.path if card.path.is_dir() else card.path.parent
+    return folder / card.inner / RECIPE_NAME if card.path.is_dir() else folder / RECIPE_NAME
+
+
+def _place_problem(card: ModelCard, place: Path) -> str:
+    if card.is_zip:
+        return (
+            f"a recipe beside the model should go into {card.path}, but a zip is not written to: "
+            "unpack it, or save the recipe in your own list"
+        )
+    if not os.access(place.parent, os.W_OK):
+        return (
+            f"a recipe beside the model should go to {place}, but that folder cannot be written "
+            "to: save the recipe in your own list"
+        )
+    return ""

@@ -1,0 +1,180 @@
+"""Other models of this computer that would fit a case; they are offered, never taken."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
+from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.model.memory import free_memory_bytes
+from napari_mamamia.segmentation.model.planner import (
+    OutOfMemoryError,
+    OverLimitError,
+    duration_text,
+)
+from napari_mamamia.segmentation.model.recipe_input import channel_names, input_grid, phases_needed
+from napari_mamamia.segmentation.network.cost import tiles_of_network
+from napari_mamamia.segmentation.nnunet.cost import tiles_from_plans
+from napari_mamamia.segmentation.run.paces import known_pace
+from napari_mamamia.segmentation.run.registry import ModelEntry, list_models, model_recipe
+from napari_mamamia.segmentation.run.weights import with_network
+from napari_mamamia.services.predict.predict import segmenters
+
+__all__ = ["Offer", "offers", "offers_text", "with_offers"]
+
+T = TypeVar("T")
+
+_KINETIC_PHASES: Final = 2
+_KINETIC_S_PER_MEGAVOXEL: Final = 0.1
+"""Seconds of the kinetic threshold for a million voxels. Source: benchmarks/kinetic_segmenter.py
+--time, 160 x 448 x 448: 1.9 s on two cores, 0.06 s; slower computers are allowed for."""
+_KINETIC_LEAST_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model that would do a case: its name for ``--model``, its title, and about how long."""
+
+    name: str
+    title: str
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """One clause for people.
+
+        Examples
+        --------
+        >>> Offer("small", "Small network", 120.0).text
+        "'small' about 2 min 0 s"
+        """
+        return f"'{self.name}' about {duration_text(self.seconds)}"
+
+
+def offers(
+    case: Case,
+    limit_s: float | None,
+    registry: Path,
+    not_this: Sequence[str] = (),
+    settings: EngineSettings | None = None,
+) -> tuple[Offer, ...]:
+    """Return the models that would do `case` within a limit and the free memory, fastest first.
+
+    Only models whose speed on this computer is known from an earlier run with the same device,
+    backend, precision and threads, and the weight-free one. Nothing is loaded or computed: tiles
+    come from the plans, the recipe or the bundle's configs, over the whole volume and with all
+    mirrored copies, so that a run takes as long or less. A model whose tiles they do not tell, such
+    as a bundle that looks at the whole volume at once, is not offered.
+
+    Parameters
+    ----------
+    case
+        Its grid and its number of phases count.
+    limit_s
+        Seconds for the case; None for any time.
+    registry
+        Folder of added models.
+    not_this
+        Names of the models that did not do.
+    settings
+        How the models would be run; folds and checkpoint are each model's own.
+    """
+    asked = replace(settings or EngineSettings(), folds=(), checkpoint="")
+    found = [*_weight_free(case), *_trained(case, registry, asked)]
+    return tuple(
+        sorted(
+            (
+                offer
+                for offer in found
+                if offer.name not in not_this and (limit_s is None or offer.seconds <= limit_s)
+            ),
+            key=lambda offer: (offer.seconds, offer.name),
+        )
+    )
+
+
+def offers_text(found: Sequence[Offer]) -> str:
+    """Return the sentence that follows an error, "" without offers."""
+    if not found:
+        return ""
+    listed = "; ".join(offer.text for offer in found)
+    return f"other models here that would fit: {listed} (choose one with --model)"
+
+
+def with_offers(
+    job: Job[T],
+    case: Case,
+    limit_s: float | None,
+    registry: Path,
+    not_this: Sequence[str],
+    settings: EngineSettings | None = None,
+) -> Job[T]:
+    """Pass a prediction's job on; where time or memory did not suffice, its error has offers."""
+    try:
+        return (yield from job)
+    except (OverLimitError, OutOfMemoryError) as error:
+        said = offers_text(offers(case, limit_s, registry, not_this, settings))
+        if not said:
+            raise
+        raise type(error)(f"{error}; {said}") from error
+
+
+def _weight_free(case: Case) -> Iterator[Offer]:
+    if len(case.phases) < _KINETIC_PHASES:
+        return
+    seconds = max(_KINETIC_LEAST_S, _KINETIC_S_PER_MEGAVOXEL * math.prod(case.grid.shape) / 1e6)
+    for own in segmenters():
+        yield Offer(own.name, own.title, seconds)
+
+
+def _trained(case: Case, registry: Path, asked: EngineSettings) -> Iterator[Offer]:
+    free = free_memory_bytes()
+    try:
+        entries = list_models(registry)
+    except ModelError:  # what cannot be listed is no offer either
+        return
+    for entry in entries:
+        if entry.problem:
+            continue
+        with suppress(ModelError):  # a model whose recipe or plans are broken is no offer
+            found = _offer(entry, case, asked, free)
+            if found is not None:
+                yield found
+
+
+def _offer(
+    entry: ModelEntry, case: Case, asked: EngineSettings, free_bytes: int | None
+) -> Offer | None:
+    """Return what a model would take, None where it does not fit the case or was never timed."""
+    recipe = model_recipe(entry)
+    settings = recipe.settings(asked)
+    pace = known_pace(entry.card, settings)
+    names = channel_names(recipe, len(entry.card.channels))
+    if pace is None or len(case.phases) < phases_needed(names, recipe):
+        return None
+    grid, _ = input_grid(case.grid, recipe, case.breast_box)
+    tiles = _tiles(with_network(entry.card, recipe.network), settings, grid)
+    if tiles is None:
+        return None
+    needed = tiles.bytes_needed + sum(weight.n_bytes for weight in entry.card.weights)
+    if free_bytes is not None and needed > free_bytes:
+        return None
+    return Offer(entry.name, recipe.title or entry.name, pace.seconds(tiles))
+
+
+def _tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    """Return the tiles of a case without loading its model, None where they are not told."""
+    if card.kind in NETWORK_KINDS:
+        return tiles_of_network(card, settings, grid)
+    if card.kind is ModelKind.MONAI_BUNDLE:
+        return tiles_of_bundle(card, settings, grid)
+    return tiles_from_plans(card, settings, grid)

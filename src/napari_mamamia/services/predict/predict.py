@@ -1,0 +1,138 @@
+"""Predicting one case and saving what came out; `predict_cases` does it for many."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import (
+    InputFile,
+    Maker,
+    Provenance,
+    process_peak_memory_bytes,
+)
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
+from napari_mamamia.segmentation.model.segmenter import Prediction, Prompt, Segmenter
+from napari_mamamia.services.case.explained_mask import write_explained
+
+__all__ = [
+    "SavedPrediction",
+    "predict_case",
+    "save_prediction",
+    "save_probability",
+    "segmenter_named",
+    "segmenters",
+]
+
+_STEPS_OF_ONE: Final = 1024  # of a probability map's file
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPrediction:
+    """A mask file that was written, read back and found equal."""
+
+    case_id: str
+    path: Path
+    volume_mm3: float
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+def segmenters() -> tuple[Segmenter, ...]:
+    """Return the models that need nothing but this installation."""
+    return (KineticSegmenter(),)
+
+
+def segmenter_named(name: str) -> Segmenter:
+    """Return the model called `name`, or raise `ModelError` that lists the known ones."""
+    for segmenter in segmenters():
+        if segmenter.name == name:
+            return segmenter
+    known = ", ".join(segmenter.name for segmenter in segmenters())
+    raise ModelError(f"no model is called {name!r}: choose one of {known}")
+
+
+def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Job[Prediction]:
+    """Return a job that segments a case that is open, and says in the mask's provenance how."""
+    prediction = yield from segmenter.predict(case, prompt)
+    provenance = Provenance(
+        case_id=case.case_id,
+        maker=Maker.MODEL,
+        name=segmenter.name,
+        parameters=prediction.parameters,
+        seconds=prediction.seconds,
+        note=segmenter.note,
+        device=prediction.device,
+        peak_memory_bytes=prediction.peak_memory_bytes or process_peak_memory_bytes(),
+    )
+    mask = Mask(prediction.mask.grid, prediction.mask.array, provenance)
+    return replace(prediction, mask=mask)
+
+
+def save_prediction(
+    prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
+) -> Job[SavedPrediction]:
+    """Return a job that writes a prediction and, beside it, its provenance with input checksums.
+
+    Raises
+    ------
+    SaveConflictError, SaveError
+        An existing file is untouched then.
+    """
+    sources = list(dict.fromkeys(file for phase in case.phases for file in phase.sources))
+    inputs = []
+    for done, source in enumerate(sources):
+        yield Progress(done, len(sources) + 1, "Checksums of the input")
+        inputs.append(InputFile(source.name, sha256_of(source)))
+    yield Progress(len(sources), len(sources) + 1, "Saving", binding=True)
+    made = prediction.mask.provenance
+    if made is None:
+        raise ModelError("a prediction without provenance is not saved: use predict_case")
+    provenance = replace(made, inputs=tuple(inputs))
+    mask = prediction.mask
+    write_explained(mask.array, mask.grid, provenance, target, overwrite=overwrite)
+    yield Progress(len(sources) + 1, len(sources) + 1, "Saved")
+    notes = (*prediction.notes, *_unsure_lines(prediction))
+    return SavedPrediction(
+        case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, notes
+    )
+
+
+def _unsure_lines(prediction: Prediction) -> Iterator[str]:
+    """Say why the first candidate may be wrong and where the others lie, to who sees no list."""
+    if prediction.unsure:
+        places = ", ".join(
+            f"{one.rank} ({one.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, x {x:.0f})"
+            for one in prediction.candidates
+            for z, y, x in (one.box.centre,)
+        )
+        yield f"unsure which region is the tumour ({prediction.unsure}): look at {places}"
+
+
+def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:
+    """Write a prediction's probability map as float32, 0 to 1 in steps of 1/1024.
+
+    Every viewer reads float32; the steps, twice float16's own just below 1, let the file shrink.
+
+    Raises
+    ------
+    ModelError
+        If the prediction holds none.
+    SaveConflictError, SaveError, FormatError
+        As `write_volume` does.
+    """
+    if prediction.probability is None:
+        raise ModelError(
+            f"{prediction.case_id}: a probability should be saved, but the model gave none: leave "
+            "--probability out, or choose a trained model"
+        )
+    steps = np.rint(prediction.probability.astype(np.float32) * _STEPS_OF_ONE)
+    steps /= np.float32(_STEPS_OF_ONE)
+    write_volume(steps, prediction.mask.grid, target, overwrite=overwrite)

@@ -1,0 +1,133 @@
+"""Opening a reader's mask of a case for editing, and saving it with all that went into it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.edits import EditingSummary
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.workspace.journal import journal_path
+from napari_mamamia.io.workspace.journal_records import Saved
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.refine import SavedMask, save_refined
+from napari_mamamia.services.refine.edit_opening import Opening
+from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
+from napari_mamamia.services.refine.mask_prints import as_labels, crc_of
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
+from napari_mamamia.smartpaint.session.state import label_map
+
+__all__ = ["OpenEditing", "RecoveredWork", "is_begun", "open_editing", "save_editing"]
+
+
+def is_begun(workspace: Workspace, reader: str, case_id: str) -> bool:
+    """Whether the reader has a mask of the case, or a journal of one."""
+    mask = workspace.refined(reader, case_id)
+    return mask.exists() or journal_path(mask).exists()
+
+
+def open_editing(
+    case: Case,
+    workspace: Workspace | None,
+    reader: str,
+    start: LabelMap | None = None,
+    images: FeatureImages | None = None,
+    *,
+    started_from: str = "",
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+) -> Job[OpenEditing]:
+    """Return a job that opens a reader's mask of a case for editing.
+
+    It goes on from what the journal recorded but nobody saved, else from the reader's saved mask,
+    else from `start`, else from an empty mask. Where there is work already, `start` is laid over
+    it as a step of its own, which can be undone.
+
+    Parameters
+    ----------
+    start, started_from
+        A mask to begin with and its name, such as "prediction kinetic".
+    images
+        What a SmartPaint brush compares; ``session.images`` may be set later.
+
+    Raises
+    ------
+    SaveConflictError
+        If another window edits the same mask.
+    FormatError, GridMismatchError
+        If the saved mask is damaged or lies on another grid.
+    """
+    yield Progress(0, 3, "Opening the mask")
+    opening = Opening(case, workspace, reader, started_from, limit_bytes)
+    if start is not None:
+        opening.start = as_labels(start)
+    try:
+        yield from opening.read()
+        editing = opening.decide()
+    except BaseException:
+        if opening.journal is not None:
+            opening.journal.close()
+        raise
+    editing.session.images = images
+    yield Progress(3, 3, "Opened the mask")
+    return editing
+
+
+def save_editing(editing: OpenEditing) -> Job[SavedMask]:
+    """Return a job that saves the mask as it is at this call, with all that went into it.
+
+    Call it where the session is edited, and run the job anywhere; a stroke in hand is not part of
+    it.
+
+    Raises
+    ------
+    SaveConflictError, SaveError
+        As `save_refined`; journal and session are as before.
+    ValueError
+        If there is no workspace to save to.
+    """
+    if editing.workspace is None:
+        raise ValueError("expected a workspace to save to, but this case has none")
+    editing.session.notice_external()
+    labels = editing.session.state.recorded_labels.copy()
+    head = editing.journal.mark() if editing.journal else ""
+    return _save(editing, editing.workspace, labels, editing.session.summary, head)
+
+
+def _save(
+    editing: OpenEditing,
+    workspace: Workspace,
+    labels: NDArray[np.uint8],
+    summary: EditingSummary,
+    head: str,
+) -> Job[SavedMask]:
+    crc = crc_of(labels)
+    saved = yield from save_refined(
+        workspace,
+        editing.reader,
+        editing.case,
+        labels,
+        started_from=summary.started_from,
+        seconds=round(summary.seconds, 1),
+        replaces=editing.saved,
+        parameters=(
+            *summary_settings(summary),
+            *((("protocol", editing.protocol),) if editing.protocol else ()),
+        ),
+        inputs=editing.start_files,
+    )
+    editing.saved, editing.on_disk = saved, label_map(labels, editing.case.grid)
+    if editing.journal is not None:
+        editing.journal.write(Saved(saved.sha256, crc, head))
+    return saved
+
+
+def summary_settings(summary: EditingSummary) -> tuple[tuple[str, Setting], ...]:
+    """Return what went into a mask as the parameters of its provenance."""
+    return (
+        ("strokes", summary.strokes),
+        ("other steps", summary.steps),
+        ("undos", summary.undos),
+        ("path_mm", round(summary.path_mm, 1)),
+        ("tools", ", ".join(summary.tools)),
+    )

@@ -1,0 +1,341 @@
+"""What an opened mask goes on from: unsaved work, the saved mask, a start, or nothing."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.edits import EditingSummary
+from napari_mamamia.core.errors import FormatError, SaveConflictError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import InputFile
+from napari_mamamia.io.files.append_file import is_open_here
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.workspace.journal import Journal, journal_path
+from napari_mamamia.io.workspace.journal_records import Opened
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.open_case import load_mask
+from napari_mamamia.services.case.refine import SavedMask, find_refined
+from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
+from napari_mamamia.services.refine.journal_play import JournalPlay, MaskOnDisk, play_journal
+from napari_mamamia.services.refine.mask_prints import as_labels, crc_of, phase_prints
+from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.state import label_map
+
+__all__ = ["Opening"]
+
+RECOVERED: Final = "recovered from a damaged journal"
+
+_OWN_LOCK_S: Final = 3.0
+_POLL_S: Final = 0.02
+"""How long an opening waits for another one of this program that is just ending. Our choice."""
+
+
+class Opening:
+    """What is known while a mask is opened."""
+
+    def __init__(
+        self,
+        case: Case,
+        workspace: Workspace | None,
+        reader: str,
+        started_from: str,
+        limit_bytes: int,
+    ) -> None:
+        self.case = case
+        self.workspace = workspace
+        self.reader = reader
+        self.started_from = started_from
+        self.limit_bytes = limit_bytes
+        self.start: LabelMap | None = None
+        self.start_is_base = False
+        self.journal: Journal | None = None
+        self.saved: SavedMask | None = None
+        self.on_disk: LabelMap | None = None
+        self.play: JournalPlay | None = None
+        self.prints: tuple[str, ...] = ()
+        self.notes: list[str] = []
+        self.earlier: EditingSummary | None = None
+        self.start_files: tuple[InputFile, ...] = ()
+        self.created = ""
+        self._is_set_aside = False
+
+    def read(self) -> Job[None]:
+        """Read what is on the disk; takes the journal's lock first."""
+        if self.workspace is None:
+            self.notes.append("this case has no workspace: steps are not recorded on the disk")
+            return
+        mask = self.workspace.refined(self.reader, self.case.case_id)
+        path = journal_path(mask)
+        size = path.stat().st_size if path.exists() else 0
+        self.journal = yield from self._lock(path)
+        self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
+        if self.saved is not None:
+            self.on_disk = as_labels(load_mask(mask, self.case))
+            self._read_provenance(sidecar_path(mask))
+        self.prints = yield from phase_prints(self.case)
+        if size:
+            yield from self._read_journal(path, size)
+
+    def _lock(self, path: Path) -> Job[Journal]:
+        """Return the journal, which is this window's alone from now on.
+
+        An opening of this program that was cancelled lets go of it within a moment.
+        """
+        end = time.monotonic() + _OWN_LOCK_S
+        while True:
+            try:
+                return Journal(path)
+            except SaveConflictError as error:
+                is_own = is_open_here(path)
+                if not is_own or time.monotonic() > end:
+                    who = "this program has it open already, in another window or page"
+                    raise SaveConflictError(
+                        f"expected to be the only window that edits {self.reader}'s mask of "
+                        f"{self.case.case_id}, but "
+                        f"{who if is_own else 'another program has it open'}: close the case "
+                        "there, or read under another name"
+                    ) from error
+            yield Progress(0, 3, "Waiting for an earlier opening to end")
+            time.sleep(_POLL_S)
+
+    def _read_provenance(self, sidecar: Path) -> None:
+        """Take over what the saved mask's provenance says of its making, if it is there."""
+        try:
+            made = read_provenance(sidecar) if sidecar.exists() else None
+        except FormatError as error:
+            self.notes.append(f"how the saved mask was made is not known: {error}")
+            return
+        if made is not None:
+            self.earlier = EditingSummary(made.seconds or 0.0, started_from=made.started_from)
+            self.start_files = made.inputs
+            self.created = made.created
+
+    def _read_journal(self, path: Path, size: int) -> Job[None]:
+        disk = None
+        if self.saved is not None and self.on_disk is not None:
+            labels = LabelMap(self.case.grid, self.on_disk.box, self.on_disk.crop)
+            disk = MaskOnDisk(self.saved.sha256, labels)
+        play = JournalPlay(path, self.limit_bytes, on_disk=disk, refusal=self._why_not)
+        try:
+            play = yield from play_journal(play)
+            reason = play.damage_text if play.session is None else ""
+        except FormatError as error:
+            reason = str(error)
+        if reason:
+            self._set_aside(reason)
+            return
+        whole = path.stat().st_size
+        if whole < size:
+            self.notes.append(
+                f"the last record of the journal was torn ({size - whole} bytes) and was dropped: "
+                "the stroke in hand at the crash is lost, all before it are there"
+            )
+        if play.n_unchained and play.n_unchained == play.n_records:
+            self.notes.append(
+                "the journal of this mask is of the time before records formed a chain: that none "
+                "of them was removed or doubled shows only where a checksum was kept; from now on "
+                "it carries one"
+            )
+        self.play = play
+        painted_on = play.sittings[-1].opened.phases if play.sittings else ()
+        if painted_on and self.prints and painted_on != self.prints:
+            self.notes.append("the images differ from those that this mask was painted on before")
+
+    def _why_not(self, opened: Opened) -> str:
+        """Return why a journal is not one of this mask, "" if it is."""
+        if opened.case_id != self.case.case_id:
+            return f"it is of case {opened.case_id}, not {self.case.case_id}"
+        if opened.reader != self.reader:
+            return f"it is of reader {opened.reader}, not {self.reader}"
+        if not opened.base.grid.is_same_place(self.case.grid):
+            shapes = f"{opened.base.grid.shape}, this case has {self.case.grid.shape}"
+            return f"its grid is another one: shape {shapes}, or another affine"
+        return ""
+
+    def _set_aside(self, reason: str) -> None:
+        """Keep a journal that cannot be used under another name, and begin a new one."""
+        if self.journal is None:
+            return
+        target = self.journal.set_aside()
+        where = f"it is kept as {target.name}" if target else "it could not be renamed"
+        self.notes.append(f"the journal of this mask was set aside: {reason}; {where}")
+
+    def decide(self) -> OpenEditing:
+        """Choose what to go on from: the newest mask that is proven, on the disk or recorded."""
+        play = self.play
+        if play is None or play.session is None:
+            return self._fresh(None)
+        has_unsaved = self._has_unsaved(play, play.session)
+        if play.damages:
+            return self._from_damaged(play, play.session, has_unsaved)
+        if self.journal is not None and self._is_set_aside:
+            return self._fresh(None)
+        self.earlier = play.summary
+        if not has_unsaved:
+            return self._fresh(play)
+        return self._recovered(play, play.session)
+
+    def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
+        """Whether the journal leads to a newer mask than the one on the disk."""
+        crc = crc_of(session.labels)
+        if self.on_disk is None:
+            return session.position > 0 or play.saved_crc is not None or bool(play.damages)
+        if crc == crc_of(_dense(self.on_disk, self.case.grid)):
+            return False
+        if crc == play.saved_crc:
+            self.notes.append(
+                "the mask file was changed by something else since it was saved here: editing "
+                "goes on from the file; the journal keeps the earlier state"
+            )
+            return False
+        return play.knows_disk or not self._is_disk_newer(play)
+
+    def _is_disk_newer(self, play: JournalPlay) -> bool:
+        """Whether a mask file that no record tells of is newer than the last record."""
+        last = _time_of(play.last_at)
+        if self.saved is None or (last is not None and self._saved_time() < last):
+            return False
+        saved = datetime.fromtimestamp(self._saved_time(), UTC).isoformat(timespec="seconds")
+        reason = (
+            f"the mask file of {saved} is newer than its last record, of "
+            f"{play.last_at or 'an unknown time'}, and no record tells of it"
+        )
+        if not play.damages:
+            self._set_aside(reason)
+            self._is_set_aside = True
+        else:
+            self.notes.append(reason)
+        return True
+
+    def _saved_time(self) -> float:
+        """When the mask file was written, in seconds: the later of what file and provenance say."""
+        written = self.saved.path.stat().st_mtime if self.saved else 0.0
+        return max(written, _time_of(self.created) or 0.0)
+
+    def _recovered(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
+        """Go on with the crashed run: its steps can be undone."""
+        labels = label_map(session.labels, self.case.grid)
+        session.grid = self.case.grid
+        on_disk = None if self.on_disk is None else crc_of(_dense(self.on_disk, self.case.grid))
+        changed = play.saved_crc is not None and play.saved_crc != on_disk
+        found = RecoveredWork(play.unsaved, play.last_at, labels, changed)
+        name = self.earlier.started_from if self.earlier else ""
+        return self._editing(session, labels, name, play, recovered=found)
+
+    def _from_damaged(
+        self, play: JournalPlay, session: EditingSession, has_unsaved: bool
+    ) -> OpenEditing:
+        """Lay what could be read over the saved mask, as a step of a new journal."""
+        labels = label_map(session.labels, self.case.grid)
+        self._set_aside(play.damage_text)
+        if has_unsaved:
+            self.earlier = play.summary
+        start, self.start = self.start, None
+        editing = self._fresh(None)
+        if has_unsaved and editing.session.apply_labels(RECOVERED, labels) is not None:
+            editing.recovered = RecoveredWork(
+                play.unsaved, play.last_at, labels, n_lost=play.n_lost_after
+            )
+        self.start, self.start_is_base = start, False
+        self._lay_start(editing)
+        return editing
+
+    def _fresh(self, play: JournalPlay | None) -> OpenEditing:
+        """Begin a new sitting from the saved mask, the start or nothing."""
+        start, name = self.on_disk, self.earlier.started_from if self.earlier else ""
+        if start is None:
+            start, name = self.start, self.started_from if self.start else ""
+            self.start_is_base = True
+        base = LabelMap(self.case.grid, start.box, start.crop) if start else _empty(self.case.grid)
+        earlier = self.earlier or EditingSummary(started_from=name)
+        session = EditingSession(
+            self.case.case_id,
+            self.case.grid,
+            base.dense(),
+            None,
+            limit_bytes=self.limit_bytes,
+            earlier=replace(earlier, started_from=name),
+        )
+        if play is not None and play.session is not None:
+            session.next_number = play.session.next_number
+        return self._editing(session, base, name, play)
+
+    def _editing(
+        self,
+        session: EditingSession,
+        base: LabelMap,
+        name: str,
+        play: JournalPlay | None,
+        recovered: RecoveredWork | None = None,
+    ) -> OpenEditing:
+        if self.journal is not None:
+            self.journal.begin(
+                Opened(
+                    self.case.case_id,
+                    self.reader,
+                    base,
+                    name,
+                    self.saved.sha256 if self.saved else "",
+                    crc_of(session.labels),
+                    self.prints,
+                    continues=recovered is not None,
+                )
+            )
+            for number, place in (play.starts if play else {}).items():
+                self.journal.know(number, place)
+            session.history.read_back = self.journal.read_back
+            session.on_record = self.journal.write
+        editing = OpenEditing(
+            self.case,
+            self.reader,
+            self.workspace,
+            session,
+            self.journal,
+            self.saved,
+            self.on_disk,
+            recovered,
+            (),
+            self._start_files(),
+        )
+        self._lay_start(editing)
+        editing.notes = tuple(self.notes)
+        return editing
+
+    def _lay_start(self, editing: OpenEditing) -> None:
+        """Make the wanted start a step, unless the session began with it."""
+        if self.start is not None and not self.start_is_base:
+            editing.session.apply_labels(self.started_from or "start mask", self.start)
+
+    def _start_files(self) -> tuple[InputFile, ...]:
+        source = self.start.source if self.start else None
+        if source is None or not source.is_file():
+            return self.start_files
+        file = InputFile(source.name, sha256_of(source))
+        return self.start_files if file in self.start_files else (*self.start_files, file)
+
+
+def _dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
+    array: NDArray[np.uint8] = LabelMap(grid, labels.box, labels.crop).dense()
+    return array
+
+
+def _empty(grid: Grid) -> LabelMap:
+    box = Box.empty()
+    return LabelMap(grid, box, np.zeros(box.shape, np.uint8))
+
+
+def _time_of(text: str) -> float | None:
+    """Return an ISO 8601 time in seconds, None where it is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,91 @@
+"""Growing the edited mask in 3-D from what is outlined, and laying the result into it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.edits import Edit
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job
+from napari_mamamia.services.refine.outlines import outlined_slices
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.grow.grow import Grown, Outline
+from napari_mamamia.smartpaint.grow.prompts import grow_from_mask
+
+__all__ = [
+    "GROW_STEP",
+    "GrownBefore",
+    "grow_from_labels",
+    "merge_grown",
+    "seed_planes",
+    "seeds_of",
+]
+
+GROW_STEP = "grow"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownBefore:
+    """What the growing before added to the mask, and the step that it made."""
+
+    step: Edit
+    box: Box
+    added: NDArray[np.bool_]
+
+
+def seed_planes(
+    steps: Sequence[Edit], position: int, shown: tuple[int, int] | None
+) -> tuple[tuple[int, int], ...]:
+    """Return (axis, index) of the planes to grow from: those outlined, else the one shown."""
+    outlined = outlined_slices(steps, position)
+    return outlined or (() if shown is None else (shown,))
+
+
+def seeds_of(
+    labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
+) -> tuple[Outline, ...]:
+    """Return what the mask holds on each of the planes, as it is now; empty ones are left out."""
+    found = []
+    for axis, index in planes:
+        mask = np.take(labels, index, axis=axis) == label
+        if mask.any():
+            found.append(Outline(axis, index, mask))
+    return tuple(found)
+
+
+def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Job[Grown]:
+    """Return a job that grows whatever is labelled, such as a kinetic candidate, to its edge.
+
+    `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_from_mask` for the rest.
+
+    Raises
+    ------
+    CaseError
+        If nothing is labelled.
+    """
+    box = Box.around(labels)
+    return (yield from grow_from_mask(images, grid, box, labels[box.slices] != 0))
+
+
+def merge_grown(
+    labels: NDArray[np.uint8], label: int, grown: Grown, before: GrownBefore | None, grid: Grid
+) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return a box, the mask in it, and what of that the growing adds.
+
+    What is there stays, except what the growing before added (`before`): the new region takes its
+    place. So a second outline can make the region smaller as well as larger.
+    """
+    box = grown.box if before is None else grown.box.union(before.box)
+    now = labels[box.slices] == label
+    kept = now if before is None else now & ~_cut(before.box, before.added, box, grid)
+    region = _cut(grown.box, grown.mask, box, grid)
+    return box, kept | region, region & ~kept
+
+
+def _cut(box: Box, mask: NDArray[np.bool_], wanted: Box, grid: Grid) -> NDArray[np.bool_]:
+    cut: NDArray[np.bool_] = LabelMap(grid, box, mask).cut(wanted).astype(np.bool_)
+    return cut

@@ -1,0 +1,417 @@
+"""Doing again what a journal recorded, from its first record to its last."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.difference import Difference
+from napari_mamamia.core.edits import EditingSummary, Jump, Step, Turn
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.chained_lines import NO_ORIGIN
+from napari_mamamia.io.workspace.journal import Damage, PlacedRecord, scan_journal, step_at
+from napari_mamamia.io.workspace.journal_records import Opened, Saved
+from napari_mamamia.services.refine.mask_prints import crc_of
+from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
+from napari_mamamia.smartpaint.session.session import EditingSession
+
+__all__ = ["JournalPlay", "MaskOnDisk", "Refusal", "Sitting", "Watch", "play_journal"]
+
+_YIELD_EVERY = 8
+
+_ANY: Final = 0
+"""Number of the next step where earlier ones were lost: whichever comes."""
+
+_CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, MemoryError)
+"""What a record makes of a session that it does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """One opening of the case, and when its first and last record were written."""
+
+    opened: Opened
+    first_at: str
+    last_at: str
+
+
+Refusal = Callable[[Opened], str]
+"""From what was opened to why it is not what is wanted, "" if it is."""
+
+Watch = Callable[[EditingSession, Step], None]
+"""Called with the session before a step, and the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskOnDisk:
+    """The saved mask as it stands beside its journal: its file's SHA-256 and its uint8 labels."""
+
+    sha256: str
+    labels: LabelMap
+
+
+class JournalPlay:
+    """The newest state that a journal leads to, record by record.
+
+    A record is done if it follows the one before it, which its chain proves. Behind one that is
+    damaged, missing or contradicted the play goes on where a whole mask is known: at an opening,
+    whose record holds it, and where `on_disk` was saved.
+
+    Parameters
+    ----------
+    on_disk
+        The saved mask, where there is one.
+    refusal
+        Why a journal is not the one wanted.
+    watch
+        Is shown each step before it is done.
+
+    Attributes
+    ----------
+    session
+        The session after the last record that could be done, None before the first.
+    sittings
+        Each opening so far.
+    starts
+        Where in the file each step begins, by its number.
+    saved_crc
+        CRC-32 of the labels last saved; None where the journal saved none.
+    unsaved
+        Records since then that changed the mask.
+    damages
+        What is wrong with the file, in its order.
+    knows_disk
+        Whether a record says that `on_disk` was saved here.
+    n_unchained
+        Records of the time before they formed a chain.
+    n_lost, n_lost_after
+        Records that could not be done; those of them that came after the last one done, so that
+        the mask is without them.
+    verified
+        Number of the last record at which the mask had the checksum that stands there.
+    is_doubtful
+        Whether a later checksum says that the mask is not what it was.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        *,
+        on_disk: MaskOnDisk | None = None,
+        refusal: Refusal = lambda _: "",
+        watch: Watch = lambda _session, _step: None,
+    ) -> None:
+        self.path = path
+        self.session: EditingSession | None = None
+        self.sittings: tuple[Sitting, ...] = ()
+        self.starts: dict[int, int] = {}
+        self.saved_crc: int | None = None
+        self.unsaved = 0
+        self.damages: list[Damage] = []
+        self.knows_disk = False
+        self.n_unchained = 0
+        self.verified = 0
+        self.is_doubtful = False
+        self.limit_bytes = limit_bytes
+        self.on_disk = on_disk
+        self.n_records = 0
+        self._refusal = refusal
+        self._watch = watch
+        self._head = NO_ORIGIN
+        self._last = -1
+        self._is_whole = True
+        self._n_done = 0
+        self._done: set[str] = set()
+        self._waiting: dict[str, PlacedRecord] = {}
+        self._acts: list[tuple[int, ...]] = []
+
+    @property
+    def summary(self) -> EditingSummary:
+        """What went into the mask in all sittings."""
+        return self.session.summary if self.session else EditingSummary()
+
+    @property
+    def last_at(self) -> str:
+        """When the last record that could be done was written, "" before the first."""
+        return self.sittings[-1].last_at if self.sittings else ""
+
+    @property
+    def n_lost(self) -> int:
+        """How many records could not be done."""
+        return self.n_records - self._n_done
+
+    @property
+    def n_lost_after(self) -> int:
+        """How many of them came after the last one done."""
+        return max(0, self.n_records - 1 - self._last)
+
+    @property
+    def damage_text(self) -> str:
+        """What is wrong with the file and what that cost, in plain words; "" where all is well."""
+        if not self.damages:
+            return ""
+        more = f" and {len(self.damages) - 1} more" if len(self.damages) > 1 else ""
+        return f"the journal is damaged at {self.damages[0].text}{more}; {self._cost()}"
+
+    def _cost(self) -> str:
+        if not self.n_lost:
+            return "no record is lost"
+        if not self.n_lost_after:
+            return (
+                f"{self.n_lost} of its {self.n_records} records are lost, but the mask goes on "
+                "from a whole one behind them and is that of the last record"
+            )
+        return (
+            f"of its {self.n_records} records {self.n_lost} are damaged, missing or build on such; "
+            f"the mask is that of {self.last_at or 'the saved file'}, and the {self.n_lost_after} "
+            "record(s) after that are not in it"
+        )
+
+    def read_back(self, number: int) -> Difference:
+        """Return the difference of a step from the file."""
+        return step_at(self.path, self.starts[number], number).difference
+
+    def take(self, item: PlacedRecord | Damage) -> None:
+        """Take in what stands next in the file.
+
+        Raises
+        ------
+        FormatError
+            If the journal is not the one wanted.
+        """
+        if isinstance(item, Damage):
+            self.damages.append(item)
+            self._is_whole = False
+            self.n_records += item.is_lost
+            return
+        self.n_records = max(self.n_records, item.index + 1)
+        self.n_unchained += not item.prev
+        if item.prev and item.hash in self._done:
+            return
+        if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
+            return
+        if isinstance(item.record, Saved) and self._is_disk(item.record):
+            self.knows_disk = True
+        if self._follows(item):
+            self._do(item)
+        else:
+            self._go_on_from(item)
+        while self._head in self._waiting:  # such as records that changed places
+            self._do(self._waiting.pop(self._head))
+
+    # -------------------------------------------------------------------- inner
+
+    def _is_foreign(self, item: PlacedRecord, opened: Opened) -> bool:
+        """Whether an opening is of another journal than the one that began; refuse its beginning.
+
+        Somebody may have joined two files: what follows it is not of this mask.
+        """
+        reason = _why_other(opened, self.sittings) or self._refusal(opened)
+        if reason and self.session is None:
+            raise FormatError(reason)
+        if reason:
+            if self.damages and self.damages[-1].record == item.number:
+                self.damages.pop()  # that it does not follow is said better by why
+            self.damages.append(Damage(item.number, item.start, reason, is_lost=False))
+            self._is_whole = False
+        return bool(reason)
+
+    def _follows(self, item: PlacedRecord) -> bool:
+        return item.prev == self._head if item.prev else self._is_whole
+
+    def _do(self, item: PlacedRecord) -> None:
+        """Do a record; one that contradicts those before it ends the play there."""
+        try:
+            self._feed(item)
+        except _CONTRADICTIONS as error:
+            self.damages.append(Damage(item.number, item.start, str(error), is_lost=False))
+            self._head, self._is_whole = "", False
+            self._go_on_from(item)
+        else:
+            self._reach(item)
+
+    def _reach(self, item: PlacedRecord) -> None:
+        """Count a record as done: the next one follows it."""
+        self._head, self._last, self._is_whole = item.hash, item.index, True
+        self._n_done += 1
+        self._done.add(item.hash)
+        if self.sittings:
+            self.sittings = (*self.sittings[:-1], replace(self.sittings[-1], last_at=item.at))
+
+    def _go_on_from(self, item: PlacedRecord) -> None:
+        """Go on from a record that holds a whole mask, or that says when it was saved."""
+        record = item.record
+        if item.index > self._last and isinstance(record, Opened) and _is_true(record):
+            self._begin(record, item)
+            self._reach(item)
+        elif item.index > self._last and isinstance(record, Saved) and self._is_disk(record):
+            self._begin_from_disk(record, item)
+        elif item.prev:
+            self._waiting[item.prev] = item
+
+    def _feed(self, item: PlacedRecord) -> None:
+        record = item.record
+        if isinstance(record, Opened):
+            self._open(record, item)
+        elif self.session is None:
+            raise ValueError("nothing was opened before it")
+        elif isinstance(record, Saved):
+            self._check(record.labels_crc)
+            self._verify(item, record.labels_crc)
+        else:
+            self._act(self.session, record, item)
+
+    def _act(self, session: EditingSession, record: Step | Turn | Jump, item: PlacedRecord) -> None:
+        numbers = _numbers(session, record)
+        if isinstance(record, Step):
+            if not item.prev and session.next_number not in (_ANY, record.number):
+                raise ValueError(f"it is step {record.number}, not {session.next_number}")
+            self._watch(session, record)
+            self.starts[record.number] = item.start
+        session.play(record)
+        self._acts.append(numbers)
+        self.unsaved += 1
+
+    def _open(self, opened: Opened, item: PlacedRecord) -> None:
+        """Go on with the state before, or begin anew, as the record says."""
+        goes_on = opened.continues and self.session is not None
+        if goes_on and self.session and crc_of(self.session.labels) == opened.labels_crc:
+            self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
+            saved = (self.saved_crc, self.unsaved)
+            self._verify(item, opened.labels_crc)
+            self.saved_crc, self.unsaved = saved
+            return
+        if goes_on:
+            raise ValueError("the mask it goes on from is not the one before it")
+        if not _is_true(opened):
+            raise ValueError("the mask in it does not have the checksum that it names")
+        self._begin(opened, item)
+
+    def _begin(self, opened: Opened, item: PlacedRecord) -> None:
+        """Begin a sitting with the mask that the record holds."""
+        earlier = self.summary if self.session else EditingSummary(started_from=opened.base_name)
+        number = self.session.next_number if self.session else 1
+        self._begin_with(opened.case_id, opened.base, earlier, number if self._is_whole else _ANY)
+        self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
+        self._verify(item, opened.labels_crc if opened.base_sha256 else None)
+
+    def _begin_from_disk(self, saved: Saved, item: PlacedRecord) -> None:
+        """Go on from the mask on the disk; what was painted while it was saved comes after it."""
+        disk = self.on_disk
+        if disk is None:
+            return
+        case_id = self.sittings[-1].opened.case_id if self.sittings else ""
+        self._begin_with(case_id, disk.labels, self.summary, _ANY)
+        self._verify(item, saved.labels_crc)
+        if not item.prev:
+            self._reach(item)
+            return
+        self._waiting[item.prev] = item
+        self._head, self._last = saved.head or item.prev, item.index - 1
+
+    def _begin_with(
+        self, case_id: str, labels: LabelMap, earlier: EditingSummary, number: int
+    ) -> None:
+        self.session = EditingSession(
+            case_id,
+            labels.grid,
+            labels.dense(),
+            None,
+            earlier=earlier,
+            limit_bytes=self.limit_bytes,
+        )
+        self.session.next_number = number
+        self.session.history.read_back = self.read_back
+
+    def _verify(self, item: PlacedRecord, saved_crc: int | None) -> None:
+        """Count the mask as proven up to this record."""
+        self.verified, self.is_doubtful = item.number, False
+        self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
+
+    def _check(self, crc: int) -> None:
+        """See that the mask had this checksum at some time since it was last proven.
+
+        A reader may have painted on while it was saved.
+
+        Raises
+        ------
+        ValueError
+            If it never had.
+        """
+        session = self.session
+        if session is None or crc_of(session.labels) == crc:
+            return
+        labels = session.labels.copy()
+        for numbers in reversed(self._acts):
+            for number in numbers:
+                self.read_back(number).flip(labels)
+            if crc_of(labels) == crc:
+                return
+        self.is_doubtful = True
+        raise ValueError("the mask that was saved is not the one that the records before it give")
+
+    def _is_disk(self, saved: Saved) -> bool:
+        disk = self.on_disk
+        return (
+            disk is not None
+            and saved.sha256 == disk.sha256
+            and saved.labels_crc == crc_of(disk.labels.dense())
+        )
+
+
+def play_journal(play: JournalPlay) -> Job[JournalPlay]:
+    """Return a job that plays a whole journal and gives the play, with its newest proven state.
+
+    Raises
+    ------
+    FormatError
+        If it is no journal or of another format, see `scan_journal`; or is not the one wanted.
+    """
+    yield from _play(play, play.path)
+    if not play.is_doubtful:
+        return play
+    proven = JournalPlay(play.path, play.limit_bytes, on_disk=play.on_disk)
+    yield from _play(proven, play.path, play.verified)
+    proven.damages, proven.n_records = play.damages, play.n_records
+    proven.knows_disk, proven.n_unchained = play.knows_disk, play.n_unchained
+    return proven
+
+
+def _play(play: JournalPlay, path: Path, until: int | None = None) -> Job[None]:
+    total = max(path.stat().st_size, 1) if path.is_file() else 1
+    for number, item in enumerate(scan_journal(path)):
+        if until is not None and isinstance(item, PlacedRecord) and item.number > until:
+            break
+        play.take(item)
+        if number % _YIELD_EVERY == 0:
+            yield Progress(min(item.start, total), total, "Reading the journal")
+    yield Progress(total, total, "Read the journal")
+
+
+def _numbers(session: EditingSession, record: Step | Turn | Jump) -> tuple[int, ...]:
+    """Return the numbers of the steps that a record does or undoes."""
+    if isinstance(record, Step):
+        return (record.number,)
+    if isinstance(record, Jump):
+        return session.history.numbers_to(record.stop)
+    by = -1 if record is Turn.UNDO else 1
+    return session.history.numbers_to(session.history.position + by)
+
+
+def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
+    """Return why an opening is not of the mask that was opened before, "" if it is."""
+    if not sittings:
+        return ""
+    first = sittings[0].opened
+    if (opened.case_id, opened.reader) != (first.case_id, first.reader):
+        return f"it is of case {opened.case_id}, reader {opened.reader}: another journal"
+    is_same = opened.base.grid.is_same_place(first.base.grid)
+    return "" if is_same else "its grid is another one than that of the records before it"
+
+
+def _is_true(opened: Opened) -> bool:
+    """Whether the mask that a record holds has the checksum that it names."""
+    return crc_of(opened.base.dense()) == opened.labels_crc

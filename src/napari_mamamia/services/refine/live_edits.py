@@ -1,0 +1,81 @@
+"""What reaches an editing session from outside it: painting with other tools, replaced data."""
+
+from math import ceil
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.edits import Step, Voxel
+from napari_mamamia.smartpaint.brush.brush import suggested_radius_mm
+from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.state import moved
+
+__all__ = ["REPLACED", "adopt_layer", "notice_painting", "suggest_radius_mm"]
+
+REPLACED: Final = "data replaced"
+_MOST_LABEL: Final = 255
+
+
+def notice_painting(live: EditingSession) -> Step | None:
+    """Record as a step what was painted into the session's buffer by something else.
+
+    Only the block that differs is recorded. None where nothing differs.
+    """
+    planes = [z for z in range(live.grid.shape[0]) if not _is_recorded(live, z)]
+    if not planes:
+        return None
+    first, stop = planes[0], planes[-1] + 1
+    box = Box.around(live.labels[first:stop] != live.state.recorded_labels[first:stop])
+    return live.notice_external(moved(box, (first, 0, 0)))
+
+
+def _is_recorded(live: EditingSession, z: int) -> bool:
+    """Whether a plane is that of the last step; plane by plane a volume takes a few ms."""
+    _, rows, columns = live.grid.shape
+    return live.state.is_recorded(Box((z, 0, 0), (z + 1, rows, columns)))
+
+
+def suggest_radius_mm(
+    live: EditingSession, place: Voxel, limits_mm: tuple[float, float]
+) -> float | None:
+    """Return the distance in mm from `place` to the mask's nearest edge, within the limits.
+
+    None where there is no edge within the upper limit; see `brush.suggested_radius_mm`.
+    """
+    shape, spacing = live.grid.shape, live.grid.spacing_mm
+    reach = [ceil(limits_mm[1] / step) + 1 for step in spacing]
+    under = [min(max(round(at), 0), n - 1) for at, n in zip(place, shape, strict=True)]
+    z, y, x = under
+    box = Box((z, y, x), (z + 1, y + 1, x + 1)).grown(reach, shape)
+    mask = live.labels[box.slices] == live.label
+    if mask.all() or not mask.any():
+        return None
+    z0, y0, x0 = (at - start for at, start in zip(place, box.start, strict=True))
+    return suggested_radius_mm(mask, (z0, y0, x0), spacing, limits_mm)
+
+
+def adopt_layer(live: EditingSession, array: NDArray[Any]) -> bool:
+    """Make the session's mask what `array` (z, y, x) holds, as one step.
+
+    False, and nothing changes, where it is no mask of this grid: another shape, or values that are
+    not whole numbers from 0 to 255.
+    """
+    if array.shape != live.grid.shape or array.dtype.kind not in "buif":
+        return False
+    box = Box.around(array)
+    crop = array[box.slices]
+    if not _are_labels(crop):
+        return False
+    live.apply_labels(REPLACED, LabelMap(live.grid, box, crop.astype(np.uint8)))
+    return True
+
+
+def _are_labels(values: NDArray[Any]) -> bool:
+    if values.size == 0:
+        return True
+    if values.min() < 0 or values.max() > _MOST_LABEL:
+        return False
+    return values.dtype.kind in "bui" or bool((values == np.floor(values)).all())

@@ -1,0 +1,266 @@
+"""Making a mask again from its journal, and checking that its strokes can be repeated."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.edits import EditingSummary, Step
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    GridMismatchError,
+    MamamiaError,
+    SaveConflictError,
+)
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.own_paths import sweep
+from napari_mamamia.io.workspace.journal import PlacedRecord, scan_journal
+from napari_mamamia.io.workspace.journal_records import Opened
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path, write_provenance
+from napari_mamamia.services.refine.edit_case import summary_settings
+from napari_mamamia.services.refine.journal_play import JournalPlay, Sitting, play_journal
+from napari_mamamia.services.refine.mask_prints import phase_prints
+from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.session.session import EditingSession
+
+__all__ = ["Replay", "case_of_journal", "replay_journal"]
+
+_NOTE: Final = "replayed from the journal"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a replay found.
+
+    Parameters
+    ----------
+    path, sha256
+        The mask that was written.
+    case_id, reader, sittings
+        Whose mask it is, and each opening with its times.
+    summary
+        Strokes, path, tools, time.
+    n_strokes, n_repeated
+        Strokes of a brush that were repeated from their parameters, and how many gave the same
+        bits; both None without images.
+    notes
+        Plain sentences: what differs, what was left out.
+    is_whole
+        Whether the journal was read to its end without damage or contradiction.
+    """
+
+    path: Path
+    sha256: str
+    case_id: str
+    reader: str
+    sittings: tuple[Sitting, ...]
+    summary: EditingSummary
+    n_voxels: int
+    n_strokes: int | None = None
+    n_repeated: int | None = None
+    notes: tuple[str, ...] = ()
+    is_whole: bool = True
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """Strokes done again: how many, and the numbers of those that came out otherwise."""
+
+    images: FeatureImages
+    n_strokes: int = 0
+    different: list[str] = field(default_factory=list)
+
+
+@reads("a journal whose mask can be made again", "choose the one beside the mask")
+def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Replay]:
+    """Return a job that makes the mask of a journal's last record again and writes it to `out`.
+
+    The recorded differences give the mask bit for bit. With the `case`, each stroke is also
+    painted anew from its brush and path, and compared. Of a journal that is damaged or contradicts
+    a checksum in it, the newest mask that is proven is written, and `Replay.is_whole` is off.
+
+    Parameters
+    ----------
+    journal
+        A file ``ID.journal``; read only.
+    out
+        ``.nii.gz``, ``.nii`` or ``.nrrd``; its provenance goes beside it. Never overwritten.
+
+    Raises
+    ------
+    SaveConflictError
+        If `out` or its provenance exists.
+    FormatError
+        If the file is no journal, or nothing in it can be used.
+    CaseError, GridMismatchError
+        If the journal is of another case.
+    """
+    _require_free(out)
+    repeated = None
+    if case is not None:
+        repeated = _Repeated((yield from measure_features(case)))
+    play = JournalPlay(
+        journal,
+        refusal=lambda opened: _require_case(opened, case),
+        watch=lambda session, step: _repeat(session, step, repeated),
+    )
+    play = yield from play_journal(play)
+    if play.session is None:
+        raise _no_records(journal, play.damage_text)
+    notes = _journal_notes(play)
+    if case is not None:
+        notes += yield from _image_notes(play, case)
+    if repeated is not None:
+        notes += _stroke_notes(repeated)
+    return _write(play, play.session, out, repeated, notes)
+
+
+def case_of_journal(journal: Path) -> str:
+    """Return the id of the case that a journal is of.
+
+    Raises
+    ------
+    FormatError
+        If the file is no journal, or is damaged in its first record.
+    """
+    first = next(scan_journal(journal), None)
+    if isinstance(first, PlacedRecord) and isinstance(first.record, Opened):
+        return first.record.case_id
+    raise _no_records(journal)
+
+
+def _no_records(journal: Path, damage: str = "") -> FormatError:
+    because = f" ({damage})" if damage else ""
+    return FormatError(
+        f"expected a journal at {journal}, but there is no whole record in it{because}: choose the "
+        "file ID.journal beside the mask"
+    )
+
+
+def _journal_notes(play: JournalPlay) -> list[str]:
+    """Return what is wrong with the journal, and what it cannot prove."""
+    notes = [play.damage_text] if play.damages else []
+    if play.n_unchained:
+        notes.append(
+            f"{play.n_unchained} of its records are of the time before they formed a chain: that "
+            "none of them was removed, doubled or moved shows only where a checksum was kept"
+        )
+    return notes
+
+
+def _repeat(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
+    """Paint a stroke anew, compare with what was recorded, and take it back."""
+    stroke = step.edit.stroke
+    if repeated is None or stroke is None or not stroke.path:
+        return
+    locked = dict(step.edit.parameters).get("locked") or ""
+    session.locked = frozenset(int(label) for label in str(locked).split())
+    session.images = repeated.images
+    session.press(stroke.path[0], stroke.brush)
+    for point in stroke.path[1:]:
+        session.drag(point)
+    difference = session.difference_in_hand()
+    session.locked = frozenset()
+    repeated.n_strokes += 1
+    if difference is None or not difference.same_bits(step.difference):
+        repeated.different.append(f"{step.number} ({step.edit.name})")
+
+
+def _require_case(opened: Opened, case: Case | None) -> str:
+    """Raise if the journal is of another case than the one given."""
+    if case is None:
+        return ""
+    if opened.case_id != case.case_id:
+        raise CaseError(
+            f"expected the journal of case {case.case_id}, got one of case {opened.case_id}: "
+            "choose the case that it belongs to"
+        )
+    if not opened.base.grid.is_same_place(case.grid):
+        raise GridMismatchError(
+            f"expected the journal on the grid of case {case.case_id}, shape {case.grid.shape}, "
+            f"got {opened.base.grid.shape} or another affine: use the images that were edited"
+        )
+    return ""
+
+
+def _image_notes(play: JournalPlay, case: Case) -> Job[list[str]]:
+    """Return a sentence if the images are not those that were painted on."""
+    now = yield from phase_prints(case)
+    then = play.sittings[-1].opened.phases
+    if not then or then == now:
+        return []
+    return ["the images differ from those that were edited: strokes need not repeat"]
+
+
+def _stroke_notes(repeated: _Repeated) -> list[str]:
+    if not repeated.different:
+        return []
+    many = ", ".join(repeated.different[:10]) + (" ..." if len(repeated.different) > 10 else "")
+    return [
+        f"painted anew, these strokes differ from what was recorded: step {many}; another "
+        "processor's exponential may round otherwise; the mask is made from what was recorded"
+    ]
+
+
+def _write(
+    play: JournalPlay,
+    session: EditingSession,
+    out: Path,
+    repeated: _Repeated | None,
+    notes: list[str],
+) -> Replay:
+    opened = play.sittings[-1].opened
+    summary = session.summary
+    note = f"{_NOTE} of {play.sittings[0].first_at} to {play.last_at}"
+    provenance = Provenance(
+        case_id=opened.case_id,
+        maker=Maker.READER,
+        name=opened.reader,
+        parameters=summary_settings(summary),
+        seconds=round(summary.seconds, 1),
+        started_from=summary.started_from,
+        note=note,
+    )
+    # the mask last: killed in between, none is there without its provenance, and it can run again
+    write_provenance(provenance, sidecar_path(out), overwrite=True)
+    write_volume(session.labels, opened.base.grid, out)
+    return Replay(
+        out,
+        sha256_of(out),
+        opened.case_id,
+        opened.reader,
+        play.sittings,
+        summary,
+        int(np.count_nonzero(session.labels)),
+        repeated.n_strokes if repeated else None,
+        repeated.n_strokes - len(repeated.different) if repeated else None,
+        tuple(notes),
+        not play.damages,
+    )
+
+
+def _require_free(out: Path) -> None:
+    sweep(out.parent)
+    for path in (out, sidecar_path(out)):
+        if path.exists() and not _is_of_killed_replay(out):
+            raise SaveConflictError(
+                f"expected no file at {path}, but there is one: nothing was written; choose "
+                "another name"
+            )
+
+
+def _is_of_killed_replay(out: Path) -> bool:
+    """Whether provenance of a replay lies there alone: its mask was to follow."""
+    if out.exists():
+        return False
+    try:
+        return read_provenance(sidecar_path(out)).note.startswith(_NOTE)
+    except (MamamiaError, OSError):
+        return False

@@ -1,0 +1,1 @@
+"""Registration of a case and of a data set."""

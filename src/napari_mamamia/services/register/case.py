@@ -1,0 +1,124 @@
+"""Registration of one case with what it does to the tumour's volume; for window and command."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.kinetics.maps import percent_enhancement
+from napari_mamamia.kinetics.registration.registration import Registered, register_phases
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings
+from napari_mamamia.kinetics.time_axis import Timing, rule_of
+from napari_mamamia.kinetics.timing import choose_phases
+from napari_mamamia.kinetics.tumour_volume import (
+    FtvSettings,
+    functional_tumour_volume,
+    prepare_ftv,
+)
+from napari_mamamia.services.kinetics.case_kinetics import box_around_mask
+
+__all__ = ["MOST_CHANGE_PERCENT", "RegisteredCase", "VolumeChange", "register_case"]
+
+MOST_CHANGE_PERCENT: Final = 10.0
+"""A registration that changes the tumour's volume by more is warned of. Our number."""
+
+_MM3_IN_CC: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeChange:
+    """The volume that enhances around a mask, before and after, in cc; nan and why without one.
+
+    `variant` says how it was counted.
+    """
+
+    before_cc: float = math.nan
+    after_cc: float = math.nan
+    variant: str = ""
+    reason: str = ""
+
+    @property
+    def percent(self) -> float:
+        """The change in percent of the volume before; nan where that is 0 or unknown.
+
+        Examples
+        --------
+        >>> VolumeChange(2.0, 1.5).percent
+        -25.0
+        """
+        if not self.before_cc > 0:
+            return 0.0 if self.before_cc == self.after_cc == 0 else math.nan
+        return 100 * (self.after_cc - self.before_cc) / self.before_cc
+
+    @property
+    def warning(self) -> str:
+        """What to tell where the change is more than 10 %, or a volume came from nothing."""
+        if math.isnan(self.before_cc) or abs(self.percent) <= MOST_CHANGE_PERCENT:
+            return ""
+        change = "from nothing" if math.isnan(self.percent) else f"{self.percent:+.0f} %"
+        return (
+            f"the tumour's volume changes by more than {MOST_CHANGE_PERCENT:g} %: "
+            f"{self.before_cc:.2f} cc before, {self.after_cc:.2f} cc after registration ({change});"
+            " look at both before you use either"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegisteredCase:
+    """What a registration found of a case, and the volume that enhances around its mask."""
+
+    found: Registered
+    volume: VolumeChange
+
+    @property
+    def case(self) -> Case:
+        """The case with its phases as they are after registration."""
+        return self.found.case
+
+
+def register_case(
+    case: Case, mask: NDArray[Any] | None = None, settings: RegistrationSettings | None = None
+) -> Job[RegisteredCase]:
+    """Return a job that registers a case; the mask ``(z, y, x)``, not 0 inside, may be None.
+
+    Raises
+    ------
+    CaseError, GridMismatchError, MissingExtraError
+        As `kinetics.registration.registration.register_phases`.
+    """
+    inside = None if mask is None else mask != 0  # a copy: a reader may go on drawing
+    found = yield from register_phases(case, settings, inside)
+    yield Progress(1, 1, "Volume before and after")
+    return RegisteredCase(found, _volume_change(case, found.case, inside))
+
+
+def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> VolumeChange:
+    """Return FTV in the mask's box + 10 mm; where it is 0 or unknown, the volume of PE >= 70 %."""
+    if mask is None or not mask.any():
+        return VolumeChange(reason="there is no mask to measure around")
+    first, then = _ftv_cc(before, mask), _ftv_cc(after, mask)
+    if min(first, then) > 0:
+        return VolumeChange(first, then, f"{FtvSettings().name}, phases by {Timing.UCSF_FTV}")
+    variant = f"volume with PE >= {FtvSettings().enhancement:g} % (FTV is 0 or undefined)"
+    return VolumeChange(_enhancing_cc(before, mask), _enhancing_cc(after, mask), variant)
+
+
+def _ftv_cc(case: Case, mask: NDArray[Any]) -> float:
+    choice = choose_phases(case.times_s, rule_of(case))
+    if choice.late is None:
+        return math.nan
+    images = prepare_ftv(case.signal, choice, (box_around_mask(mask, case.grid),))
+    return functional_tumour_volume(images, case.grid.voxel_volume_mm3).volume_cc
+
+
+def _enhancing_cc(case: Case, mask: NDArray[Any]) -> float:
+    box = box_around_mask(mask, case.grid)
+    early = choose_phases(case.times_s, rule_of(case)).early
+    percent = percent_enhancement(case.signal[:, *box.slices], early)
+    with np.errstate(invalid="ignore"):
+        count = int(np.count_nonzero(percent >= FtvSettings().enhancement))
+    return count * case.grid.voxel_volume_mm3 / _MM3_IN_CC

@@ -1,0 +1,246 @@
+"""Registered phases of many cases as a new data set; the old one is only read."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import CaseError, SaveConflictError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
+from napari_mamamia.io.data_set.imported_case import (
+    case_folder,
+    existing_case,
+    placing,
+    write_phase,
+)
+from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES, case_key
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.kinetics.registration.itk import require_simpleitk
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings
+from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.row_table import OK, RowSummary, definitions_of, rows_of_batch
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_case, read_mask
+from napari_mamamia.services.register.case import RegisteredCase, register_case
+from napari_mamamia.services.register.registration_row import (
+    RegisteredRows,
+    RegistrationRow,
+    rows_of,
+)
+
+__all__ = [
+    "TABLE",
+    "RegisterSettings",
+    "copy_beside_cases",
+    "register_data_set",
+    "register_files",
+    "require_apart",
+]
+
+TABLE: Final = "registration.csv"
+_NOTES: Final = "registration"
+_EXPERT: Final = ("segmentations", "expert")
+_AUTOMATIC: Final = ("segmentations", "automatic")
+_INFOS: Final = "patient_info_files"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterSettings:
+    """What the written cases depend on besides their files: the method, where to, whose masks."""
+
+    out: str
+    method: RegistrationSettings = field(default_factory=RegistrationSettings)
+    mask_name: str = "reference"
+
+
+def register_data_set(
+    opened: OpenDataSet,
+    out: Path,
+    method: RegistrationSettings | None = None,
+    *,
+    masks: Path | None = None,
+    case_ids: Sequence[str] = (),
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[RowSummary[RegistrationRow]]:
+    """Return a job that writes each case with registered phases into a new data set `out`.
+
+    ``images/ID/ID_000k.nii.gz`` on the grid of the case, its header's geometry byte for byte;
+    masks, patient info, splits and clinical rows as they were, for the reference phase and the
+    times are; ``registration.csv`` and ``.xlsx`` (a row for each case and phase) and
+    ``registration/ID.json`` (what was done, with which version, settings and input files).
+
+    Parameters
+    ----------
+    masks
+        Folder of tumour masks ``ID.nii.gz`` that the fit leaves out; None takes the references.
+        A case without a mask is registered without one.
+    case_ids
+        Only these; empty for all.
+    place, existing
+        As in `run_batch`.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    FormatError
+        If `masks` is missing or holds no mask.
+    MissingExtraError
+        If SimpleITK is not installed.
+    SaveConflictError
+        If `out` lies in the data set itself, or holds other results.
+    """
+    require_simpleitk()
+    require_apart(opened.data_set.root, out)
+    name = "reference" if masks is None else masks.resolve().name
+    settings = RegisterSettings(str(out.resolve()), method or RegistrationSettings(), name)
+    inputs = masked_inputs(opened, masks, case_ids)
+    parameters: tuple[tuple[str, Setting], ...] = (
+        ("data_set", opened.data_set.name),
+        ("masks", name),
+        ("cases", " ".join(case_ids)),
+        ("method", settings.method.name),
+    )
+    summary = yield from rows_of_batch(
+        inputs,
+        CaseWork("register", register_files, settings, RegisteredRows),
+        out / TABLE,
+        RegistrationRow,
+        parameters,
+        read=opened.data_set.folders | ({masks} if masks is not None else frozenset()),
+        rows_of=lambda registered: registered.rows,
+        place=place,
+        existing=existing,
+        still_holds=lambda one: existing_case(out, one.case_id) is not None,
+    )
+    content = {"software": software_version(), "columns": dict(definitions_of(RegistrationRow))}
+    path = out / "registration_columns.json"
+    write_json(content, path, overwrite=existing is not Existing.REFUSE)
+    written = dict.fromkeys(row.case_id for row in summary.rows if row.status == OK)
+    copy_beside_cases(opened, list(written), out)
+    return summary
+
+
+def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[RegisteredRows]:
+    """Return a job that registers one case from its files and writes it whole or not at all.
+
+    Raises
+    ------
+    CaseError, FormatError, GridMismatchError, SaveError
+    """
+    if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
+        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+    case = yield from load_case(inputs.sources, inputs.record)
+    path = inputs.files[-1]
+    mask = None if path is None else read_mask(path, case)
+    found = yield from register_case(case, mask, settings.method)
+    out = Path(settings.out)
+    yield Progress(0, len(case.phases), "Writing")
+    with placing(out, case.case_id, overwrite=True) as folder:
+        for index, volume in enumerate(found.case.signal):
+            yield from write_phase(folder, case.case_id, index, volume, case.grid)
+        _copy_beside(inputs.sources, out)
+        _note(found, case, inputs, settings)
+    return rows_of(found)
+
+
+def require_apart(root: Path, out: Path) -> None:
+    """Refuse to write a new data set into the one that it is made from.
+
+    Raises
+    ------
+    SaveConflictError
+        If `out` lies in `root`.
+    """
+    inside = out.resolve()
+    if root.resolve() in (inside, *inside.parents):
+        raise SaveConflictError(
+            f"expected a folder outside of the data set {root}, got {out}: what is written is a "
+            "new data set; choose another folder"
+        )
+
+
+def _copy_beside(files: CaseFiles, out: Path) -> None:
+    """Copy masks and patient info: they hold for the reference phase, which is as it was."""
+    for source, folder in ((files.reference, _EXPERT), (files.automatic, _AUTOMATIC)):
+        if source is not None:
+            suffix = next(s for s in VOLUME_SUFFIXES if source.name.lower().endswith(s))
+            _copy(source, out.joinpath(*folder, f"{files.case_id}{suffix}"))
+    if files.info is not None:
+        _copy(files.info, out / _INFOS / f"{files.case_id}.json")
+
+
+def _copy(source: Path, target: Path) -> None:
+    with saving(target, overwrite=True) as temporary:
+        shutil.copyfile(source, temporary)
+
+
+def _note(
+    found: RegisteredCase, case: Case, inputs: MaskedInputs, settings: RegisterSettings
+) -> None:
+    paths = [path for path in inputs.files if path is not None]
+    content = {
+        "case_id": case.case_id,
+        "software": software_version(),
+        "created": now_utc(),
+        "method": settings.method.name,
+        "settings": settings.method,
+        "mask": settings.mask_name if inputs.files[-1] is not None else "none",
+        "phases_changed": list(found.found.changed),
+        "times_s": list(case.times_s),
+        "residual_voxels": found.found.quiet_voxels,
+        "residual_voxel_mm3": found.found.quiet_mm3,
+        "phases": [asdict(row) for row in rows_of(found).rows],
+        "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
+        "note": "voxels of the changed phases are resampled: they are not those of the scanner",
+    }
+    write_json(content, Path(settings.out) / _NOTES / f"{case.case_id}.json", overwrite=True)
+
+
+def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
+    """Copy what a data set holds besides its cases: clinical rows of `case_ids`, and the splits."""
+    _write_clinical(opened, case_ids, out)
+    if opened.data_set.splits is not None:
+        _copy(opened.data_set.splits, out / opened.data_set.splits.name)
+
+
+def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
+    """Write the rows of the cases; those of cases that an earlier run left in `out` stay."""
+    found = (_record_of(opened, case_id) for case_id in case_ids)
+    records = [record for record in found if record is not None]
+    there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
+    known = opened.data_set.clinical
+    name = NEW_CLINICAL_NAME
+    if known is not None and known.suffix != ".ods":  # which is only read
+        name = known.name
+    if there is not None:
+        keys = {case_key(record.case_id) for record in records}
+        older = [one for one in read_clinical(there).records if case_key(one.case_id) not in keys]
+        kept = [one for one in older if case_folder(out, one.case_id).is_dir()]
+        records = [*kept, *records]
+    if records:
+        write_clinical(Cohort(tuple(records)), there or out / name, overwrite=True)
+
+
+def _record_of(opened: OpenDataSet, case_id: str) -> CaseRecord | None:
+    """Return a case's clinical row with its times, wherever the data set keeps them."""
+    record = opened.record(case_id)
+    sources = opened.data_set.case(case_id).phases
+    times = tuple(source.time_s for source in sources if source.time_s is not None)
+    if len(times) < len(sources):
+        return record
+    if record is None:
+        return CaseRecord(case_id, acquisition_times_s=times)
+    return replace(record, acquisition_times_s=record.acquisition_times_s or times)

@@ -1,0 +1,86 @@
+"""Kinds of failure and own tags in the table of scored cases: each row can have several."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.records import CaseTag
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.scoring.case.failure_kinds import FailureKind
+from napari_mamamia.services.score.case_facets import FAILURE, TAG
+from napari_mamamia.services.score.case_table import (
+    CaseTable,
+    facet_of,
+    in_chunks,
+    text_key,
+)
+from napari_mamamia.services.score.case_tags import KNOWN_TAGS
+from napari_mamamia.services.score.looks import CaseLook
+
+__all__ = ["with_failures", "with_tags"]
+
+_MOST_TAGS: Final = 60
+
+
+def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> Job[CaseTable]:
+    """Return a job that gives the table with the kinds of failure of the cases looked at."""
+    by_id = {one.case_id: one.failures for one in found}
+    known = zip(table.rows, table.failures, strict=True)
+    failures = tuple(by_id.get(row.case_id, before) for row, before in known)
+    kinds = tuple(kind.value for kind in FailureKind)
+    named = tuple(tuple(one.kind.value for one in several) for several in failures)
+    table = yield from _with_several(
+        replace(table, failures=failures, knows_failures=True), FAILURE, "failure", kinds, named
+    )
+    return table
+
+
+def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> Job[CaseTable]:
+    """Return a job that gives the table with everyone's tags; known ones come first.
+
+    Letter case does not part case ids.
+    """
+    by_key: dict[str, dict[str, str]] = {}
+    for tag in tags:
+        by_key.setdefault(case_key(tag.case_id), {})[tag.tag.casefold()] = tag.tag
+    order = {tag: place for place, tag in enumerate(KNOWN_TAGS)}
+
+    def listed(key: str) -> tuple[str, ...]:
+        own = by_key.get(key, {}).values()
+        return tuple(sorted(own, key=lambda tag: (order.get(tag, len(order)), tag.casefold())))
+
+    named = tuple(listed(key) if key in by_key else () for key in table.keys)
+    counted = Counter(tag for own in named for tag in own)
+    free = [tag for tag, _ in counted.most_common(_MOST_TAGS) if tag not in KNOWN_TAGS]
+    values = (*KNOWN_TAGS, *sorted(free))
+    table = yield from _with_several(replace(table, tags=named), TAG, "own tag", values, named)
+    return table
+
+
+def _with_several(
+    table: CaseTable,
+    name: str,
+    title: str,
+    values: Sequence[str],
+    named: Sequence[Sequence[str]],
+) -> Job[CaseTable]:
+    """Return a job that puts a property with several values for each row into the table."""
+    places = {value: place for place, value in enumerate(values)}
+    bits = np.zeros(len(named), dtype=np.uint64)
+    texts = list(table.plain_texts)
+
+    def fill(start: int, stop: int) -> None:
+        for row in range(start, stop):
+            bits[row] = sum(1 << places[value] for value in named[row] if value in places)
+            further = [one.kind.value for one in table.failures[row]] + list(table.tags[row])
+            if further:
+                texts[row] = f"{texts[row]} {' '.join(further).lower()}"
+
+    yield from in_chunks(len(named), fill, "Sorting the cases")
+    key = yield from text_key(name, [", ".join(own).lower() for own in named])
+    facet = facet_of(name, title, tuple(values), bits)
+    return replace(table.with_part(facet, key), texts=tuple(texts))

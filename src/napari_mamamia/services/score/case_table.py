@@ -1,0 +1,252 @@
+"""The scored cases as a table to look through: filtered, searched and sorted at 100,000 rows.
+
+Everything that takes longer than a blink is a job; what a window asks while it draws (a cell, a
+count) is stored.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.scoring.case.failure_kinds import Failure
+
+__all__ = [
+    "STATUS_TEXTS",
+    "WORST_FIRST",
+    "CaseQuery",
+    "CaseTable",
+    "Facet",
+    "Selection",
+    "SortKey",
+    "facet_of",
+    "in_chunks",
+    "numbers_of",
+    "ranks_of_texts",
+    "select_cases",
+    "text_key",
+    "worst_first",
+]
+
+STATUS_TEXTS: Final = {
+    ScoreStatus.OK: "ok",
+    ScoreStatus.PREDICTION_MISSING: "no prediction",
+    ScoreStatus.REFERENCE_MISSING: "no reference",
+    ScoreStatus.PREDICTION_EMPTY: "prediction empty",
+    ScoreStatus.REFERENCE_EMPTY: "reference empty",
+    ScoreStatus.BOTH_EMPTY: "both empty",
+    ScoreStatus.GRID_MISMATCH: "other grid",
+    ScoreStatus.UNREADABLE: "unreadable",
+    ScoreStatus.TIME_LIMIT: "over the time limit",
+    ScoreStatus.WORKER_LOST: "worker lost",
+}
+"""What people read for each status."""
+
+WORST_FIRST: Final = ""
+"""The sort key of the order that a table opens with."""
+
+_CHUNK: Final = 5000
+"""Rows between two signs of life: some milliseconds of Python."""
+_MOST_VALUES: Final = 63
+_SORTED_LETTERS: Final = 48
+"""Letters that texts are sorted by: numpy pads all of them to the longest."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facet:
+    """A property that rows are filtered by.
+
+    `values` are its values as read, 63 at most; bit k of ``bits[row]``, (n,) uint64, says whether
+    the row has the k-th; a row can have several, such as kinds of failure. `counts` are the rows
+    of each value.
+    """
+
+    name: str
+    title: str
+    values: tuple[str, ...]
+    counts: tuple[int, ...]
+    bits: NDArray[np.uint64]
+
+    def has(self, value: str) -> NDArray[np.bool_]:
+        """Return which rows have `value`, (n,); none where the value is not known."""
+        if value not in self.values:
+            return np.zeros(self.bits.shape, dtype=np.bool_)
+        return _bit(self.bits, self.values.index(value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortKey:
+    """What a column is sorted by, (n,) float64; nan is unknown and comes last either way."""
+
+    name: str
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseTable:
+    """The cases of one model, in order of id, and what they are filtered and sorted by.
+
+    `worst` (n,) intp is the order worst first, `plain_texts` what every row is searched in (lower
+    case) and `texts` the same with failure kinds and tags. `failures` and `tags` are those of each
+    row; `knows_failures` says whether they were looked for.
+    """
+
+    rows: tuple[CaseScore, ...]
+    keys: tuple[str, ...]
+    worst: NDArray[np.intp]
+    sort_keys: tuple[SortKey, ...]
+    facets: tuple[Facet, ...]
+    plain_texts: tuple[str, ...]
+    texts: tuple[str, ...]
+    failures: tuple[tuple[Failure, ...], ...]
+    tags: tuple[tuple[str, ...], ...]
+    knows_failures: bool = False
+
+    def facet(self, name: str) -> Facet | None:
+        """Return the facet of that name, None where the cases have no such property."""
+        return next((facet for facet in self.facets if facet.name == name), None)
+
+    def with_part(self, facet: Facet, key: SortKey) -> "CaseTable":
+        """Return the table with a facet and a sort key that are new or replaced."""
+        facets = [other for other in self.facets if other.name != facet.name]
+        keys = [other for other in self.sort_keys if other.name != key.name]
+        facets += [facet] if facet.values else []
+        return replace(self, facets=tuple(facets), sort_keys=(*keys, key))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQuery:
+    """What is shown: rows with every chosen (facet, value) and every word, sorted by a key."""
+
+    chosen: tuple[tuple[str, str], ...] = ()
+    words: tuple[str, ...] = ()
+    sort: str = WORST_FIRST
+    upwards: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """The rows shown, in order: `order` (m,) intp are places in the table."""
+
+    order: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def row_at(self, place: int) -> int:
+        """Return the table's row that is shown at `place`."""
+        return int(self.order[place])
+
+    def place_of(self, row: int) -> int | None:
+        """Return where a row of the table is shown, None where it is filtered out."""
+        found = np.flatnonzero(self.order == row)
+        return int(found[0]) if found.size else None
+
+    @property
+    def rows(self) -> list[int]:
+        """The table's rows that are shown, in order."""
+        rows: list[int] = self.order.tolist()
+        return rows
+
+    def pick(self, values: Sequence[str]) -> list[str]:
+        """Return the values of the rows shown, in their order."""
+        return [values[row] for row in self.rows]
+
+
+def select_cases(table: CaseTable, query: CaseQuery) -> Job[Selection]:
+    """Return a job that gives the rows that a query asks for; equal rows stand worst first."""
+    yield Progress(0, 2, "Filtering")
+    kept = np.ones(len(table.rows), dtype=np.bool_)
+    for name, value in query.chosen:
+        facet = table.facet(name)
+        kept &= facet.has(value) if facet else False
+    if query.words:
+        kept &= yield from _with_words(table.texts, tuple(w.lower() for w in query.words))
+    yield Progress(1, 2, "Sorting")
+    order = table.worst
+    key = next((key.values for key in table.sort_keys if key.name == query.sort), None)
+    if key is not None:
+        order = order[np.argsort((key if query.upwards else -key)[order], kind="stable")]
+    elif not query.upwards:
+        order = order[::-1]
+    return Selection(order[kept[order]])
+
+
+def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint64]) -> Facet:
+    """Return a facet without the values that no row has."""
+    counted = [(k, value, int(_bit(bits, k).sum())) for k, value in enumerate(values)]
+    there = [(k, value, n) for k, value, n in counted if n]
+    packed = np.zeros(bits.shape, dtype=np.uint64)
+    for new, (old, _value, _n) in enumerate(there):
+        packed |= _bit(bits, old).astype(np.uint64) << np.uint64(new)
+    return Facet(name, title, tuple(v for _, v, _ in there), tuple(n for *_, n in there), packed)
+
+
+def in_chunks(total: int, work: Callable[[int, int], None], text: str) -> Job[None]:
+    """Return a job that calls ``work(start, stop)`` for some thousand rows at a time."""
+    for start in range(0, total, _CHUNK):
+        yield Progress(start, total, text)
+        work(start, min(start + _CHUNK, total))
+
+
+def numbers_of(rows: Sequence[CaseScore], field: str) -> Job[NDArray[np.float64]]:
+    """Return a job that gives one field of every row, (n,) float64."""
+    values = np.empty(len(rows), dtype=np.float64)
+
+    def fill(start: int, stop: int) -> None:
+        values[start:stop] = [getattr(row, field) for row in rows[start:stop]]
+
+    yield from in_chunks(len(rows), fill, "Reading the scores")
+    return values
+
+
+def ranks_of_texts(texts: Sequence[str]) -> Job[NDArray[np.float64]]:
+    """Return a job: the place of each text among all by letter, (n,) float64; nan if empty."""
+    letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
+    array = np.empty(len(texts), dtype=f"<U{letters}")
+
+    def fill(start: int, stop: int) -> None:
+        array[start:stop] = texts[start:stop]
+
+    yield from in_chunks(len(texts), fill, "Sorting the cases")
+    ranks = np.unique(array, return_inverse=True)[1].astype(np.float64)
+    ranks[array == ""] = np.nan
+    return ranks
+
+
+def text_key(name: str, texts: Sequence[str]) -> Job[SortKey]:
+    """Return a job for what a column of texts is sorted by; empty texts come last."""
+    return SortKey(name, (yield from ranks_of_texts(texts)))
+
+
+def worst_first(
+    ids: NDArray[np.float64], dsc: NDArray[np.float64], distance_mm: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """Return the order of the cases (n,): without a Dice first, then by Dice upwards.
+
+    Of equal ones the farther is worse, then `ids` decide.
+    """
+    known = ~np.isnan(dsc)
+    nearness = -np.nan_to_num(distance_mm, nan=0.0)
+    return np.lexsort((ids, nearness, np.where(known, dsc, 0.0), known))
+
+
+def _with_words(texts: Sequence[str], words: tuple[str, ...]) -> Job[NDArray[np.bool_]]:
+    kept = np.zeros(len(texts), dtype=np.bool_)
+
+    def look(start: int, stop: int) -> None:
+        kept[start:stop] = [all(word in text for word in words) for text in texts[start:stop]]
+
+    yield from in_chunks(len(texts), look, "Searching")
+    return kept
+
+
+def _bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
+    if place > _MOST_VALUES:
+        raise ValueError(f"a facet has {_MOST_VALUES + 1} values at most, got value {place + 1}")
+    found: NDArray[np.bool_] = (bits >> np.uint64(place)) & np.uint64(1) > 0
+    return found

@@ -1,0 +1,118 @@
+"""A person's own words on a case: implant, clip, non-mass enhancement, artefact, or free text."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.records import CaseTag
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.workspace.case_tags import append_tag, read_tag_notes
+from napari_mamamia.io.workspace.workspace import Workspace, file_name
+
+__all__ = ["KNOWN_TAGS", "CaseTag", "joined_tags", "read_tags", "split_tags", "tag_case", "tags_of"]
+
+KNOWN_TAGS: Final = ("implant", "clip", "non-mass enhancement", "artefact")
+"""What the challenge's failures gather at. Source: arXiv 2603.01250v2, qualitative failures."""
+
+MOST_LETTERS: Final = 80
+"""Our choice: a tag is a few words, so that it fits a table and names a group."""
+
+SEPARATOR: Final = "; "
+
+
+def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool = True) -> CaseTag:
+    """Set a reader's tag of a case, or take it back, and return it as it was noted.
+
+    Each reader has own tags: taking one back leaves those that others set. Setting one that is
+    set, or taking back one that is not, changes nothing. The note is on the disk when this
+    returns (a few ms).
+
+    Parameters
+    ----------
+    tag
+        One of `KNOWN_TAGS` or a few words of free text; letter case does not part tags, blanks
+        are joined.
+
+    Raises
+    ------
+    CaseError
+        If `tag` is empty, too long, or holds a semicolon or control character; or `reader` or
+        `case_id` cannot be a name.
+    SaveError
+        If the note cannot be written.
+    """
+    who = file_name(reader, "the name of a reader")
+    case = file_name(case_id, "a case id")
+    made = append_tag(workspace.root, who, case, _cleaned(tag), on=on)
+    workspace.note_data_set()
+    return made
+
+
+def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
+    """Return all readers' tags that are set, in the order of their setting; () without any.
+
+    Raises
+    ------
+    FormatError
+        If the file is there but cannot be read.
+    """
+    return read_tag_notes(workspace.root)
+
+
+def tags_of(workspace: Workspace, case_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of each of the cases that has any, whoever set them.
+
+    Letter case does not part case ids. Known tags come first in their order, then free texts by
+    letter.
+    """
+    by_key: dict[str, list[str]] = {}
+    for tag in read_tags(workspace):
+        by_key.setdefault(case_key(tag.case_id), []).append(tag.tag)
+    return {
+        case_id: _in_order(by_key[case_key(case_id)])
+        for case_id in case_ids
+        if case_key(case_id) in by_key
+    }
+
+
+def joined_tags(tags: Iterable[str]) -> str:
+    """Return tags as one cell of a table.
+
+    Examples
+    --------
+    >>> joined_tags(["implant", "clip"])
+    'implant; clip'
+    """
+    return SEPARATOR.join(tags)
+
+
+def split_tags(cell: str) -> tuple[str, ...]:
+    """Return the tags of one cell of a table, which `joined_tags` made."""
+    return tuple(cell.split(SEPARATOR)) if cell else ()
+
+
+def _in_order(tags: Iterable[str]) -> tuple[str, ...]:
+    by_key = {tag.casefold(): tag for tag in tags}
+    known = [tag for tag in KNOWN_TAGS if tag in by_key]
+    return (*known, *sorted(tag for key, tag in by_key.items() if key not in KNOWN_TAGS))
+
+
+def _cleaned(tag: str) -> str:
+    """Return a tag with single blanks, a known one in its own spelling; `CaseError` if unfit."""
+    text = " ".join(unicodedata.normalize("NFC", tag).split())
+    reason = ""
+    if not text:
+        reason = "is empty"
+    elif len(text) > MOST_LETTERS:
+        reason = f"has {len(text)} letters, more than {MOST_LETTERS}"
+    elif ";" in text:
+        reason = "holds a semicolon, which parts tags in tables"
+    elif any(unicodedata.category(letter) in {"Cc", "Cs", "Co"} for letter in text):
+        reason = "holds a control character"
+    if reason:
+        raise CaseError(
+            f"expected a tag of a few words, got {tag[:MOST_LETTERS]!r}, which {reason}: shorten "
+            "or correct it"
+        )
+    return text.casefold() if text.casefold() in KNOWN_TAGS else text

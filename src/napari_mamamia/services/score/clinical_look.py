@@ -1,0 +1,75 @@
+"""What the window shows under a clinical table: coverage, what is lacking, columns to confirm."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.cohort import coverage_text
+from napari_mamamia.core.progress import Job, spared_collections
+from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
+from napari_mamamia.io.clinical.overview import TableOverview, overview_job
+from napari_mamamia.services.score.clinical_table import FAIRNESS, lacking, needed_fields
+
+__all__ = ["ClinicalLook", "look_at_clinical"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClinicalLook:
+    """What a table knows, in a line or more; a question where something that is needed is lacking.
+
+    `answer` is the choice that confirms what the question proposes, and `action` the words for it;
+    None where nothing is to be confirmed, or no column of case ids is known.
+    """
+
+    text: str
+    question: str = ""
+    answer: ColumnChoice | None = None
+    action: str = "Use these columns"
+
+
+@spared_collections
+def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Job[ClinicalLook]:
+    """Return a job for what a table holds for fairness under a choice of columns.
+
+    Raises
+    ------
+    FormatError
+        If the table cannot be read.
+    """
+    choice = columns_for(path, choice)
+    seen = yield from overview_job(path, choice)
+    text = _text(path, seen)
+    needed = needed_fields(FAIRNESS)
+    empty = needed if seen.cohort is None else lacking(seen.cohort, choice)
+    absent = [field for field in empty if field not in choice.absent]
+    if not absent and seen.cohort is not None:
+        return ClinicalLook(text)
+    proposed = {one.field: one for one in seen.proposals}
+    if seen.cohort is None and "case_id" not in proposed:
+        return ClinicalLook(text, "Name the column of case ids case_id or patient_id.")
+    if not seen.proposals:
+        fields = ", ".join(map(_plain, absent))
+        said = f"The table has no {fields}: nothing can be said of fairness over it."
+        return ClinicalLook(
+            text, said, choice.with_names(dict.fromkeys(absent)), "Score without it"
+        )
+    lines = [f"{_plain(one.field)}: “{one.column}” for {one.reason}" for one in seen.proposals]
+    none = [field for field in absent if field not in proposed]
+    lines += [f"{_plain(field)}: no column, so no fairness over it" for field in none]
+    answer = seen.confirmed(choice).with_names(dict.fromkeys(none))
+    return ClinicalLook(text, "\n".join(["Use these columns?", *lines]), answer)
+
+
+def _text(path: Path, seen: TableOverview) -> str:
+    if seen.cohort is None:
+        return f"No column of case ids is known in {path.name}."
+    known = coverage_text(len(seen.cohort.records), seen.cohort.coverage())
+    lines = [known, *seen.cohort.notes]
+    refused = seen.cohort.refused
+    if refused:
+        first = f"row {refused[0].row}, {refused[0].reason}"
+        lines.append(f"{len(refused)} row(s) not read, the first: {first}")
+    return "\n".join(lines)
+
+
+def _plain(field: str) -> str:
+    return field.replace("_", " ")

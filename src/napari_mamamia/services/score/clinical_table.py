@@ -1,0 +1,167 @@
+"""The clinical table beside a list of cases: ids spelled as the cases', whatever the table says."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+from textwrap import wrap
+from types import MappingProxyType
+from typing import Final
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
+from napari_mamamia.io.clinical.clinical import clinical_job
+from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
+from napari_mamamia.io.clinical.overview import overview_job
+from napari_mamamia.io.clinical.rules import parse_id
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
+from napari_mamamia.scoring.cohort.results import ClinicalTable
+
+__all__ = [
+    "FAIRNESS",
+    "RESPONSE",
+    "described",
+    "lacking",
+    "matched",
+    "needed_fields",
+    "needed_table",
+    "read_table",
+]
+
+_WIDTH: Final = 96
+_MATCHING: Final = "Matching cases with the clinical table"
+
+_KEYS: Final[tuple[Callable[[CaseRecord], str | None], ...]] = (
+    lambda record: record.case_id,
+    lambda record: case_key(record.case_id),
+    lambda record: _patient(record),
+)
+
+
+FAIRNESS: Final = "fairness"
+RESPONSE: Final = "the score of responses"
+_NEEDED: Final = MappingProxyType({FAIRNESS: FAIRNESS_VARIABLES, RESPONSE: ("pcr",)})
+
+
+@spared_collections
+def read_table(
+    path: Path | None, choice: ColumnChoice = BY_NAME, purpose: str = FAIRNESS
+) -> Job[Cohort | None]:
+    """Return a job for the clinical table at `path`, None without one.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or no case has a value of a field that `purpose` needs, unless the
+        user said that the table does not have it.
+    """
+    yield Progress(0, 1, "Reading the clinical table")
+    return None if path is None else (yield from needed_table(path, choice, purpose))
+
+
+@spared_collections
+def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Job[Cohort]:
+    """Return a job for a table that must have what `purpose` needs, as `read_table`."""
+    choice = columns_for(path, choice)
+    cohort = yield from clinical_job(path, choice)
+    empty = lacking(cohort, choice, purpose)
+    if not empty:
+        return cohort
+    seen = yield from overview_job(path, choice)
+    found = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
+    lines = [
+        f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
+        f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused)",
+        *_wrapped("columns", ", ".join(seen.columns)),
+    ]
+    for text in found or ["no other column"]:
+        lines += _wrapped("proposed", text)
+    lines += _wrapped(
+        "to do",
+        "write what is proposed to a file, look at it, and give it with --columns FILE (or keep it "
+        f"as {COLUMNS_FILE} beside the table):",
+    )
+    lines.append(f"    mamamia clinical {quote(str(path))} --write-columns FILE")
+    lines += _wrapped("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
+    raise FormatError("\n".join(lines))
+
+
+def _wrapped(title: str, text: str) -> list[str]:
+    """Return lines of a terminal's width, the title before the first."""
+    return wrap(
+        text,
+        _WIDTH,
+        initial_indent=f"  {title}: ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def needed_fields(purpose: str) -> tuple[str, ...]:
+    """Return the fields that a purpose needs."""
+    return _NEEDED[purpose]
+
+
+def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tuple[str, ...]:
+    """Return the fields that `purpose` needs and no case has, but those known to be absent."""
+    coverage = cohort.coverage()
+    return tuple(
+        field for field in _NEEDED[purpose] if not coverage[field] and field not in choice.absent
+    )
+
+
+@spared_collections
+def matched(case_ids: Sequence[str], cohort: Cohort) -> Job[Cohort]:
+    """Return a job for the rows of the given cases, with the ids spelled as in `case_ids`.
+
+    A row belongs to a case by its case id or, in a table that has both, by its patient id. The
+    same spelling comes first; else letter case does not matter. A case that fits several rows, or
+    none, has no row in the result.
+    """
+    lookups = []
+    for key in _KEYS:
+        lookups.append((yield from _single(cohort, key)))
+    records: list[CaseRecord] = []
+    for case_id in paced(case_ids):
+        if case_id is None:
+            yield Progress(len(records), len(case_ids), _MATCHING)
+            continue
+        keys = (case_id, case_key(case_id), case_key(case_id))
+        fits = (rows.get(key) for rows, key in zip(lookups, keys, strict=True))
+        record = next((row for row in fits if row is not None), None)
+        if record is not None:
+            records.append(replace(record, case_id=case_id))
+    return Cohort(tuple(records), cohort.refused, cohort.notes)
+
+
+def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> ClinicalTable | None:
+    """Return what a summary says of a table, of which `own` are the rows of the cases."""
+    if path is None or cohort is None or own is None:
+        return None
+    n, coverage = len(cohort.records), dict(cohort.coverage())
+    return ClinicalTable(path.name, n, len(own.records), cohort.refused, coverage, cohort.notes)
+
+
+def _single(cohort: Cohort, key: Callable[[CaseRecord], str | None]) -> Job[dict[str, CaseRecord]]:
+    """Return a job for the rows whose key no other row has."""
+    rows: dict[str, list[CaseRecord]] = {}
+    for record in paced(cohort.records):
+        if record is None:
+            yield Progress(0, 1, _MATCHING)
+            continue
+        name = key(record)
+        if name is not None:
+            rows.setdefault(name, []).append(record)
+    yield Progress(0, 1, _MATCHING)
+    return {name: found[0] for name, found in rows.items() if len(found) == 1}
+
+
+def _patient(record: CaseRecord) -> str | None:
+    try:
+        return case_key(parse_id(record.other.get("patient_id")))
+    except ValueError:
+        return None

@@ -1,0 +1,176 @@
+"""The cohort's numbers as tables to read in the window: the report's own, and several models."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores, RankedModel
+from napari_mamamia.scoring.report.groups import group_tables, stratum_table
+from napari_mamamia.scoring.report.tables import numbers_table
+from napari_mamamia.scoring.report.text import (
+    Column,
+    ReportTable,
+    Row,
+    interval_named,
+    number,
+    range_text,
+    variable_label,
+)
+from napari_mamamia.scoring.statistics.bootstrap import Interval
+
+__all__ = ["SavedFigure", "cohort_heads", "cohort_tables", "comparison_page", "saved_figures"]
+
+_log = logging.getLogger(__name__)
+
+WEIGHTS_SHOWN: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Weights of fairness at which ranks are listed; the figure shows all of them."""
+_SHOWN_EXCLUDED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFigure:
+    """A figure that a run wrote: what it is called, and the bytes of its PNG file."""
+
+    title: str
+    png: bytes
+
+
+def cohort_heads(model: ModelScores) -> tuple[str, ...]:
+    """Return what stands on top of a model's numbers: profile, counts, resamples, table."""
+    excluded = model.n_cases - model.n_scored
+    resampling = model.resampling
+    lines = [
+        f"{model.name}: profile {model.profile} · n {model.n_cases} · {model.n_scored} scored · "
+        f"{excluded} excluded"
+    ]
+    if resampling.n_resamples:
+        lines.append(f"bootstrap {resampling.n_resamples}, seed {resampling.seed}")
+    else:
+        lines.append("no bootstrap, so no intervals")
+    if model.clinical:
+        table = model.clinical
+        lines.append(f"clinical table {table.name}: {table.n_matched} of {model.n_cases} cases")
+        if table.refused:
+            lines.append(f"{len(table.refused)} rows of {table.name} could not be read")
+    else:
+        lines.append("no clinical table, so no fairness")
+    return (*lines, *model.notes)
+
+
+def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
+    """Return a model's numbers, its groups, what is reported beside them, and who is excluded."""
+    tables: list[ReportTable] = []
+    if model.segmentation:
+        tables.append(_narrow(numbers_table(model.segmentation)))
+        tables += group_tables(model.segmentation)
+        tables += [stratum_table(stratum) for stratum in model.segmentation.strata]
+    if model.failures:
+        tables.append(_excluded(model))
+    return tuple(tables)
+
+
+def comparison_page(
+    comparison: ModelComparison, models: Sequence[ModelScores]
+) -> tuple[ReportTable, ...]:
+    """Return the models by rank with their intervals, their ranks at some weights, the tests."""
+    by_name = {model.name: model for model in models}
+    ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
+    rows = tuple(Row(tuple(_ranked(one, by_name.get(one.name)))) for one in ordered)
+    columns = (
+        Column("Rank"),
+        Column("Model", is_number=False),
+        *(Column(text) for text in ("n", "Ranking score", "Performance", "Fairness")),
+    )
+    weight = f"weight of fairness {comparison.weight_of_fairness:g}"
+    title = f"Models (profile {comparison.profile}, {weight}; 95 % intervals, percentile)"
+    first = ReportTable(title, columns, rows, comparison.notes)
+    return (first, _ranks(comparison), *_tests(comparison))
+
+
+def _ranked(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
+    intervals = model.segmentation.intervals if model and model.segmentation else ()
+    yield number(one.rank, 0)
+    yield one.name
+    yield f"{one.n_scored}"
+    for name, value in (
+        ("ranking_score", one.ranking_score),
+        ("performance", one.performance),
+        ("fairness", one.fairness),
+    ):
+        yield _with_interval(value, name, intervals)
+
+
+def _with_interval(value: float, name: str, intervals: Sequence[Interval]) -> str:
+    found = interval_named(intervals, name)
+    return f"{number(value)} ({range_text(found.low, found.high)})" if found else number(value)
+
+
+def _ranks(comparison: ModelComparison) -> ReportTable:
+    """Return each model's rank from performance only to fairness only."""
+    sweep = comparison.sweep
+    places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
+    ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
+    titles = [ends.get(k, f"{sweep.weights[at]:g}") for k, at in enumerate(places)]
+    rows = tuple(
+        Row((name, *(number(float(sweep.ranks[row, at]), 0) for at in places)))
+        for row, name in enumerate(sweep.names)
+    )
+    columns = (Column("Model", is_number=False), *(Column(title) for title in titles))
+    note = f"Composite: {sweep.composite}. Rank 1 is best; – where the score is undefined."
+    return ReportTable("Rank at each weight of fairness", columns, rows, (note,))
+
+
+def _tests(comparison: ModelComparison) -> Iterator[ReportTable]:
+    if not comparison.tests:
+        return
+    rows = tuple(
+        Row(
+            (
+                f"{variable_label(test.metric)}: {test.model_a} − {test.model_b}",
+                f"{test.n}",
+                number(test.mean_difference),
+                range_text(test.low, test.high),
+                number(test.p_t_test_holm),
+                number(test.p_wilcoxon_holm),
+            )
+        )
+        for test in comparison.tests
+    )
+    titles = ("n", "Mean difference", "95 % interval", "p, t-test", "p, Wilcoxon")
+    columns = (Column("Metric and models", is_number=False), *(Column(t) for t in titles))
+    note = "Two-sided, corrected by Holm over the pairs of a metric."
+    yield ReportTable("Paired comparisons", columns, rows, (note,))
+
+
+def _narrow(table: ReportTable) -> ReportTable:
+    """Return the numbers with the percentile interval alone: a window is narrower than a page."""
+    kept = [0, 1, 2, len(table.columns) - 1]
+    rows = tuple(Row(tuple(row.cells[k] for k in kept), row.is_small) for row in table.rows)
+    notes = (*table.notes, "Basic and BCa intervals stand in the report.")
+    columns = tuple(table.columns[k] for k in kept)
+    return ReportTable(table.title, columns, rows, notes, table.listed)
+
+
+def _excluded(model: ModelScores) -> ReportTable:
+    columns = (Column("Case", is_number=False), Column("Reason", is_number=False))
+    rows = tuple(Row((one.case_id, one.reason)) for one in model.failures[:_SHOWN_EXCLUDED])
+    more = len(model.failures) - len(rows)
+    notes = (f"and {more} more: see the case table",) if more else ()
+    return ReportTable(f"{len(model.failures)} cases with a problem", columns, rows, notes)
+
+
+def saved_figures(folder: Path, model: str = "") -> Iterator[SavedFigure]:
+    """Give the figures in a run's folder: those of all models, then those of `model`.
+
+    A figure that cannot be read is left out: the numbers stand without it.
+    """
+    for place in (folder, folder / model) if model else (folder,):
+        for path in sorted(place.glob("*.png")):
+            try:
+                yield SavedFigure(path.stem.replace("_", " "), path.read_bytes())
+            except OSError as error:
+                _log.warning("a figure cannot be read: %s", error.strerror)

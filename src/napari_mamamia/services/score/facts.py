@@ -1,0 +1,73 @@
+"""What stands beside a case's scores: what its prediction cost, and a person's tags."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.workspace.place import find_workspace
+from napari_mamamia.io.workspace.preferences import load_preferences
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.score.case_tags import joined_tags, tags_of
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = ["tags_for", "with_facts"]
+
+
+@spared_collections
+def with_facts(
+    rows: Sequence[CaseScore],
+    predictions: Mapping[str, Path | None],
+    tags: Mapping[str, Sequence[str]],
+) -> Job[tuple[CaseScore, ...]]:
+    """Return a job for the rows with time, device and memory of each prediction, and the tags.
+
+    `predictions` are the mask files by case id; what no readable provenance beside them tells stays
+    unknown.
+    """
+    found: list[CaseScore] = []
+    for row in paced(rows):
+        if row is None:
+            yield Progress(len(found), len(rows), "Reading what the predictions cost")
+            continue
+        facts = _cost(predictions.get(row.case_id))
+        own = tags.get(row.case_id)
+        if own:
+            facts["tags"] = joined_tags(own)
+        found.append(replace(row, **facts) if facts else row)
+    return tuple(found)
+
+
+def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of the cases in the workspace of the run, {} where it has none.
+
+    Raises
+    ------
+    FormatError
+        If the workspace has tags that cannot be read.
+    """
+    root = settings.workspace
+    if root is None and settings.images is not None:
+        root = find_workspace(find_data_set(settings.images), load_preferences()).root
+    return tags_of(Workspace(root), case_ids) if root is not None else {}
+
+
+def _cost(prediction: Path | None) -> dict[str, Any]:
+    """Return what the provenance beside a mask says it cost; {} without one."""
+    if prediction is None or not sidecar_path(prediction).exists():
+        return {}
+    try:
+        made = read_provenance(sidecar_path(prediction))
+    except MamamiaError:
+        return {}
+    known = (
+        ("prediction_seconds", made.seconds),
+        ("peak_memory_bytes", made.peak_memory_bytes),
+        ("device", made.device),
+    )
+    return {name: value for name, value in known if value not in (None, "")}

@@ -1,0 +1,205 @@
+"""A look at the masks of a scored case, and at its images: why it failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.data_set.volumes import (
+    read_labels,
+    read_phase_header,
+    read_phase_into,
+    read_series_into,
+)
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.metrics.lesions import LesionCounts, lesion_counts
+from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
+from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure
+from napari_mamamia.scoring.case.failures import failures_of_labels
+from napari_mamamia.scoring.case.pair import pair_of
+from napari_mamamia.scoring.case.profiles import Profile
+from napari_mamamia.services.batch.batch import for_each_case
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = [
+    "LOOKED_AT",
+    "NO_LOOKS",
+    "CaseLook",
+    "Looks",
+    "look_at_case",
+    "look_for_contrast",
+    "looks_of",
+    "read_pair",
+]
+
+Files = Mapping[str, tuple[Path | None, Path | None]]
+
+LOOKED_AT: Final = (
+    ScoreStatus.OK,
+    ScoreStatus.PREDICTION_EMPTY,
+    ScoreStatus.PREDICTION_MISSING,
+    ScoreStatus.GRID_MISMATCH,
+)
+"""Cases that have a reference to say why they failed."""
+_NO_IMAGES: Final = (
+    "Low contrast was not looked for: no images were given (mamamia score --images DATASET)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLook:
+    """What a look at one case finds.
+
+    `lesions` is None where the masks do not share a grid. `contrast` is the contrast-to-noise ratio
+    of the reference, nan where it is undefined or, as `no_images` says, there are no images of it.
+    """
+
+    case_id: str
+    failures: tuple[Failure, ...]
+    lesions: LesionCounts | None
+    contrast: float = float("nan")
+    no_images: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The cases that could be looked at, and a sentence on low contrast ("" if all had images)."""
+
+    cases: tuple[CaseLook, ...]
+    note: str = ""
+
+
+NO_LOOKS: Final = Looks(())
+"""Of a table of scores without masks."""
+
+
+def look_at_case(
+    case_id: str,
+    masks: tuple[LabelMap, LabelMap | None],
+    images: CaseFiles | None,
+    profile: Profile,
+    label: float | None,
+) -> Job[CaseLook]:
+    """Return a job that says why a case failed, from its masks (no prediction: None) and images.
+
+    Of the images the first two phases are read.
+    """
+    reference, prediction = masks
+    enhancement, problem = None, "the data set does not hold the case"
+    if images is not None:
+        enhancement, problem = yield from _enhancement(images, reference.grid)
+    failures = failures_of_labels(reference, prediction, profile, label, enhancement)
+    if prediction is None:
+        prediction = LabelMap(reference.grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
+    if prediction.grid.shape != reference.grid.shape:
+        return CaseLook(case_id, failures, None, no_images=problem)
+    pair = pair_of(reference, prediction, profile, label)
+    lesions = lesion_counts(pair.overlap_reference, pair.overlap_prediction)
+    contrast = float("nan")
+    if enhancement is not None:
+        around = THRESHOLDS.surroundings_mm
+        mask = pair.reference != 0
+        contrast = contrast_to_noise(mask, pair.box, reference.grid, enhancement, around)
+    return CaseLook(case_id, failures, lesions, contrast, problem)
+
+
+def look_for_contrast(
+    rows: Sequence[CaseScore],
+    pairs: Files,
+    settings: ScoreSettings,
+    images: Sequence[CaseFiles],
+) -> Job[tuple[CaseLook, ...]]:
+    """Return a job that looks once more at the scored cases that there are images of.
+
+    A case that cannot be read now has no look.
+    """
+    by_key = {case_key(own.case_id): own for own in images if len(own.phases) > 1}
+    known = [row.case_id for row in rows if row.status in LOOKED_AT]
+
+    def work(case_id: str) -> Job[CaseLook]:
+        yield Progress(0, 1, "Looking for low contrast")
+        masks, own = read_pair(pairs[case_id]), by_key[case_key(case_id)]
+        return (yield from look_at_case(case_id, masks, own, settings.profile, settings.label))
+
+    batch = yield from for_each_case([one for one in known if case_key(one) in by_key], work)
+    return batch.results
+
+
+def looks_of(cases: Sequence[CaseLook], settings: ScoreSettings) -> Looks:
+    """Return the looks at the cases of a run with what a reader must know of low contrast."""
+    return Looks(tuple(cases), _note(cases, settings))
+
+
+def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMap | None]:
+    """Return the labels of both files of a case that has a reference.
+
+    Raises
+    ------
+    CaseError
+        If there is no reference.
+    FormatError
+        If a file cannot be read.
+    """
+    reference, prediction = files
+    if reference is None:
+        raise CaseError("expected a reference, got none: without one no failure has a kind")
+    return read_labels(reference), read_labels(prediction) if prediction else None
+
+
+def _enhancement(files: CaseFiles, grid: Grid) -> Job[tuple[Enhancement | None, str]]:
+    """Return a job for the first two phases on the masks' grid; None and the reason without.
+
+    Raises `FormatError` if a file is damaged: what else of the case comes from it is in doubt.
+    """
+    if files.problems or len(files.phases) < 2:
+        return None, "; ".join(files.problems) or "it has one phase, which shows no enhancement"
+    try:
+        headers = [_header(files, index, grid) for index in (0, 1)]
+    except GridMismatchError as error:
+        return None, str(error)
+    if files.is_series:
+        both = np.empty((2, *grid.shape), dtype=headers[0].dtype)
+        for step in read_series_into(files.phases[0].files[0], headers[0], both):
+            yield Progress(step.done, step.total, "Reading phases 0 and 1")
+        return Enhancement(both[0], both[1]), ""
+    before = yield from _phase(files, 0, headers[0])
+    return Enhancement(before, (yield from _phase(files, 1, headers[1]))), ""
+
+
+def _header(files: CaseFiles, index: int, grid: Grid) -> VolumeHeader:
+    header = read_phase_header(files.phases[index])
+    require_same_grid(header.grid, grid, f"phase {index} of {files.case_id}", "its reference")
+    return header
+
+
+def _phase(files: CaseFiles, index: int, header: VolumeHeader) -> Job[NDArray[Any]]:
+    source = files.phases[index]
+    out: NDArray[Any] = np.empty(header.grid.shape, dtype=header.dtype)
+    for step in read_phase_into(source, header, out):
+        yield Progress(step.done, step.total, f"Reading phase {index}")
+    return out
+
+
+def _note(looks: Sequence[CaseLook], settings: ScoreSettings) -> str:
+    """Return what a reader must know of low contrast."""
+    if settings.images is None:
+        return _NO_IMAGES
+    without = [look for look in looks if look.no_images]
+    if not without:
+        return ""
+    first = without[0]
+    return (
+        f"Low contrast was not looked for in {len(without)} of {len(looks)} cases, such as "
+        f"{first.case_id}: {first.no_images}."
+    )

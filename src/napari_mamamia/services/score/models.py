@@ -1,0 +1,143 @@
+"""Several models against one reference: each scored by itself, then compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.workspace.workspace import file_name
+from napari_mamamia.scoring.cohort.model_results import compare_results
+from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.score.clinical_table import read_table
+from napari_mamamia.services.score.output import COMPARISON, write_comparison, write_scores
+from napari_mamamia.services.score.report import write_score_report
+from napari_mamamia.services.score.score import ScoreSummary, find_pairs, score_pairs
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = ["ModelsSummary", "PredictionFolder", "prediction_folder", "score_models"]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionFolder:
+    """A model's name and the folder of its masks."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsSummary:
+    """What was found for each model, in the order asked, and how they compare."""
+
+    models: tuple[ScoreSummary, ...]
+    comparison: ModelComparison
+    path: Path
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether every case of every model was scored as ok."""
+        return all(model.all_ok for model in self.models)
+
+
+def prediction_folder(text: str) -> PredictionFolder:
+    """Return the folder that ``NAME=DIR`` or ``DIR`` names; a folder gives its own name.
+
+    Text with ``=`` that is the path of a folder is that folder.
+
+    Examples
+    --------
+    >>> prediction_folder("nnU-Net=results/fold_0").name
+    'nnU-Net'
+    >>> prediction_folder("results/fold_0").name
+    'fold_0'
+    """
+    name, is_named, path = text.partition("=")
+    if is_named and not Path(text).is_dir():
+        return PredictionFolder(name.strip(), Path(path).expanduser())
+    return PredictionFolder(Path(text).resolve().name, Path(text))
+
+
+def score_models(
+    reference: Path,
+    predictions: Sequence[PredictionFolder],
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ModelsSummary]:
+    """Return a job that scores each model into ``out/NAME`` and writes ``out/comparison.json``.
+
+    `place` is where the cases are scored (default: this process).
+
+    Raises
+    ------
+    CaseError
+        If a name cannot name a folder, two models have one name, or the baseline is none of them.
+    FormatError
+        If a folder is missing or holds no mask, or the clinical table cannot be read; nothing is
+        written then.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    _check_names(predictions)
+    _check_baseline(predictions, settings.composites.baseline)
+    pairs = [find_pairs(reference, model.folder) for model in predictions]
+    cohort = yield from read_table(settings.clinical, settings.columns)
+    models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
+    folders = (("reference", reference.name), ("predictions", models))
+    read = (reference, *(model.folder for model in predictions))
+    claim_folder(out, "score", (*folders, *settings.parameters), existing, read)
+    overwrite = existing is not Existing.REFUSE
+    found = []
+    for model, files in zip(predictions, pairs, strict=True):
+        store = out / model.name / STORE_NAME
+        scored = yield from score_pairs(
+            model.name, files, settings, cohort, place=place, store=store, existing=existing
+        )
+        found.append(scored)
+    yield Progress(1, 1, "Comparing the models")
+    comparison = compare_results([scored.model for scored in found], settings.composites)
+    for scored in found:
+        own = _beside(scored.model, comparison)
+        yield from write_scores(own, out / own.name, overwrite=overwrite)
+    write_comparison(comparison, out, overwrite=overwrite)
+    lacks = yield from write_score_report(found, out, settings, comparison, overwrite=overwrite)
+    summaries = tuple(
+        ScoreSummary(s.model, out / s.model.name, s.looks.cases, warnings)
+        for s, warnings in zip(found, lacks, strict=True)
+    )
+    return ModelsSummary(summaries, comparison, out / COMPARISON)
+
+
+def _beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
+    """Return a model with its own score under each composite, ranks as in the comparison."""
+    own = tuple(
+        replace(one, scores=tuple(score for score in one.scores if score.name == model.name))
+        for one in comparison.composites
+    )
+    return replace(model, composites=own)
+
+
+def _check_names(predictions: Sequence[PredictionFolder]) -> None:
+    keys = [case_key(file_name(model.name, "the name of a model")) for model in predictions]
+    if len(set(keys)) < len(keys):
+        names = ", ".join(model.name for model in predictions)
+        raise CaseError(
+            f"expected a name of its own for each model, got {names}: give them as NAME=DIR"
+        )
+
+
+def _check_baseline(predictions: Sequence[PredictionFolder], baseline: str) -> None:
+    names = [model.name for model in predictions]
+    if baseline and baseline not in names:
+        raise CaseError(
+            f"expected one of the models {', '.join(names)} as the baseline, got {baseline!r}: "
+            "choose one of them, or score it as well"
+        )

@@ -1,0 +1,111 @@
+"""Task 2: predicted response (pCR) against the clinical table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, response_table_job
+from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel, rules_of
+from napari_mamamia.scoring.cohort.model_results import response_result, with_composites
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.score.clinical_table import RESPONSE, described, matched, needed_table
+from napari_mamamia.services.score.output import write_scores
+from napari_mamamia.services.score.report import Scored, write_score_report
+from napari_mamamia.services.score.score import ScoreSummary
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = ["score_pcr"]
+
+
+def score_pcr(
+    predictions: Path,
+    clinical: Path,
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ScoreSummary]:
+    """Return a job that scores a table of predicted responses and writes ``out/summary.json``.
+
+    A bad row becomes a failure with its row number, and so does a case that the clinical table
+    does not have or has no pcr for. See `io.data_set.score_files.read_response_table` for the
+    columns. The clinical table of `settings` is not used, its columns are.
+
+    Raises
+    ------
+    FormatError
+        If a table cannot be read or lacks a column.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    read = yield from response_table_job(predictions)
+    cohort = yield from needed_table(clinical, settings.columns, RESPONSE)
+    names = (("predictions", predictions.name), ("clinical", clinical.name))
+    own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")
+    claim_folder(out, "score-pcr", (*names, *own_settings), existing)
+    yield Progress(1, 2, "Computing the cohort's numbers")
+    scored = yield from _response_model(predictions.stem, read, clinical, cohort, settings)
+    model = with_composites(scored, settings.composites)
+    replace = existing is not Existing.REFUSE
+    yield from write_scores(model, out, overwrite=replace)
+    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
+    return ScoreSummary(model, out)
+
+
+def _response_model(
+    name: str,
+    read: ReadRows[ResponseRow],
+    clinical: Path,
+    cohort: Cohort,
+    settings: ScoreSettings,
+) -> Job[ModelScores]:
+    rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
+    own = yield from matched([row.case_id for row in rows], cohort)
+    rules = rules_of(settings.profile.name)
+    found = ResponsePredictions.of(_known(rows, own), own)
+    result = yield from response_result(found, own, rules, settings.resampling)
+    return ModelScores(
+        name=name,
+        profile=settings.profile.name,
+        n_cases=len(rows) + len(read.failures),
+        n_scored=result.cohort.n_scored,
+        rows=(),
+        failures=(*read.failures, *_without_label(rows, own, rules)),
+        segmentation=None,
+        response=result,
+        clinical=described(clinical, cohort, own),
+        resampling=settings.resampling,
+        notes=result.cohort.notes,
+        cohort=own,
+    )
+
+
+def _known(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
+    """Return the rows of cases that the clinical table has."""
+    ids = own.by_id()
+    return [(row.case_id, float(row.pcr), row.score) for row in rows if row.case_id in ids]
+
+
+def _without_label(
+    rows: Sequence[ResponseRow], own: Cohort, rules: GroupRules
+) -> list[CaseFailure]:
+    records = own.by_id()
+    unknown = "its pcr is not known in the clinical table: left out"
+    if rules.missing_label is MissingLabel.NO_RESPONSE:
+        unknown = (
+            "its pcr is not known in the clinical table: a non-responder in balanced accuracy, as "
+            "in the published script, else left out"
+        )
+    failures = []
+    for row in rows:
+        if row.case_id not in records:
+            reason = "it is not in the clinical table: left out"
+            failures.append(CaseFailure(row.case_id, reason))
+        elif records[row.case_id].pcr is None:
+            failures.append(CaseFailure(row.case_id, unknown))
+    return failures

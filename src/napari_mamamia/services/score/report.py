@@ -1,0 +1,126 @@
+"""The report of a scoring run: why cases failed, pictures of the worst, page and figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import ScoreStatus
+from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
+from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, ReportContent, report_of
+from napari_mamamia.scoring.report.gallery import CasePicture, picture_of, worst_cases
+from napari_mamamia.scoring.report.report import write_report
+from napari_mamamia.scoring.report.report_figures import write_figures
+from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.score.looks import NO_LOOKS, Looks, read_pair
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = ["FIGURES", "REPORT", "Scored", "write_score_report"]
+
+REPORT: Final = "report.html"
+FIGURES: Final = "figures"
+
+_COMPARED: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY, ScoreStatus.PREDICTION_MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One model's scores and, of masks that were scored, the files (reference, prediction) by case.
+
+    `looks` say why cases failed.
+    """
+
+    model: ModelScores
+    pairs: Mapping[str, tuple[Path | None, Path | None]] | None = None
+    looks: Looks = NO_LOOKS
+
+
+def write_score_report(
+    scored: Sequence[Scored],
+    out: Path,
+    settings: ScoreSettings,
+    comparison: ModelComparison | None = None,
+    *,
+    overwrite: bool = False,
+) -> Job[tuple[tuple[str, ...], ...]]:
+    """Return a job that writes ``report.html`` and the folder ``figures``: each model's warnings.
+
+    The masks of the worst cases are read once more, for their pictures; one that cannot be read
+    now has none, and a warning says so.
+
+    Raises
+    ------
+    SaveConflictError
+        If a file exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    parts: list[ModelReport] = []
+    lacks: list[tuple[str, ...]] = []
+    for item in scored:
+        part, warnings = yield from _part(item, settings)
+        parts.append(part)
+        lacks.append(warnings)
+    baseline = comparison.baseline if comparison else ""
+    content = ReportContent(tuple(parts), comparison=comparison, baseline=baseline)
+    with drawing_place() as draw:
+        yield from write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
+        yield from write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
+    return tuple(lacks)
+
+
+def _part(item: Scored, settings: ScoreSettings) -> Job[tuple[ModelReport, tuple[str, ...]]]:
+    model, pairs = item.model, item.pairs
+    if pairs is None:
+        return (yield from report_of(model)), ()
+    looks = item.looks
+    failures = {look.case_id: look.failures for look in looks.cases}
+    pictures: list[CasePicture] = []
+    warnings: list[str] = []
+    worst = worst_cases([row for row in model.rows if row.status in _COMPARED])
+    for done, case_id in enumerate(worst):
+        yield Progress(done, len(worst), f"Picture of {case_id}")
+        try:
+            pictures += _picture(model.name, case_id, pairs[case_id], settings)
+        except MamamiaError as error:
+            warnings.append(f"the report has no picture of {case_id} ({model.name}): {error}")
+    made = yield from report_of(model, failures, pictures, _columns(looks))
+    return replace(made, contrast_note=looks.note), tuple(warnings)
+
+
+def _columns(looks: Looks) -> tuple[CaseColumn, ...]:
+    """Return the columns that stand beside the voxel metrics in the case table."""
+    counts = tuple(
+        CaseColumn(
+            f"lesions_{kind}",
+            f"Lesions {kind}",
+            {
+                look.case_id: getattr(look.lesions, kind)
+                for look in looks.cases
+                if look.lesions is not None
+            },
+        )
+        for kind in ("found", "missed", "false")
+    )
+    contrast = {look.case_id: look.contrast for look in looks.cases}
+    title = "Contrast of the reference to its surroundings"
+    return (*counts, CaseColumn("contrast_to_noise", title, contrast, "SD", 1))
+
+
+def _picture(
+    model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
+) -> list[CasePicture]:
+    """Return the picture of one case, none where it has no prediction.
+
+    Raises `MamamiaError` where its masks, which were scored, cannot be read or compared any more.
+    """
+    reference, prediction = read_pair(files)
+    if prediction is None:
+        return []
+    # one grid for both: official-code compares arrays of equal shape whatever their affine
+    shown = LabelMap(reference.grid, prediction.box, prediction.crop)
+    masks = (reference.mask(settings.label), shown.mask(settings.label))
+    return [picture_of(case_id, *masks, model=model)]

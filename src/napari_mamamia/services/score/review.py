@@ -1,0 +1,202 @@
+"""Looking at a scored case: where two masks agree, and each place where they do not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.errors import GridMismatchError, MamamiaError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.metrics.nearest import nearest_distances
+from napari_mamamia.metrics.surface import ContourRule, contour
+from napari_mamamia.scoring.case.pair import foreground_of
+from napari_mamamia.services.case.open_case import load_mask
+from napari_mamamia.services.case.show_case import (
+    AS_CLINICAL,
+    CaseMasks,
+    Counting,
+    MaskValues,
+    OpenMask,
+    labels_of,
+    middle_voxel,
+    reference_of,
+)
+
+__all__ = ["Agreement", "Agrees", "ErrorPart", "compare_masks", "review_masks"]
+
+_TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
+_MOST_PARTS: Final = 200
+"""Our choice: nobody steps through more places of one case."""
+_MOST_VOXELS: Final = 20_000
+
+
+class Agrees(IntEnum):
+    """The values of an agreement map; 0 is where neither mask is."""
+
+    CORRECT = 1
+    FALSE = 2
+    MISSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPart:
+    """One connected place where the masks differ: `kind` is FALSE or MISSED.
+
+    `voxel` (z, y, x) is where to look: on the slice where the part is largest. `distance_mm` is how
+    far the part reaches: the largest distance of its voxels to the nearest voxel of the mask that
+    it is missing in, nan where that mask is empty. Of a part of more than 20,000 voxels only the
+    contour is measured.
+    """
+
+    kind: Agrees
+    volume_mm3: float
+    voxel: tuple[int, int, int]
+    distance_mm: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """A map of `Agrees`, uint8 ``(z, y, x)``, and the errors, largest first.
+
+    `n_errors` counts all of them; `errors` lists the 200 largest.
+    """
+
+    array: NDArray[np.uint8]
+    errors: tuple[ErrorPart, ...]
+    n_errors: int
+
+
+def compare_masks(
+    reference: MaskValues,
+    shown: MaskValues,
+    grid: Grid,
+    counting: Counting = AS_CLINICAL,
+) -> Job[Agreement]:
+    """Return a job that maps where a mask agrees with the reference, and lists its errors.
+
+    Parameters
+    ----------
+    reference, shown
+        Raw values: as read from a file, or an array ``(z, y, x)``.
+    grid
+        Of both.
+    counting
+        Says which values are tumour, as the profile's Dice counts them: under clinical the chosen
+        label, or any value above 0. The parts of both masks are 26-connected.
+
+    Raises
+    ------
+    GridMismatchError
+        If a mask has not the shape of `grid`.
+    """
+    for name, values in (("reference", reference), ("mask", shown)):
+        shape = values.grid.shape if isinstance(values, LabelMap) else values.shape
+        if shape != grid.shape:
+            raise GridMismatchError(
+                f"the {name} has shape {shape}, the case {grid.shape} (z, y, x): open the case "
+                "again"
+            )
+    yield Progress(0, 3, "Comparing the masks")
+    array = np.zeros(grid.shape, dtype=np.uint8)
+    masks = reference_of(reference, grid, counting), labels_of(shown, grid)
+    box = masks[0].box.union(masks[1].box)
+    if box.is_empty:
+        return Agreement(array, (), 0)
+    there, own = (foreground_of(m.cut(box), counting.profile, counting.label) for m in masks)
+    found: list[tuple[int, Agrees, Box, NDArray[np.bool_]]] = []
+    array[box.slices][there & own] = Agrees.CORRECT
+    for step, (kind, wrong) in enumerate(
+        ((Agrees.FALSE, own & ~there), (Agrees.MISSED, there & ~own)), start=1
+    ):
+        yield Progress(step, 3, "Looking for errors")
+        array[box.slices][wrong] = kind
+        found += [(int(part.sum()), kind, own_box, part) for own_box, part in _parts(wrong)]
+    found.sort(key=lambda part: part[0], reverse=True)
+    edges = {
+        Agrees.FALSE: np.argwhere(contour(there, ContourRule.CLOSED)),
+        Agrees.MISSED: np.argwhere(contour(own, ContourRule.CLOSED)),
+    }
+    errors = []
+    for size, kind, own_box, part in found[:_MOST_PARTS]:
+        yield Progress(3, 3, "Measuring the errors")
+        far = _reach_mm(part, own_box, edges[kind], grid)
+        errors.append(_error(size, kind, own_box, part, box, grid, far))
+    return Agreement(array, tuple(errors), len(found))
+
+
+def review_masks(
+    case: Case,
+    reference: Path | None,
+    prediction: Path | None,
+    model: str,
+    counting: Counting = AS_CLINICAL,
+) -> Job[CaseMasks]:
+    """Return a job that reads the two files of a case that were scored, on the case's grid.
+
+    The buffers, for the screen, are 1 where the Dice of `counting` has foreground. A file
+    that is damaged or lies on another grid is a problem in plain words, not a failure.
+    """
+    wanted = (("reference", "scored", reference), ("prediction", model, prediction))
+    masks, problems = [], []
+    for done, (role, name, path) in enumerate(wanted):
+        yield Progress(done, len(wanted), f"Reading the {role} that was scored")
+        if path is None:
+            problems.append(f"there was no {role} of {case.case_id} to score")
+            continue
+        try:
+            labels = load_mask(path, case)
+        except MamamiaError as error:
+            problems.append(f"the {role} that was scored is not shown: {error}")
+            continue
+        masks.append(OpenMask(role, name, labels, _counted(labels, counting), labels.values))
+    yield Progress(len(wanted), len(wanted))
+    return CaseMasks(tuple(masks), tuple(problems))
+
+
+def _counted(labels: LabelMap, counting: Counting) -> NDArray[np.uint8]:
+    buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
+    chosen = foreground_of(labels.crop, counting.profile, counting.label)
+    buffer[labels.box.slices] = chosen
+    return buffer
+
+
+def _parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool_]]]:
+    """Give the box and voxels of each connected part."""
+    labelled: Any
+    labelled, _ = ndimage.label(wrong, structure=_TOUCHING)
+    for number, place in enumerate(ndimage.find_objects(labelled), start=1):
+        start, stop = zip(*((s.start, s.stop) for s in place), strict=True)
+        yield Box(start, stop), labelled[place] == number
+
+
+def _reach_mm(part: NDArray[np.bool_], own_box: Box, edge: NDArray[np.intp], grid: Grid) -> float:
+    """Return how far a part reaches from the voxels of `edge`, both on the joint crop."""
+    if not len(edge):
+        return float("nan")
+    if np.count_nonzero(part) > _MOST_VOXELS:
+        part = contour(part, ContourRule.CLOSED)
+    places = np.argwhere(part) + np.array(own_box.start)
+    return float(nearest_distances(places, edge, grid.matrix_mm).max())
+
+
+def _error(
+    size: int,
+    kind: Agrees,
+    own_box: Box,
+    part: NDArray[np.bool_],
+    box: Box,
+    grid: Grid,
+    distance_mm: float,
+) -> ErrorPart:
+    middle = middle_voxel(np.argwhere(part), grid)
+    z, y, x = (sum(at) for at in zip(middle, own_box.start, box.start, strict=True))
+    volume_mm3 = size * float(np.prod(grid.spacing_mm))
+    return ErrorPart(kind, volume_mm3, (z, y, x), distance_mm)

@@ -1,0 +1,268 @@
+"""Scoring two folders of masks."""
+
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import Job, Progress, spared_collections
+from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
+from napari_mamamia.io.data_set.layout import find_data_set, find_masks
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.model_results import (
+    CaseSizes,
+    segmentation_result,
+    with_composites,
+)
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.score.case_tags import split_tags
+from napari_mamamia.services.score.cases import score_cases
+from napari_mamamia.services.score.clinical_table import described, matched, read_table
+from napari_mamamia.services.score.facts import tags_for, with_facts
+from napari_mamamia.services.score.looks import CaseLook, looks_of
+from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
+from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = [
+    "Pairs",
+    "ScoreSummary",
+    "cohort_numbers",
+    "find_pairs",
+    "score_folders",
+    "score_pairs",
+]
+
+Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
+"""By case id, in order: the reference and the prediction, None where there is no file."""
+
+_TAKING: Final = "Taking the scores of the cases"
+
+_STATUS: Final = MappingProxyType(
+    {
+        FailureCause.ERROR: ScoreStatus.UNREADABLE,
+        FailureCause.TIME_LIMIT: ScoreStatus.TIME_LIMIT,
+        FailureCause.WORKER_LOST: ScoreStatus.WORKER_LOST,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSummary:
+    """What a scoring run found, and the folder it was written to.
+
+    `looks` say why cases failed, of those that have a reference; `warnings` what the report lacks.
+    """
+
+    model: ModelScores
+    folder: Path
+    looks: tuple[CaseLook, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> tuple[CaseScore, ...]:
+        """The cases in order of id."""
+        return self.model.rows
+
+    @property
+    def table(self) -> Path:
+        """The table of cases."""
+        return self.folder / SCORE_TABLE
+
+    @property
+    def summary(self) -> Path:
+        """The cohort's numbers."""
+        return self.folder / SUMMARY
+
+    @property
+    def report(self) -> Path:
+        """The page to read."""
+        return self.folder / REPORT
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether every case, or row of a table, was scored as ok."""
+        return not self.model.failures
+
+
+def score_folders(
+    reference: Path,
+    prediction: Path,
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    name: str = "",
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ScoreSummary]:
+    """Return a job that scores every case of either folder and writes tables and summary.
+
+    Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
+    ``figures`` in `out`. A file that
+    cannot be read costs one row. `name` is the model's (default: the prediction folder's), `place`
+    where the cases are scored (default: this process). ``case_results.jsonl`` keeps each case as
+    it is done; with RESUME only cases are scored whose files are new, changed or failed before.
+
+    Raises
+    ------
+    FormatError
+        If a folder is missing or holds no mask, or two files for one case, or the clinical table
+        cannot be read.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    pairs = find_pairs(reference, prediction)
+    cohort = yield from read_table(settings.clinical, settings.columns)
+    folders = (("reference", reference.name), ("prediction", prediction.name))
+    claim_folder(out, "score", (*folders, *settings.parameters), existing, (reference, prediction))
+    own_name, store = name or prediction.resolve().name, out / STORE_NAME
+    scored = yield from score_pairs(
+        own_name, pairs, settings, cohort, place=place, store=store, existing=existing
+    )
+    scored = replace(scored, model=with_composites(scored.model, settings.composites))
+    overwrite = existing is not Existing.REFUSE
+    yield from write_scores(scored.model, out, overwrite=overwrite)
+    (warnings,) = yield from write_score_report([scored], out, settings, overwrite=overwrite)
+    return ScoreSummary(scored.model, out, scored.looks.cases, warnings)
+
+
+def find_pairs(reference: Path, prediction: Path) -> Pairs:
+    """Return both files of every case of either folder; letter case does not part them.
+
+    Raises
+    ------
+    FormatError
+        If a folder is missing or holds no mask, or two files for one case.
+    """
+    folders = [_masks(reference), _masks(prediction)]
+    ids = {case_key(case_id): case_id for masks in reversed(folders) for case_id in masks}
+    by_key = [{case_key(case_id): path for case_id, path in masks.items()} for masks in folders]
+    keys = sorted(ids, key=lambda key: ids[key])
+    return {ids[key]: (by_key[0].get(key), by_key[1].get(key)) for key in keys}
+
+
+def score_pairs(
+    name: str,
+    pairs: Pairs,
+    settings: ScoreSettings,
+    cohort: Cohort | None,
+    *,
+    place: Place | None = None,
+    store: Path | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> Job[Scored]:
+    """Return a job that scores all pairs of one model and computes the cohort's numbers.
+
+    `place`, `store` and `existing` are those of `run_batch`.
+
+    Raises
+    ------
+    FormatError
+        If there is no data set where the settings say.
+    """
+    rows, looks = yield from _score_cases(pairs, settings, place, store, existing)
+    failures = tuple(
+        CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
+    )
+    model = yield from cohort_numbers(name, rows, failures, len(rows), settings, cohort)
+    return Scored(model, pairs, looks_of(looks, settings))
+
+
+@spared_collections
+def cohort_numbers(
+    name: str,
+    rows: tuple[CaseScore, ...],
+    failures: tuple[CaseFailure, ...],
+    n_cases: int,
+    settings: ScoreSettings,
+    cohort: Cohort | None,
+) -> Job[ModelScores]:
+    """Return a job for the cohort's numbers of cases that were scored already.
+
+    `failures` go into the result as they are, `n_cases` counts cases without a row too.
+    """
+    yield Progress(0, 1, _TAKING)
+    scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
+    yield Progress(0, 1, _TAKING)
+    scores = SegmentationScores.of((row.case_id, row.dsc, row.norm_hd) for row in scored)
+    yield Progress(0, 1, _TAKING)
+    sizes = CaseSizes(
+        np.array([row.volume_reference_mm3 for row in scored], dtype=np.float64),
+        np.array([row.diameter_reference_mm for row in scored], dtype=np.float64),
+        tuple(split_tags(row.tags) for row in scored),
+    )
+    yield Progress(0, 1, _TAKING)
+    own = (yield from matched([row.case_id for row in rows], cohort)) if cohort else None
+    rules = rules_of(settings.profile.name)
+    result = yield from segmentation_result(scores, own, rules, settings.resampling, sizes)
+    return ModelScores(
+        name=name,
+        profile=settings.profile.name,
+        n_cases=n_cases,
+        n_scored=len(scored),
+        rows=rows,
+        failures=failures,
+        segmentation=result,
+        response=None,
+        clinical=described(settings.clinical, cohort, own),
+        resampling=settings.resampling,
+        cohort=own,
+    )
+
+
+def _score_cases(
+    pairs: Pairs,
+    settings: ScoreSettings,
+    place: Place | None,
+    store: Path | None,
+    existing: Existing,
+) -> Job[tuple[tuple[CaseScore, ...], list[CaseLook]]]:
+    """Return a job for one row for each pair, in order, whatever happens to it; and the looks."""
+    images: dict[str, CaseFiles] = {}
+    if settings.images is not None:
+        yield Progress(0, 1, f"Listing the images of {settings.images.name}")
+        found = find_data_set(settings.images.absolute()).cases
+        images = {case_key(own.case_id): own for own in found}
+    batch = yield from score_cases(
+        pairs,
+        settings.profile,
+        settings.label,
+        place,
+        images=images,
+        store=store,
+        existing=existing,
+    )
+    rows = {one.score.case_id: one.score for one in batch.results}
+    for failure in batch.failures:
+        rows[failure.case_id] = _failed(failure, settings)
+    in_order = [rows[case_id] for case_id in pairs]
+    predictions = {case_id: files[1] for case_id, files in pairs.items()}
+    full = yield from with_facts(in_order, predictions, tags_for(list(pairs), settings))
+    return full, [one.look for one in batch.results if one.look is not None]
+
+
+def _failed(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:
+    status = _STATUS[failure.cause]
+    name = settings.profile.name
+    return CaseScore(failure.case_id, status, profile=name, reason=failure.reason)
+
+
+def _masks(folder: Path) -> dict[str, Path]:
+    found = dict(find_masks(folder))
+    if not found:
+        raise FormatError(
+            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
+        )
+    return found

@@ -1,0 +1,93 @@
+"""What a scoring run is asked to do, besides the masks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
+from napari_mamamia.scoring.case.profiles import CLINICAL, Foreground, Profile
+from napari_mamamia.scoring.cohort.composites import NO_COMPOSITES, CompositeChoice
+from napari_mamamia.scoring.cohort.results import Resampling
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+
+__all__ = ["ScoreSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSettings:
+    """Definitions and extras of a scoring run.
+
+    Parameters
+    ----------
+    profile
+        The definitions of every number.
+    clinical
+        The clinical table that fairness is made from; None leaves fairness undefined.
+    label
+        The value that counts as tumour, for a profile that lets the user choose; None takes every
+        value above 0.
+    n_resamples
+        Bootstrap resamples for the intervals; 0 for none.
+    seed
+        Seed of resamples and permutations.
+    composites
+        Variants of the ranking score that stand beside it, and the baseline.
+    images
+        The data set of the masks, for what only images tell: low contrast. Its workspace is used
+        for tags unless another is given.
+    workspace
+        The folder of a person's own tags of the cases.
+    columns
+        Which columns of the clinical table the user fixed, and which fields it does not have.
+
+    Raises
+    ------
+    ValueError
+        If `label` is 0 or the profile has its own foreground, or a number is negative.
+    """
+
+    profile: Profile = CLINICAL
+    clinical: Path | None = None
+    label: float | None = None
+    n_resamples: int = N_RESAMPLES
+    seed: int = SEED
+    composites: CompositeChoice = NO_COMPOSITES
+    images: Path | None = None
+    workspace: Path | None = None
+    columns: ColumnChoice = BY_NAME
+
+    def __post_init__(self) -> None:
+        Resampling(self.n_resamples, self.seed)
+        if self.label == 0:
+            raise ValueError("label 0 is background: choose a label other than 0")
+        chooses = self.profile.distance_foreground is Foreground.CHOSEN_LABEL
+        if self.label is not None and not chooses:
+            raise ValueError(
+                f"the profile {self.profile.name} has its own rule for foreground, got label "
+                f"{self.label:g}: leave the label out or take the profile clinical"
+            )
+
+    @property
+    def resampling(self) -> Resampling:
+        """Number of resamples and seed."""
+        return Resampling(self.n_resamples, self.seed)
+
+    @property
+    def parameters(self) -> tuple[tuple[str, Setting], ...]:
+        """Name and value of each setting, as ``run.json`` notes them."""
+        given = (
+            ("composites", ", ".join(self.composites.names) or None),
+            ("gate", self.composites.gate),
+            ("baseline", self.composites.baseline or None),
+            ("images", self.images.name if self.images else None),
+            ("columns", str(self.columns) or None),
+        )
+        return (
+            ("profile", self.profile.name),
+            ("profile_version", self.profile.version),
+            ("clinical", self.clinical.name if self.clinical else None),
+            ("label", self.label),
+            ("bootstrap", self.n_resamples),
+            ("seed", self.seed),
+            *((name, value) for name, value in given if value is not None),
+        )

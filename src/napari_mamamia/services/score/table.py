@@ -1,0 +1,55 @@
+"""Cohort numbers from a table of Dice and NormHD that somebody else computed."""
+
+from pathlib import Path
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.data_set.score_files import score_table_job
+from napari_mamamia.scoring.cohort.model_results import with_composites
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.score.clinical_table import read_table
+from napari_mamamia.services.score.facts import tags_for, with_facts
+from napari_mamamia.services.score.output import write_scores
+from napari_mamamia.services.score.report import Scored, write_score_report
+from napari_mamamia.services.score.score import ScoreSummary, cohort_numbers
+from napari_mamamia.services.score.settings import ScoreSettings
+
+__all__ = ["score_table"]
+
+
+def score_table(
+    table: Path,
+    out: Path,
+    settings: ScoreSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> Job[ScoreSummary]:
+    """Return a job that computes the cohort's numbers of a table and writes them to `out`.
+
+    The numbers of the cases are taken as they are; the profile draws the groups. A bad row becomes
+    a failure with its row number. See `io.data_set.score_files.read_score_table` for the columns.
+
+    Raises
+    ------
+    FormatError
+        If a table cannot be read or lacks a column.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ScoreSettings()
+    read = yield from score_table_job(table)
+    cohort = yield from read_table(settings.clinical, settings.columns)
+    claim_folder(out, "score-table", (("table", table.name), *settings.parameters), existing)
+    profile = settings.profile.name
+    rows = tuple(
+        CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
+        for row in sorted(read.rows, key=lambda row: row.case_id)
+    )
+    rows = yield from with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
+    n_cases = len(rows) + len(read.failures)
+    scored = yield from cohort_numbers(table.stem, rows, read.failures, n_cases, settings, cohort)
+    model = with_composites(scored, settings.composites)
+    replace = existing is not Existing.REFUSE
+    yield from write_scores(model, out, overwrite=replace)
+    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
+    return ScoreSummary(model, out)

@@ -1,0 +1,217 @@
+"""Results in a few plain lines, for the terminal and the window."""
+
+from collections.abc import Iterable
+from math import isnan
+
+from napari_mamamia.core.records import ScoreStatus
+from napari_mamamia.scoring.case.prediction_cost import prediction_costs
+from napari_mamamia.scoring.cohort.composites import CompositeResult
+from napari_mamamia.scoring.cohort.fairness import GroupScore
+from napari_mamamia.scoring.cohort.results import (
+    ModelComparison,
+    ModelScores,
+    ResponseResult,
+    SegmentationResult,
+    Stratum,
+)
+from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
+
+__all__ = ["cohort_lines", "comparison_lines"]
+
+_WIDTH = 34
+_SHOWN = 10
+_SIZES = {
+    "volume": "by reference volume (20th, 80th percentile)",
+    "diameter": "by longest diameter of the reference",
+}
+_MB = 1_000_000
+
+
+def cohort_lines(model: ModelScores) -> tuple[str, ...]:
+    """Return the cohort's numbers with profile, n, excluded cases and 95 % intervals."""
+    excluded = model.n_cases - model.n_scored
+    head = (
+        f"{model.name}: profile {model.profile}, {model.n_cases} case(s), "
+        f"{model.n_scored} scored, {excluded} excluded"
+    )
+    lines = [head, *_clinical(model), *_missing(model)]
+    if model.segmentation:
+        lines += _task1(model.segmentation)
+    if model.response:
+        lines += _task2(model.response)
+    lines += _composites(model.composites)
+    if model.segmentation:
+        lines += _costs(model)
+    lines += [f"  note: {note}" for note in model.notes]
+    return tuple(lines)
+
+
+def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
+    """Return the models by rank, then the paired tests of each pair."""
+    lines = [
+        f"Ranks under profile {comparison.profile}, weight of fairness "
+        f"{comparison.weight_of_fairness:g}"
+    ]
+    ordered = sorted(comparison.ranking, key=lambda model: (isnan(model.rank), model.rank))
+    for model in ordered:
+        rank = "–" if isnan(model.rank) else f"{model.rank:.0f}"
+        lines.append(
+            f"  {rank:>3}  {model.name}: ranking score {_text(model.ranking_score)}, performance "
+            f"{_text(model.performance)} (rank {_text(model.rank_by_performance, 0)}), fairness "
+            f"{_text(model.fairness)}"
+        )
+    lines += _composites(comparison.composites)
+    if comparison.baseline:
+        lines.append(f"  against the baseline {comparison.baseline}:")
+    for test in comparison.against_baseline or comparison.tests:
+        lines.append(
+            f"  {test.metric}: {test.model_a} - {test.model_b} = {_text(test.mean_difference)} "
+            f"(n {test.n}), p {_text(test.p_t_test_holm)} t-test, {_text(test.p_wilcoxon_holm)} "
+            "Wilcoxon, both after Holm"
+        )
+    return (*lines, *(f"  note: {note}" for note in comparison.notes))
+
+
+def _clinical(model: ModelScores) -> list[str]:
+    """Return what the clinical table knows, what was taken for granted, and rows not read."""
+    table = model.clinical
+    if table is None:
+        return []
+    lines = [f"  {text}" for text in (table.coverage_text, *table.notes)]
+    if table.refused:
+        rows = ", ".join(f"row {r.row} ({r.reason})" for r in table.refused[:_SHOWN])
+        lines.append(f"  {len(table.refused)} row(s) of {table.name} not read: {rows}")
+    return lines
+
+
+def _missing(model: ModelScores) -> list[str]:
+    """Return how many cases were scored without a prediction, which is easily a forgotten run."""
+    missing = sum(
+        row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc) for row in model.rows
+    )
+    text = f"  {missing} case(s) without a prediction file count as empty predictions"
+    return [text] if missing else []
+
+
+def _task1(result: SegmentationResult) -> list[str]:
+    cohort, performance = result.cohort, result.cohort.performance
+    shown = [
+        ("mean DSC", "mean_dsc", performance.mean_dsc, performance.reason),
+        ("mean NormHD", "mean_norm_hd", performance.mean_norm_hd, performance.reason),
+        ("performance", "performance", performance.value, performance.reason),
+    ]
+    shown += [
+        (f"fairness over {v.variable}", f"fairness_{v.variable}", v.value, v.reason)
+        for v in cohort.fairness.variables
+    ]
+    shown.append(("fairness", "fairness", cohort.fairness.value, cohort.fairness.reason))
+    score = f"ranking score (weight {cohort.weight_of_fairness:g})"
+    shown.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
+    lines = [_line(*item, result.intervals) for item in shown]
+    for variable in cohort.fairness.variables:
+        if variable.unassigned:
+            lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
+        lines += _small(variable.variable, variable.groups)
+    for stratum in result.strata:
+        if stratum.variable in _SIZES:
+            lines += _size_lines(stratum)
+    return lines + _warnings(result.intervals)
+
+
+def _size_lines(stratum: Stratum) -> list[str]:
+    """Return the groups by size, which are reported and not scored."""
+    parts = [
+        f"{group.label} {_text(group.mean_dsc, 3)} (n {group.n}{', few cases' * group.is_small})"
+        for group in stratum.groups
+        if group.n
+    ]
+    return [f"  mean DSC {_SIZES[stratum.variable]}: {', '.join(parts)}"]
+
+
+def _task2(result: ResponseResult) -> list[str]:
+    cohort, found = result.cohort, result.cohort.discrimination
+    shown = [("balanced accuracy", "balanced_accuracy", cohort.balanced_accuracy, cohort.refused)]
+    shown += [
+        (f"disparity over {v.variable}", f"disparity_{v.variable}", v.disparity, v.reason)
+        for v in cohort.odds.variables
+    ]
+    score = f"ranking score (weight {cohort.weight_of_fairness:g})"
+    shown += [
+        ("fairness", "fairness", cohort.fairness, cohort.refused or cohort.odds.reason),
+        (score, "ranking_score", cohort.ranking_score, cohort.reason),
+        ("AUC", "auc", found.auc, found.reason),
+        ("average precision", "average_precision", found.average_precision, found.reason),
+        ("Brier score", "brier", found.calibration.brier, found.reason),
+        ("ECE", "ece", found.calibration.ece, found.reason),
+        ("recall gap", "recall_gap", cohort.recall.gap, ""),
+    ]
+    lines = [_line(*item, result.intervals) for item in shown]
+    chance = cohort.chance
+    lines.append(
+        f"  p against {chance.n_classifiers} random classifiers: {_text(chance.p_value)} "
+        f"({chance.significance.value})"
+    )
+    for variable in cohort.odds.variables:
+        if variable.unassigned:
+            lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
+    return lines + _warnings(result.intervals)
+
+
+def _line(text: str, name: str, value: float, reason: str, intervals: Iterable[Interval]) -> str:
+    start = f"  {text:<{_WIDTH}} {_text(value)}"
+    if isnan(value):
+        return f"{start}  ({reason or 'undefined'})"
+    for interval in intervals:
+        if (interval.name, interval.method) == (name, IntervalMethod.PERCENTILE):
+            level = f"{100 * interval.level:.0f} %"
+            return f"{start}  ({_text(interval.low)} to {_text(interval.high)}, {level})"
+    return start
+
+
+def _composites(composites: Iterable[CompositeResult]) -> list[str]:
+    lines = []
+    for one in composites:
+        lines.append(f"  {one.name}: {one.definition}")
+        for score in sorted(one.scores, key=lambda score: (isnan(score.rank), score.rank)):
+            why = f"  ({score.reason})" if score.reason else ""
+            lines.append(f"  {_text(score.rank, 0):>5}  {score.name}: {_text(score.value)}{why}")
+    return lines
+
+
+def _costs(model: ModelScores) -> list[str]:
+    """Return what the predictions cost, nothing where no provenance tells it."""
+    found = prediction_costs(model.rows)
+    lines = []
+    if found.seconds.n:
+        seconds = found.seconds
+        lines.append(
+            f"  {'time for a prediction':<{_WIDTH}} median {seconds.median:.1f} s, worst "
+            f"{seconds.worst:.1f} s (n {seconds.n})"
+        )
+    if found.peak_memory_bytes.n:
+        memory = found.peak_memory_bytes
+        lines.append(
+            f"  {'highest memory of its process':<{_WIDTH}} median {memory.median / _MB:.0f} MB, "
+            f"worst {memory.worst / _MB:.0f} MB (n {memory.n})"
+        )
+    if found.devices:
+        devices = ", ".join(f"{name} ({n})" for name, n in found.devices)
+        lines.append(f"  {'device':<{_WIDTH}} {devices}")
+    return lines
+
+
+def _small(variable: str, groups: Iterable[GroupScore]) -> list[str]:
+    small = ", ".join(f"{group.label} (n {group.n})" for group in groups if group.is_small)
+    return [f"  {variable}: small group(s) {small}"] if small else []
+
+
+def _warnings(intervals: Iterable[Interval]) -> list[str]:
+    return [
+        f"  warning: {interval.name}: {interval.warning}"
+        for interval in intervals
+        if interval.warning and interval.method is IntervalMethod.PERCENTILE
+    ]
+
+
+def _text(value: float, digits: int = 4) -> str:
+    return "–" if isnan(value) else f"{value:.{digits}f}"

@@ -1,0 +1,102 @@
+"""How a submission is run, and what keeps it in."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.submission.external import Submission, Task
+from napari_mamamia.segmentation.submission.isolation import (
+    CHALLENGE_IMAGE,
+    Isolation,
+    IsolationKind,
+    find_isolation,
+    has_graphics_card,
+    require_no_root,
+)
+from napari_mamamia.segmentation.submission.limits import RunLimits
+
+__all__ = ["SubmissionSettings", "choose_isolation", "require_device"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionSettings:
+    """How a submission is run.
+
+    Parameters
+    ----------
+    task
+        What it is asked for.
+    express
+        How many cases are run first, before all others; a failure in one of them stops the run.
+    express_seconds
+        Time limit for each of them; None: as for every case.
+    limits
+        What one case may use.
+    together
+        Whether all cases are given to one process, as the challenge does.
+    isolation
+        None takes the best that works here; NONE needs `consent`.
+    consent
+        Whether the user agrees that it runs without isolation where nothing isolates it.
+    image
+        Container image, where docker or podman isolate.
+    python
+        The Python that has what the submission needs; None: the one that runs this software.
+    as_root
+        Whether root may run it.
+    cuda_on_processor
+        Whether CUDA that it asks for by name is given the processor.
+    """
+
+    task: Task = Task.BOTH
+    express: int = 3
+    express_seconds: float | None = None
+    limits: RunLimits = field(default_factory=RunLimits)
+    together: bool = False
+    isolation: IsolationKind | None = None
+    consent: bool = False
+    image: str = CHALLENGE_IMAGE
+    python: Path | None = None
+    as_root: bool = False
+    cuda_on_processor: bool = False
+
+
+def require_device(submission: Submission, settings: SubmissionSettings) -> None:
+    """Raise `ModelError` if a submission asks for CUDA by name where there is no graphics card."""
+    if submission.asks_for_cuda and not settings.cuda_on_processor and not has_graphics_card():
+        raise ModelError(
+            f"{submission.name} asks for CUDA by name ({submission.asks_for_cuda}), but this "
+            "computer has no NVIDIA graphics card: run it on one that has, or on the processor, "
+            "which is slow, with --cuda-on-processor"
+        )
+
+
+def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str, ...]]:
+    """Return what keeps the submission in, and why better ways do not work here.
+
+    Raises
+    ------
+    ModelError
+        If nothing isolates and there is no consent, what was asked for does not work, or this is
+        root and was not meant to be.
+    """
+    require_no_root(as_root=settings.as_root)
+    wanted = settings.isolation
+    open_room = Isolation(IsolationKind.NONE)
+    if wanted is IsolationKind.NONE and settings.consent:
+        return open_room, ()
+    kinds = tuple(IsolationKind)[:-1] if wanted is None else (wanted,)
+    tried: tuple[str, ...] = ()
+    for kind in kinds:
+        check = find_isolation((kind,), settings.image)
+        if check.usable:
+            return check.usable[0], tried
+        tried += check.reasons
+    if wanted is None and settings.consent:
+        return open_room, tried
+    reasons = "; ".join(tried) or "running without isolation was asked for"
+    raise ModelError(
+        "a submission is a foreign program and runs in a closed room, but there is none "
+        f"({reasons}): install bubblewrap, or agree with --consent-no-isolation that it can read, "
+        "change and send whatever you can"
+    )

@@ -1,0 +1,106 @@
+"""Growing a region from one click: first the size of what was clicked, then its edge."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.edits import Voxel
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
+from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
+from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start, ball, box_of_ball
+
+__all__ = ["grow_from_click"]
+
+_SEED_MM: Final = 1.5  # radius of what surely belongs to a click; as the sample of a dab, A4
+_SIZES_MM: Final = range(2, 26)  # radii that a clicked lesion is tried with; our choice
+_SHELL_MM: Final = 4  # thickness of the surroundings that a size is judged by; our choice
+_GOOD: Final = 0.7  # share of the best contrast that a smaller size needs; our choice
+_CLICK_REACH: Final = 1.3  # more than an outline's: a click may lie off the middle; our choice
+
+Floats = NDArray[np.float32]
+
+
+def grow_from_click(
+    images: FeatureImages, grid: Grid, point: Voxel, settings: GrowSettings | None = None
+) -> Job[Grown]:
+    """Return a job that grows a clicked lesion.
+
+    Balls of 2 to 25 mm around the click are compared with the 4 mm around them; the smallest whose
+    contrast (`_size_mm`) is at least 0.7 of the best is taken for the lesion. What lies deeper in
+    it than the tolerance is the sample of the lesion, 2.5 to 9 mm around it that of its
+    surroundings. Surely inside is only what lies within 1.5 mm of the click; the region ends at
+    1.3 times `reach` times the radius of the ball.
+
+    Raises
+    ------
+    CaseError
+        If the click lies outside the image.
+    """
+    settings = settings or GrowSettings()
+    under = _require_inside(point, grid)
+    yield Progress(0, 1, "Looking for the size of the lesion")
+    farthest = _SIZES_MM[-1] + RING_MM[1]
+    sampled = Sampled.of(images, box_of_ball(point, farthest, grid.spacing_mm, grid.shape))
+    away = ball(sampled.box, point, grid.spacing_mm)
+    size_mm = _size_mm(sampled, away, images.noise, leading(images))
+    drawn = away <= min(_SEED_MM, size_mm)
+    drawn[tuple(u - s for u, s in zip(under, sampled.box.start, strict=True))] = True
+    sample = (away <= max(size_mm - settings.tolerance_mm, _SEED_MM)) | drawn
+    around = (away > size_mm + RING_MM[0]) & (away <= size_mm + RING_MM[1])
+    limit_mm = settings.radius_mm or settings.reach * _CLICK_REACH * size_mm
+    start = Start(
+        sampled.box,
+        drawn,
+        (away > limit_mm) & ~drawn,
+        sample,
+        drawn,
+        sampled.values(sample),
+        sampled.values(around),
+        (f"took the lesion to be about {2 * size_mm:.0f} mm across",),
+    )
+    return (yield from grow_start(images, cropped(start), settings))
+
+
+def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: int) -> float:
+    """Return the radius of the ball around a click that stands out most, 2 to 25 mm.
+
+    Contrast is the root mean square over the features of the difference of the means in the ball
+    and in the 4 mm around it, in units of noise, less twice its standard error by noise. Balls
+    darker than that in the subtraction (in the first feature, if there is none) count only if no
+    ball is brighter: the dark core of a lesion is not the lesion.
+    """
+    shells = np.floor(away[sampled.usable]).astype(np.intp)
+    most = _SIZES_MM[-1] + _SHELL_MM + 1
+    count = np.bincount(shells, minlength=most).cumsum()
+    squared, brighter = np.zeros(len(_SIZES_MM)), np.ones(len(_SIZES_MM), dtype=np.bool_)
+    radii = np.array(_SIZES_MM)
+    inside, around = count[radii - 1], count[radii - 1 + _SHELL_MM] - count[radii - 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for number, (feature, sigma) in enumerate(zip(sampled.features, noise, strict=True)):
+            total = np.bincount(shells, feature[sampled.usable], most).cumsum()
+            shell = total[radii - 1 + _SHELL_MM] - total[radii - 1]
+            step = total[radii - 1] / inside - shell / around
+            squared += (step / sigma) ** 2
+            if number == leading:
+                brighter = step > 0
+        error = np.sqrt(1 / inside + 1 / around)
+        bound = np.nan_to_num(np.sqrt(squared / len(noise)) - 2 * error, nan=0.0, neginf=0.0)
+    if (bound[brighter] > 0).any():
+        bound[~brighter] = 0
+    return float(radii[int(np.argmax(bound >= _GOOD * bound.max()))])
+
+
+def _require_inside(point: Voxel, grid: Grid) -> tuple[int, int, int]:
+    """Return the voxel under a point, or raise `CaseError`."""
+    z, y, x = (round(place) if np.isfinite(place) else -1 for place in point)
+    if not all(0 <= u < n for u, n in zip((z, y, x), grid.shape, strict=True)):
+        raise CaseError(
+            f"a click must lie in the image, of shape {grid.shape} (z, y, x), got {point}: click "
+            "on the lesion"
+        )
+    return (z, y, x)

@@ -1,0 +1,228 @@
+"""What outlined slices say about a region: its hard limits, and samples of it and around it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import binary_fill_holes, distance_transform_edt
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.grow.start import (
+    RING_MM,
+    GrowSettings,
+    Outline,
+    Start,
+    ball,
+    box_of_ball,
+)
+
+__all__ = ["Slice", "slices_of", "start_from_outlines"]
+
+_LEAST_REACH_MM: Final = 1.0  # beyond the outline, for outlines of few voxels; our choice
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Spacing = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """One outlined slice: `plane` is its box, `ring` box around the outline, one voxel thick.
+
+    The masks have the ring box's shape: what was `drawn` (holes filled), what is surely `inside`
+    and `outside` the region, and the voxels that surround it (`ring`). `is_narrow` where nothing of
+    it lies deeper than the tolerance.
+    """
+
+    axis: int
+    box: Box
+    drawn: Bools
+    inside: Bools
+    outside: Bools
+    ring: Bools
+    is_narrow: bool
+
+
+def slices_of(
+    outlines: Sequence[Outline], grid: Grid, tolerance_mm: float
+) -> tuple[tuple[Slice, ...], tuple[str, ...]]:
+    """Return the outlined slices, one for each plane, and notes on what was done to them.
+
+    Outlines of one plane are joined, and their holes filled: what a closed line encloses belongs to
+    the lesion. Surely inside is what lies deeper than the tolerance, or the whole outline where
+    nothing does; surely outside is what lies farther from it. Depth and distance run in the
+    plane, from voxel centre to voxel centre; the image's border is no edge.
+
+    Raises
+    ------
+    CaseError
+        If there is no outline, or one is not a plane of the grid or empty.
+    """
+    if not outlines:
+        raise CaseError("growth needs an outline, got none: outline the lesion in one slice first")
+    planes: dict[tuple[int, int], Bools] = {}
+    for outline in outlines:
+        outline.require_on(grid)
+        key = (outline.axis, outline.index)
+        planes[key] = planes.get(key, np.False_) | outline.mask
+    found, notes = [], []
+    for (axis, index), mask in planes.items():
+        full = binary_fill_holes(mask)
+        if np.count_nonzero(full) > np.count_nonzero(mask):
+            notes.append(f"the outline of slice {index} had a hole: it counts as inside")
+        found.append(_slice(axis, index, full, grid, tolerance_mm))
+    if any(one.is_narrow for one in found):
+        notes.append(
+            f"an outline is narrower than twice the tolerance of {tolerance_mm:g} mm: all of it "
+            "belongs to the region"
+        )
+    return tuple(found), tuple(notes)
+
+
+def start_from_outlines(
+    images: FeatureImages, grid: Grid, outlines: Sequence[Outline], settings: GrowSettings
+) -> Start:
+    """Return what outlined slices say.
+
+    The region lies within a ball around the mean of all outlined voxels; its radius is `reach`
+    times the distance of the farthest one (to its outer edge), at least 1 mm more than that. In
+    each outlined slice the outline holds to within the tolerance. Where slices of different axes
+    cross and disagree, what is inside one outline wins.
+    """
+    slices, notes = slices_of(outlines, grid, settings.tolerance_mm)
+    spacing = grid.spacing_mm
+    centre, farthest = _extent(slices, spacing)
+    radius_mm = settings.radius_mm or max(settings.reach * farthest, farthest + _LEAST_REACH_MM)
+    box = box_of_ball(centre, radius_mm, spacing, grid.shape)
+    for one in slices:
+        box = box.union(_tight(one))
+    inside, drawn = (np.zeros(box.shape, dtype=np.bool_) for _ in range(2))
+    outside = ball(box, centre, spacing) > radius_mm
+    for one in slices:
+        outside[_plane(box, one)[1]] = False
+    for one in slices:
+        whole, where = _plane(box, one)
+        beyond = np.ones(whole.shape, dtype=np.bool_)
+        _put(beyond, whole, one, one.outside, lambda _, new: new)
+        outside[where] |= beyond
+        _put(inside, box, one, one.inside, np.logical_or)
+        _put(drawn, box, one, one.drawn, np.logical_or)
+    outside &= ~inside
+    samples = _samples(images, slices)
+    return Start(box, inside, outside, inside, drawn, *samples, notes)
+
+
+def _slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) -> Slice:
+    """Return one slice, cropped to the outline and 9 mm around it."""
+    others = [a for a in range(3) if a != axis]
+    spacing = [grid.spacing_mm[a] for a in others]
+    margin = [ceil(RING_MM[1] / step) + 1 for step in spacing]
+    hit = [np.flatnonzero(mask.any(axis=1 - k)) for k in range(2)]
+    crop = tuple(
+        slice(max(int(h[0]) - m, 0), min(int(h[-1]) + 1 + m, n))
+        for h, m, n in zip(hit, margin, mask.shape, strict=True)
+    )
+    start, stop = [index] * 3, [index + 1] * 3
+    for a, part in zip(others, crop, strict=True):
+        start[a], stop[a] = part.start, part.stop
+    drawn = mask[crop]
+    depth = _distance(~drawn, spacing)
+    away = _distance(drawn, spacing)
+    inside = depth > tolerance_mm
+    is_narrow = not bool(inside.any())
+    if is_narrow:
+        inside = drawn
+    whole, deep, beyond, ring = (
+        np.expand_dims(m, axis)
+        for m in (
+            drawn,
+            inside,
+            away > tolerance_mm,
+            (away > RING_MM[0]) & (away <= RING_MM[1]),
+        )
+    )
+    box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+    return Slice(axis, box, whole, deep, beyond, ring, is_narrow)
+
+
+def _distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
+    """Return the distance in mm to the nearest voxel of `to`; infinity where there is none."""
+    if not to.any():
+        return np.full(to.shape, np.inf)
+    distance: NDArray[np.float64] = distance_transform_edt(~to, sampling=spacing)
+    return distance
+
+
+def _extent(
+    slices: Sequence[Slice], spacing_mm: Spacing
+) -> tuple[tuple[float, float, float], float]:
+    """Return the mean of all outlined voxels, and the distance in mm of the farthest edge."""
+    places = np.concatenate([np.argwhere(one.drawn) + one.box.start for one in slices])
+    centre = places.mean(axis=0)
+    away_mm = (np.abs(places - centre) + _half_voxels(slices)) * spacing_mm
+    z, y, x = centre.tolist()
+    return (z, y, x), float(np.sqrt((away_mm**2).sum(axis=1).max()))
+
+
+def _half_voxels(slices: Sequence[Slice]) -> NDArray[np.float64]:
+    """Return, for each outlined voxel, half a voxel along the axes of its plane."""
+    rows = []
+    for one in slices:
+        half = np.full(3, 0.5)
+        half[one.axis] = 0.0
+        rows.append(np.tile(half, (int(np.count_nonzero(one.drawn)), 1)))
+    return np.concatenate(rows)
+
+
+def _tight(one: Slice) -> Box:
+    """Return the box of the outline itself."""
+    inner = Box.around(one.drawn)
+    (z0, y0, x0), (a, b, c) = one.box.start, inner.start
+    d, e, f = inner.stop
+    return Box((z0 + a, y0 + b, x0 + c), (z0 + d, y0 + e, x0 + f))
+
+
+def _plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
+    """Return the whole plane of a slice within `box`, and where it lies in an array of the box."""
+    start, stop, place = list(box.start), list(box.stop), [slice(None)] * 3
+    index = one.box.start[one.axis]
+    start[one.axis], stop[one.axis] = index, index + 1
+    place[one.axis] = slice(index - box.start[one.axis], index - box.start[one.axis] + 1)
+    plane = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+    return plane, (place[0], place[1], place[2])
+
+
+def _put(
+    target: Bools, box: Box, one: Slice, mask: Bools, how: Callable[[Bools, Bools], Bools]
+) -> None:
+    """Write ``how(target, mask)`` into `target`, an array of `box`, where a slice overlaps it."""
+    start = [max(a, b) for a, b in zip(box.start, one.box.start, strict=True)]
+    stop = [min(a, b) for a, b in zip(box.stop, one.box.stop, strict=True)]
+    if any(a >= b for a, b in zip(start, stop, strict=True)):
+        return
+    there = tuple(slice(a - o, b - o) for a, b, o in zip(start, stop, box.start, strict=True))
+    here = tuple(slice(a - o, b - o) for a, b, o in zip(start, stop, one.box.start, strict=True))
+    target[there] = how(target[there], mask[here])
+
+
+def _samples(images: FeatureImages, slices: Sequence[Slice]) -> tuple[Floats, Floats]:
+    """Return the features ``(feature, voxel)`` inside the outlines, and in the rings around them.
+
+    A voxel of a ring that is inside another outline does not count.
+    """
+    inside, around = [], []
+    for one in slices:
+        features = images.in_box(one.box)
+        usable = np.isfinite(features).all(axis=0)
+        ring = one.ring & usable
+        for other in slices:
+            _put(ring, one.box, other, other.drawn, lambda old, drawn: old & ~drawn)
+        inside.append(features[:, one.inside & usable])
+        around.append(features[:, ring])
+    return np.concatenate(inside, axis=1), np.concatenate(around, axis=1)

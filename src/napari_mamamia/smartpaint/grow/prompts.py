@@ -1,0 +1,173 @@
+"""Growing a region from a box, or from a mask such as a kinetic candidate."""
+
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt, gaussian_filter, label
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.grow.click import grow_from_click
+from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
+from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
+from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start
+
+__all__ = ["grow_from_box", "grow_from_click", "grow_from_mask"]
+
+_BOX_SHELL_MM: Final = 6.0  # around a box, where nothing belongs to the lesion; our choice
+_SMOOTH_MM: Final = 1.0  # standard deviation, before the brightest part is looked for; our choice
+_HALF: Final = 0.5  # of the way from the surroundings to the peak: full width at half maximum
+_PEAK: Final = 99.0  # percentile that stands for the peak; our choice
+_TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+
+
+def grow_from_box(
+    images: FeatureImages, grid: Grid, box: Box, settings: GrowSettings | None = None
+) -> Job[Grown]:
+    """Return a job that grows the lesion in a box that a reader has drawn around it.
+
+    Nothing outside the box belongs to it. Of the subtraction (of the first feature, if there is
+    none), smoothed by 1 mm, what lies above half-way between the surroundings' median and the 99th
+    percentile in the box is looked at, and the connected part with most signal above that is the
+    sample of the lesion. The surroundings are the 6 mm around the box and what lies in the box
+    below half-way, at least 2.5 mm from that part.
+
+    Raises
+    ------
+    CaseError
+        If the box is empty or leaves the image.
+    """
+    settings = settings or GrowSettings()
+    _require_box(box, grid)
+    yield Progress(0, 1, "Looking for the brightest part of the box")
+    margin = [ceil(_BOX_SHELL_MM / step) for step in grid.spacing_mm]
+    sampled = Sampled.of(images, box.grown(margin, grid.shape))
+    allowed = np.zeros(sampled.box.shape, dtype=np.bool_)
+    allowed[_inner(sampled.box, box)] = True
+    part = _brightest(images, sampled, allowed, grid)
+    if not part.any():
+        note = "nothing in the box is brighter than its surroundings: no region"
+        return Grown(box, np.zeros(box.shape, dtype=np.bool_), (*images.missing, note))
+    away = distance_transform_edt(~part, sampling=grid.spacing_mm)
+    start = Start(
+        sampled.box,
+        _deep(part, grid, settings.tolerance_mm),
+        ~allowed,
+        part,
+        part,
+        sampled.values(part),
+        sampled.values(away > RING_MM[0]),
+    )
+    return (yield from grow_start(images, start, settings))
+
+
+def grow_from_mask(
+    images: FeatureImages,
+    grid: Grid,
+    box: Box,
+    mask: Bools,
+    settings: GrowSettings | None = None,
+) -> Job[Grown]:
+    """Return a job that grows a mask in 3-D, such as a kinetic candidate, to the edge it is near.
+
+    Surely inside is what lies deeper in the mask than the tolerance (all of it where nothing does),
+    and the region ends where the distance from the mask is ``reach - 1`` times its greatest depth,
+    at least twice the tolerance. Samples are what is surely inside, and 2.5 to 9 mm around the
+    mask.
+
+    Parameters
+    ----------
+    box, mask
+        bool of the box's shape; every part of it is kept.
+
+    Raises
+    ------
+    CaseError
+        If the mask is empty, or the box leaves the image.
+    """
+    settings = settings or GrowSettings()
+    _require_box(box, grid)
+    if mask.shape != box.shape or not mask.any():
+        raise CaseError(
+            f"growth from a mask needs a mask of its box's shape {box.shape} with at least one "
+            f"voxel, got {mask.shape} with {np.count_nonzero(mask)}: choose another candidate"
+        )
+    yield Progress(0, 1, "Measuring the mask")
+    sampled = Sampled.of(
+        images, box.grown([ceil(RING_MM[1] / step) for step in grid.spacing_mm], grid.shape)
+    )
+    drawn = np.zeros(sampled.box.shape, dtype=np.bool_)
+    drawn[_inner(sampled.box, box)] = mask
+    inside = _deep(drawn, grid, settings.tolerance_mm)
+    depth = distance_transform_edt(drawn, sampling=grid.spacing_mm).max() if not drawn.all() else 0
+    away = distance_transform_edt(~drawn, sampling=grid.spacing_mm)
+    limit_mm = max((settings.reach - 1) * depth, 2 * settings.tolerance_mm)
+    limit_mm = settings.radius_mm or min(limit_mm, RING_MM[1])
+    start = Start(
+        sampled.box,
+        inside,
+        away > limit_mm,
+        inside,
+        drawn,
+        sampled.values(inside),
+        sampled.values((away > RING_MM[0]) & (away <= RING_MM[1])),
+    )
+    return (yield from grow_start(images, cropped(start), settings))
+
+
+def _brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:
+    """Return the connected part of the box that stands out most from what is around."""
+    channel = leading(images)
+    values = np.where(sampled.usable, sampled.features[channel], np.float32(0))
+    image = gaussian_filter(values, [_SMOOTH_MM / s for s in grid.spacing_mm], mode="nearest")
+    shell = sampled.usable & ~allowed
+    inner = image[allowed & sampled.usable]
+    if not inner.size:
+        return np.zeros_like(allowed)
+    base = float(np.median(image[shell] if shell.any() else inner))
+    peak = float(np.percentile(inner, _PEAK))
+    if peak - base < images.noise[channel]:
+        return np.zeros_like(allowed)
+    level = base + _HALF * (peak - base)
+    above = allowed & sampled.usable & (image > level)
+    parts, _ = label(above, structure=_TOUCHING)
+    strength = np.bincount(parts[above], weights=image[above] - level)
+    best: Bools = parts == int(strength.argmax())
+    return best
+
+
+def _deep(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
+    """Return what lies deeper in each part of the mask than the tolerance, or the part itself."""
+    if mask.all():
+        return mask
+    depth = distance_transform_edt(mask, sampling=grid.spacing_mm)
+    deep: Bools = depth > tolerance_mm
+    parts, count = label(mask, structure=_TOUCHING)
+    has_depth = np.zeros(count + 1, dtype=np.bool_)
+    has_depth[parts[deep]] = True
+    kept: Bools = deep | (mask & ~has_depth[parts])
+    return kept
+
+
+def _inner(outer: Box, box: Box) -> tuple[slice, slice, slice]:
+    """Return where `box` lies in an array of the box `outer`, which holds it."""
+    z, y, x = (
+        slice(a - o, b - o) for a, b, o in zip(box.start, box.stop, outer.start, strict=True)
+    )
+    return (z, y, x)
+
+
+def _require_box(box: Box, grid: Grid) -> None:
+    if box.is_empty or any(b > n for b, n in zip(box.stop, grid.shape, strict=True)):
+        raise CaseError(
+            f"a box must hold voxels of the image, of shape {grid.shape} (z, y, x), got "
+            f"{box.start} to {box.stop}: draw it again"
+        )

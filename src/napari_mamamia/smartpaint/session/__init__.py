@@ -1,0 +1,1 @@
+"""One editing session: labels, membership, the stroke in hand, undo with a memory limit."""

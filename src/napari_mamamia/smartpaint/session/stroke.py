@@ -1,0 +1,129 @@
+"""The stroke in hand: from the press to the release, dab by dab."""
+
+from collections.abc import Iterable
+from math import isfinite
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Tool, Voxel
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.smartpaint.brush.brush import Dab, StrokePath, dab_box, paint
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.session.state import MaskState, joined
+
+__all__ = ["TOO_FAR", "StrokeInHand", "stroke_name", "turned_by_press"]
+
+TOO_FAR: Final = "places left out"
+"""Parameter of a stroke: how many of its places lay a metre or more from the one before."""
+
+Spacing = tuple[float, float, float]
+
+
+class StrokeInHand:
+    """A stroke that paints into `state`; `boxes` hold all that it may have changed.
+
+    Parameters
+    ----------
+    locked
+        Labels that it does not paint over.
+    """
+
+    def __init__(
+        self,
+        state: MaskState,
+        brush: Brush,
+        spacing_mm: Spacing,
+        images: FeatureImages | None,
+        locked: frozenset[int],
+    ) -> None:
+        self.brush = brush
+        self.boxes: tuple[Box, ...] = ()
+        self._state = state
+        self._spacing_mm = spacing_mm
+        self._images = images
+        self._locked = locked
+        self._path = StrokePath(brush, spacing_mm, images)
+        self._points: list[Voxel] = []
+
+    @property
+    def edit(self) -> Edit:
+        """The stroke as the history and the journal keep it; what it changed is not counted."""
+        locked = " ".join(map(str, sorted(self._locked)))
+        parameters: list[tuple[str, Setting]] = [("locked", locked)] if locked else []
+        if self._path.too_far:
+            parameters.append((TOO_FAR, self._path.too_far))
+        return Edit(
+            stroke_name(self.brush),
+            Stroke(self.brush, tuple(self._points)),
+            tuple(parameters),
+            path_mm=self._path.length_mm,
+        )
+
+    def press(self, point: Voxel) -> Box:
+        """Paint the first dab; return the box of voxels whose label changed."""
+        self._points.extend(_finite(point))
+        return self._paint(self._path.press(point))
+
+    def drag(self, point: Voxel) -> Box:
+        """Paint on to `point`; return the box of voxels whose label changed."""
+        self._points.extend(_finite(point))
+        return self._paint(self._path.drag(point))
+
+    def finish(self) -> Box:
+        """Paint up to the last place; return the box of voxels whose label changed."""
+        return self._paint(self._path.release())
+
+    def _paint(self, dabs: Iterable[Dab]) -> Box:
+        state, label, changed = self._state, self.brush.label, Box.empty()
+        for dab in dabs:
+            box = dab_box(dab.centre, self.brush, self._spacing_mm, state.labels.shape)
+            if box.is_empty:
+                continue
+            start = state.start_of(label, box)
+            painted = start.copy()
+            paint(painted, box, dab, self.brush, self._images, self._spacing_mm)
+            self.boxes = joined(self.boxes, box)
+            changed = changed.union(state.paint(label, box, start, painted, self._locked))
+        return changed
+
+
+def turned_by_press(
+    state: MaskState,
+    point: Voxel,
+    brush: Brush,
+    spacing_mm: Spacing,
+    images: FeatureImages | None,
+    locked: frozenset[int],
+) -> tuple[Box, NDArray[np.bool_]]:
+    """Return a box, and which voxels in it a press at `point` would turn over; nothing changes."""
+    box = dab_box(point, brush, spacing_mm, state.labels.shape)
+    turned = np.zeros(box.shape, np.bool_)
+    for dab in StrokePath(brush, spacing_mm, images).press(point):
+        start = state.start_of(brush.label, box)
+        painted = start.copy()
+        paint(painted, box, dab, brush, images, spacing_mm)
+        turned |= state.turned_by(brush.label, box, start, painted, locked)[1]
+    return box, turned
+
+
+def stroke_name(brush: Brush) -> str:
+    """Return a stroke's name in the list of history: what it does, and its radius in mm.
+
+    Examples
+    --------
+    >>> stroke_name(Brush(action=Action.ERASE, radius_mm=12.0))
+    'erase 12 mm'
+    """
+    verb = "erase" if brush.action is Action.ERASE else "paint"
+    verb = "smooth" if brush.tool is Tool.SMOOTH else verb
+    kind = " (sphere)" if brush.tool is Tool.SPHERE else ""
+    return f"{verb} {brush.radius_mm:.3g} mm{kind}"
+
+
+def _finite(point: Voxel) -> list[Voxel]:
+    """Return the point as plain numbers, as the journal keeps it; nothing if it has no place."""
+    z, y, x = map(float, point)
+    return [(z, y, x)] if all(map(isfinite, (z, y, x))) else []

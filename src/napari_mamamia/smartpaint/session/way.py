@@ -1,0 +1,61 @@
+"""`Way`: from one state of the history to another, gathered step by step and gone at once."""
+
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Jump
+from napari_mamamia.smartpaint.session.history import History
+
+__all__ = ["Way"]
+
+
+class Way:
+    """All that changes on the way to `position`, as flipped bits.
+
+    Exclusive-or knows no order, so that the steps are gathered in arrays of their own while the
+    mask stays as it is; `EditingSession.go` then goes the whole way in one act. The arrays take
+    memory only where a step changed something.
+
+    Parameters
+    ----------
+    shape
+        Of the mask, ``(z, y, x)``.
+
+    Raises
+    ------
+    CaseError
+        If the history has no such position.
+    """
+
+    def __init__(self, history: History, position: int, shape: tuple[int, int, int]) -> None:
+        self.jump = Jump(history.position, position)
+        self.revision = history.revision
+        self.labels = np.zeros(shape, np.uint8)
+        self.membership: dict[int, NDArray[np.float32]] = {}
+        self.box = Box.empty()
+        self.membership_box: dict[int, Box] = {}
+        self._left = history.differences_to(position)
+
+    def gather(self) -> bool:
+        """Take in one more step; False where all are there.
+
+        Raises
+        ------
+        CaseError, FormatError, SaveError
+            If a step cannot be had any more; the mask is as it was.
+        """
+        difference = next(self._left, None)
+        if difference is None:
+            return False
+        label, soft = difference.label, None
+        if difference.membership:
+            soft = self.membership.setdefault(label, np.zeros(self.labels.shape, np.float32))
+            boxes = (change.box for change in difference.membership)
+            known = self.membership_box.get(label, Box.empty())
+            self.membership_box[label] = reduce(Box.union, boxes, known)
+        difference.flip(self.labels, soft)
+        self.box = self.box.union(difference.box)
+        return True

@@ -1,0 +1,205 @@
+"""What we use of what napari keeps private, each use guarded; its drawing is `drawing`."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakMethod
+
+import napari
+from napari.layers import Labels
+from napari.qt import QtViewer
+from napari.settings import get_settings
+from napari.utils.theme import get_theme
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.widgets.adapter.drawing import guard_canvas, split_drawing
+
+__all__ = [
+    "ThemeColours",
+    "bare",
+    "canvas_of",
+    "canvas_widget",
+    "current_viewer",
+    "focus_canvas",
+    "forget_history",
+    "has_history",
+    "layer_scrolling",
+    "main_view",
+    "new_view",
+    "redraw_part",
+    "square_off_brush",
+    "theme_colours",
+    "watch_font",
+]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeColours:
+    """Of napari's theme, what our own style rules need: colours as hexadecimal RGB, and points."""
+
+    accent: str
+    on_accent: str
+    line: str
+    quiet: str
+    stripe: str
+    text: str
+    font_points: int
+    is_dark: bool
+
+
+def bare(viewer: Any) -> Any:
+    """Return the viewer itself where napari hands out a proxy of it.
+
+    The proxy wraps every layer taken from it, so that ``layer in selection`` fails; napari's menu
+    gives the viewer, ``add_plugin_dock_widget`` and commands give the proxy.
+    """
+    return getattr(viewer, "__wrapped__", viewer)
+
+
+def current_viewer() -> Any | None:
+    """Return the viewer whose window was used last, None where there is no window."""
+    viewer = napari.current_viewer()
+    return None if viewer is None else bare(viewer)
+
+
+def focus_canvas(viewer: Any) -> None:
+    """Give the keyboard to the image; without the private attribute nothing happens."""
+    with suppress(AttributeError, RuntimeError):
+        viewer.window._qt_viewer.canvas.native.setFocus()
+
+
+def forget_history(layer: Labels) -> None:
+    """Drop a labels layer's undo steps after its data were replaced.
+
+    napari keeps them, and the next undo would write old voxels into the new mask (napari 0.9.2,
+    `napari/layers/labels/labels.py`, ``_reset_history``). Our masks that are replaced are not
+    editable, so that without the private method nothing can go wrong.
+    """
+    reset = getattr(layer, "_reset_history", None)
+    if reset is not None:
+        reset()
+
+
+def has_history(layer: Labels) -> bool:
+    """Whether a labels layer holds undo steps of its own; True where napari does not tell."""
+    return bool(getattr(layer, "_undo_history", True) or getattr(layer, "_redo_history", True))
+
+
+def layer_scrolling(viewer: Any) -> list[Any]:
+    """Return napari's wheel functions that go through the layers with Alt, empty where it has none.
+
+    napari calls every wheel function, handled or not (napari 0.9.2,
+    `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so that they must be taken
+    out of the public list while the wheel with Alt has another meaning.
+    """
+    name = "layers_scroll"
+    return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
+
+
+def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
+    """Draw a labels layer anew inside `part`, after its data were changed there in place.
+
+    `part` is in the layer's own axes (slice, row, column), with starts and stops. Slice caches of
+    small integer layers share memory with the data, so that only the texture's part is missing
+    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the
+    private methods the whole slice is drawn anew.
+    """
+    note = getattr(layer, "_accumulate_updated_slice", None)
+    draw = getattr(layer, "_partial_labels_refresh", None)
+    if note is None or draw is None:
+        layer.refresh(thumbnail=False, extent=False, highlight=False)
+        return
+    note(part)
+    draw()
+
+
+def square_off_brush(viewer: Any) -> None:
+    """Take the background box of napari's brush circle away, a dark square at the mouse.
+
+    It is drawn beside the circle and stays when the circle goes (napari 0.9.2,
+    `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` leaves the box out).
+    """
+    with suppress(KeyError, AttributeError):
+        viewer.canvas.overlays["_brush_circle"].box = False
+
+
+def canvas_widget(viewer: Any) -> Any | None:
+    """Return the Qt widget that the image is drawn on; None without a window."""
+    with suppress(AttributeError, RuntimeError):
+        return viewer.window._qt_viewer.canvas.native
+    return None
+
+
+def main_view(viewer: Any) -> QWidget | None:
+    """Return napari's own view in the window: canvas and sliders; None without a window."""
+    with suppress(AttributeError, RuntimeError):
+        view = viewer.window._qt_viewer
+        return view if isinstance(view, QWidget) else None
+    return None
+
+
+def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
+    """Let the cross of a dock call `put_aside`, where napari would take the dock apart.
+
+    napari 0.9.2, ``QtViewerDockWidget.destroyOnClose``, which the title bar looks up at each click.
+    """
+    weakly = WeakMethod(put_aside)  # the panel knows its dock: no circle keeps both alive
+
+    def on_cross() -> None:
+        call = weakly()
+        if call is not None:
+            call()
+
+    if hasattr(dock, "destroyOnClose"):
+        dock.destroyOnClose = on_cross
+
+
+class _View(QtViewer):
+    """napari's view without its shortcuts: they are the main view's, as the keyboard is.
+
+    napari binds all of them again for each view, and writes the tips of every welcome screen anew
+    at each of the 98: a third of the time that a view takes (napari 0.9.2, `_qt/qt_viewer.py`).
+    """
+
+    def _bind_shortcuts(self) -> None:
+        pass
+
+
+def new_view(model: Any) -> Any:
+    """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
+    view = _View(model, show_welcome_screen=False)
+    guard_canvas(view)
+    split_drawing(view)
+    with suppress(AttributeError):
+        view.dims.hide()
+    return view
+
+
+def canvas_of(view: Any) -> QWidget | None:
+    """Return the widget that a view of `new_view` draws on."""
+    native = getattr(getattr(view, "canvas", None), "native", None)
+    return native if isinstance(native, QWidget) else None
+
+
+def watch_font(then: Callable[[], None]) -> None:
+    """Call `then` whenever the user changes the size of napari's texts."""
+    get_settings().appearance.events.font_size.connect(then)
+
+
+def theme_colours(viewer: Any) -> ThemeColours:
+    """Return the colours of the viewer's theme, and the size of napari's texts."""
+    theme = get_theme(viewer.theme)
+    return ThemeColours(
+        accent=theme.current.as_hex("long"),
+        on_accent="#ffffff" if theme.type == "dark" else "#000000",
+        line=theme.secondary.as_hex("long"),
+        quiet=theme.primary.as_hex("long"),
+        stripe=theme.background.as_hex("long"),
+        text=theme.text.as_hex("long"),
+        font_points=int(get_settings().appearance.font_size),
+        is_dark=theme.type == "dark",
+    )

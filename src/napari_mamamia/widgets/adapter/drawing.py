@@ -1,0 +1,254 @@
+"""How napari draws its layers: once for several changes, and no more in a turn than it must.
+
+Beside adapter.py the one place that may touch what napari keeps private; each use is
+guarded, and without the private parts all is as napari does it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+from weakref import ref
+
+from napari.layers import Labels, Layer
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QFrame
+
+__all__ = [
+    "drawn_once",
+    "guard_canvas",
+    "insert_unchosen",
+    "late_controls",
+    "late_drawing",
+    "make_visual",
+    "sliced_once",
+    "split_drawing",
+]
+
+
+@contextmanager
+def drawn_once(layers: Any) -> Iterator[None]:
+    """Let napari put its drawing together once, at the end, for all layers that come and go inside.
+
+    A canvas of `split_drawing` does most of it a turn later.
+    """
+    with layers.batched_update():
+        yield
+
+
+@contextmanager
+def sliced_once(viewer: Any) -> Iterator[None]:
+    """Let napari slice all layers once, at the end, however often place and layers change inside.
+
+    It does so twice at each step of a slider, and once for each layer that comes or gets new data
+    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``).
+    """
+    slicer: Any = getattr(viewer, "_layer_slicer", None)
+    real = getattr(slicer, "submit", None)
+    held = [layer for layer in viewer.layers if hasattr(layer, "_slicing_state")]
+    if real is None or len(held) < len(viewer.layers):
+        yield
+        return
+    stale: set[Any] = set()
+    slicer.submit = lambda **_: None
+    for layer in held:
+        layer.refresh = partial(_note, stale, ref(layer))
+    try:
+        yield
+    finally:
+        slicer.submit = real
+        for layer in held:
+            del layer.refresh
+    real(layers=[layer for layer in viewer.layers if layer not in stale], dims=viewer.dims)
+    for layer in stale:
+        layer._slicing_state.set_slice_input_from_dims(viewer.dims, True)
+        layer.refresh()
+
+
+def _note(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> None:
+    """Note that a layer is to be drawn anew; its new size counts at once."""
+    layer = layer_ref()
+    if layer is not None:
+        stale.add(layer)
+        layer._clear_extent()
+
+
+def split_drawing(view: Any) -> None:
+    """Put a canvas's drawing together in two turns of the event loop, after a `drawn_once`.
+
+    At its end the layers stand in their order at once, so that the next picture has them; texts,
+    bars and boxes over them follow in a turn of their own (napari 0.9.2,
+    `napari/_vispy/canvas.py`, ``_resume_scene_graph_update``). napari looks there at every object
+    there is for garbage, too: 10 to 200 ms of the window's thread, which Python does by and by.
+
+    Also lets `make_visual` make what a layer is drawn with before its insertion.
+    """
+    canvas: Any = getattr(view, "canvas", None)
+    names = ("_resume_scene_graph_update", "_update_scenegraph", "_setup_single_view")
+    if not all(hasattr(canvas, name) for name in (*names, "_reorder_layers", "layer_to_visual")):
+        return
+    timer = QTimer(view)
+    timer.setSingleShot(True)
+    canvas._resume_scene_graph_update = partial(_resume, ref(canvas), timer)
+    timer.timeout.connect(partial(_put_together, ref(canvas)))
+    add = getattr(type(view), "_add_layer", None)
+    if add is not None:
+        view._mamamia_visuals = {}
+        view._add_layer = partial(_add_layer, ref(view), add)
+
+
+def _resume(canvas_ref: Any, timer: QTimer, _event: object = None) -> None:
+    canvas = canvas_ref()
+    if canvas is None:
+        return
+    canvas._pause_scene_graph = False
+    viewer = canvas.viewer
+    is_plain = not viewer.canvas.grid.enabled
+    if is_plain and all(layer in canvas.layer_to_visual for layer in viewer.layers):
+        canvas._setup_single_view()
+        canvas._reorder_layers()
+        with suppress(RuntimeError):  # the view is gone, and its timer with it
+            timer.start(0)
+    else:
+        _put_together(canvas_ref)
+
+
+def _put_together(canvas_ref: Any) -> None:
+    canvas = canvas_ref()
+    if canvas is None or canvas._pause_scene_graph:
+        return
+    with suppress(AttributeError):  # napari's own guard for contexts that are not there yet
+        canvas._scene_canvas.context.finish()
+    canvas._update_scenegraph()
+
+
+def make_visual(view: Any, layer: Layer) -> None:
+    """Make what a layer is drawn with, 10 to 40 ms, in another turn than that of its insertion."""
+    made: Any = getattr(view, "_mamamia_visuals", None)
+    if made is None:
+        return
+    with suppress(ImportError, AttributeError):
+        from napari._vispy.utils.visual import create_vispy_layer
+
+        made[layer] = create_vispy_layer(layer, font_info=view.canvas.font_info())
+
+
+def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -> None:
+    view = view_ref()
+    if view is None:
+        return
+    visual = view._mamamia_visuals.pop(layer, None)
+    if visual is None:
+        add(view, layer)
+    else:
+        view.canvas.add_layer_visual_mapping(layer, visual)
+
+
+def guard_canvas(view: Any) -> None:
+    """Keep what napari tells a canvas before it is drawn on for the first time.
+
+    Taking a layer out, napari sends all that waits to OpenGL, also while the canvas is hidden and
+    has no context yet; then it is lost, or reaches the canvas that happens to be current (napari
+    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). With it goes the rule that
+    equal depths pass, without which each layer hides those above it. So nothing is sent but to the
+    canvas's own context, and each new context gets the rule.
+    """
+    canvas = getattr(getattr(view, "canvas", None), "_scene_canvas", None)
+    if canvas is None:
+        return
+    context, native, finish = canvas.context, canvas.native, canvas.context.finish
+
+    def set_rule(_event: object = None) -> None:
+        context.set_depth_func("lequal")
+
+    def finish_own() -> None:
+        with suppress(RuntimeError):
+            if native.isValid():
+                canvas.set_current()
+                finish()
+
+    canvas.events.initialize.connect(set_rule)
+    set_rule()
+    context.finish = finish_own
+
+
+def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
+    """Insert a layer without choosing it, where another one is chosen.
+
+    napari chooses each new layer; choosing the old one again afterwards turns controls, buttons and
+    cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the private
+    switch it is done so.
+    """
+    active, switch = layers.selection.active, "_activate_on_insert"
+    if active is None or not hasattr(layers, switch):
+        layers.insert(place, layer)
+        if active is not None:
+            layers.selection.active = active
+        return
+    before = getattr(layers, switch)
+    setattr(layers, switch, False)
+    try:
+        layers.insert(place, layer)
+    finally:
+        setattr(layers, switch, before)
+
+
+def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
+    """Make a layer's controls, the box at the top left, when the layer is first chosen.
+
+    napari makes some fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
+    `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets an empty
+    frame until it is chosen, and its controls in a turn of the event loop of their own. Without the
+    private methods all is as napari does it.
+    """
+    box: Any = getattr(view, "controls", None)
+    add, widgets = getattr(box, "_add", None), getattr(box, "widgets", None)
+    if add is None or not isinstance(widgets, dict):
+        return
+    layers = view.viewer.layers
+    frames: dict[Any, Any] = {}
+    timer = QTimer(box)
+    timer.setSingleShot(True)
+
+    def insert(event: Any) -> None:
+        if not is_late(event.value):
+            add(event)
+            return
+        frames[event.value] = widgets[event.value] = QFrame()
+        box.addWidget(widgets[event.value])
+
+    def fill() -> None:
+        layer = layers.selection.active
+        if layer not in frames or widgets.get(layer) is not frames[layer]:
+            return
+        frame = frames.pop(layer)
+        add(SimpleNamespace(value=layer))
+        box.setCurrentWidget(widgets[layer])
+        box.removeWidget(frame)
+        frame.deleteLater()
+
+    timer.timeout.connect(fill)
+    layers.events.inserted.disconnect(add)
+    layers.events.inserted.connect(insert)
+    layers.events.removed.connect(lambda event: frames.pop(event.value, None))
+    layers.selection.events.active.connect(lambda _event: timer.start(0))
+
+
+def late_drawing(layer: Labels) -> None:
+    """Make a labels layer's own pen and polygon when one of napari's drawing modes is chosen.
+
+    napari makes both at insertion, 20 to 30 ms for a mask that is never drawn on with them (napari
+    0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
+    """
+    overlays = getattr(layer, "_overlays", {})
+    own = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
+    shown = [overlay for overlay in own if overlay.visible]
+
+    def show(_event: object = None) -> None:
+        for overlay in shown:
+            overlay.visible = True
+
+    for overlay in shown:
+        overlay.visible = False
+    layer.events.mode.connect(show)

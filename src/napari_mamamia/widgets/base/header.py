@@ -1,0 +1,289 @@
+"""The header: where you are, what is shown, what is saved, what runs. Always there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QFrame,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import MASK_ROLES, Role
+from napari_mamamia.widgets.base.notify import Level
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    chip_icon,
+    label,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
+
+__all__ = ["Header", "MaskChip"]
+
+_LINE_HEIGHT = 24
+_PROGRESS_WIDTH = 60
+_MOST_READER_WIDTH = 130
+_SAVED_TIP = "Whether the edited mask is saved, and its strokes are kept"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskChip:
+    """One mask of the case: its role, whose it is, and whether it is visible."""
+
+    role: Role
+    name: str
+    visible: bool
+
+
+class Header(QFrame):
+    """Signals say what the user wants; `mask_toggled` carries a role and whether to show it."""
+
+    previous_wanted = Signal()
+    next_wanted = Signal()
+    lesion_wanted = Signal()
+    cancel_wanted = Signal()
+    keys_wanted = Signal()
+    view_wanted = Signal(bool)
+    reader_wanted = Signal()
+    reader_given = Signal(str)
+    mask_toggled = Signal(object, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("mamamia_header")
+        self._chips = {role: self._make_chip(role) for role in MASK_ROLES}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 4)
+        layout.setSpacing(4)
+        layout.addWidget(self._make_case_line())
+        layout.addWidget(self._make_mask_line())
+        layout.addWidget(self._make_agreement())
+        state_line = row(self._make_state(), self.view, self.reader)
+        state_line.layout().setStretch(0, 1)
+        layout.addWidget(state_line)
+        self.refusal = label("header_refusal", tip="Why the tool in hand does nothing here")
+        self.refusal.hide()
+        layout.addWidget(self.refusal)
+        layout.addWidget(self._make_message_line())
+        layout.addWidget(self._make_reader_line())
+        self.set_case("", "")
+        self.set_masks(())
+        self.set_saved("")
+
+    # ------------------------------------------------------------- for the dock
+
+    def set_case(self, case_id: str, position: str) -> None:
+        """Show which case is open and its place in the queue, such as "3 / 12"."""
+        self.case.setText(case_id or "no case open")
+        self.position.setText(position)
+        for control in (self.previous, self.next):
+            control.setEnabled(bool(position))
+        self.lesion.setEnabled(bool(case_id))
+
+    def set_masks(self, chips: Sequence[MaskChip]) -> None:
+        """Show which masks there are and which of them are visible."""
+        there = {chip.role: chip for chip in chips}
+        for role, control in self._chips.items():
+            chip = there.get(role)
+            control.setVisible(chip is not None)
+            control.setChecked(chip is not None and chip.visible)
+            whose = f" by {chip.name}" if chip and chip.name else ""
+            control.setToolTip(with_key(f"{role}{whose}: click shows or hides it", "hide_masks"))
+
+    def dress(self, text_colour: str) -> None:
+        """Draw the squares of the masks with a frame that stands out in the theme."""
+        for role, chip in self._chips.items():
+            chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
+
+    def set_agreement(self, text: str) -> None:
+        """Show the legend of the agreement colours, rich text; "" takes it away."""
+        self.agreement.setText(text)
+        self.agreement.setVisible(bool(text))
+
+    def set_saved(self, text: str, level: Level = Level.HINT) -> None:
+        """Show the saved state of the edited mask."""
+        self.saved.setText(text)
+        self.saved.setToolTip(f"{_SAVED_TIP}: {text}" if text else _SAVED_TIP)
+        set_level(self.saved, level)
+
+    def set_refusal(self, text: str) -> None:
+        """Say why the tool in hand does nothing on what is on screen; "" where it works."""
+        self.refusal.setText(text)
+        set_level(self.refusal, Level.WARNING)
+        self.refusal.setVisible(bool(text))
+
+    def set_reader(self, name: str | None) -> None:
+        """Show who edits; None where nobody was named yet."""
+        self.reader.setText(name or "reader?")
+        whose = f"{name} edits" if name else "Nobody was named yet who edits"
+        self.reader.setToolTip(f"{whose}; click to change")
+        self._reader_line.hide()
+
+    def ask_reader(self, known: str | None) -> None:
+        """Ask for the reader's name, in a line here."""
+        self.reader_name.setText(known or "")
+        self._reader_line.show()
+        self.reader_name.setFocus()
+
+    def show_progress(self, title: str, progress: Progress | None = None) -> None:
+        """Show what runs and how far it is."""
+        text = title if progress is None or not progress.text else progress.text
+        self.progress.setRange(0, 0 if progress is None or progress.total == 0 else 1000)
+        if progress is not None:
+            self.progress.setValue(round(progress.fraction * 1000))
+        room = max(self.state.width() - _PROGRESS_WIDTH - 2 * _LINE_HEIGHT, 2 * _LINE_HEIGHT)
+        metrics = self.progress_text.fontMetrics()
+        self.progress_text.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+        self.progress_text.setToolTip(f"{title}: {text}")
+        self.view.hide()  # its room is for what runs
+        self.state.setCurrentIndex(1)
+
+    def hide_progress(self) -> None:
+        """Show the saved state again."""
+        self.view.show()
+        self.state.setCurrentIndex(0)
+
+    def say(self, level: Level, text: str) -> None:
+        """Show a message until it is closed or another one comes; "" takes it away."""
+        self.message.setText(text)
+        self.message.setToolTip(text)
+        set_level(self.message, level)
+        self._message_line.setVisible(bool(text))
+        self._level: Level = level
+
+    def drop_hint(self) -> None:
+        """Take a hint away, which was about what was done; warnings and errors stay."""
+        if self._level == Level.HINT:
+            self.say(Level.HINT, "")
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_case_line(self) -> QWidget:
+        self.case: QLabel = named(QLabel(), "header_case", "The case that is open")
+        self.case.setProperty("heading", True)
+        self.case.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.case.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.position: QLabel = named(
+            QLabel(), "header_position", "Place in the list of cases as it is sorted and searched"
+        )
+        self.lesion = tool_button(
+            "header_lesion",
+            "◎",
+            with_key("Goes to the tumour: largest part of the mask shown", "lesion"),
+            self.lesion_wanted.emit,
+        )
+        self.previous = tool_button(
+            "header_previous",
+            "◀",
+            with_key("Opens the previous case", "previous_case"),
+            self.previous_wanted.emit,
+        )
+        self.next = tool_button(
+            "header_next",
+            "▶",
+            with_key("Opens the next case", "next_case"),
+            self.next_wanted.emit,
+        )
+        self.keys = tool_button(
+            "header_keys", "?", with_key("Shows all keys", "keys"), self.keys_wanted.emit
+        )
+        self.reader = tool_button(
+            "header_reader", "", "Who edits; click to change", self.reader_wanted.emit
+        )
+        self.reader.setProperty("framed", True)
+        self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.reader.setMaximumWidth(_MOST_READER_WIDTH)
+        line = row(self.case, self.position, self.lesion, self.previous, self.next, self.keys)
+        line.layout().setStretch(0, 1)
+        return line
+
+    def _make_mask_line(self) -> QWidget:
+        for chip in self._chips.values():
+            chip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.view = tool_button(
+            "header_view",
+            "View ▾",
+            "Shows or hides how the image is shown: planes, MIP, contrast, cine",
+            lambda: self.view_wanted.emit(self.view.isChecked()),
+        )
+        self.view.setCheckable(True)
+        self.view.setProperty("framed", True)
+        return row(*self._chips.values(), 1)
+
+    def _make_chip(self, role: Role) -> QToolButton:
+        chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)
+        chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        chip.setCheckable(True)
+        chip.setProperty("chip", True)
+        chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
+        return chip
+
+    def _make_agreement(self) -> QLabel:
+        self.agreement = label(
+            "header_agreement",
+            tip=with_key("Colours of the comparison with the reference; next error", "lesion"),
+        )
+        self.agreement.hide()
+        return self.agreement
+
+    def _make_state(self) -> QStackedWidget:
+        self.saved: QLabel = named(QLabel(), "header_saved", _SAVED_TIP)
+        self.saved.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.progress: QProgressBar = named(
+            QProgressBar(), "header_progress", "How far the running work is"
+        )
+        self.progress.setTextVisible(False)
+        self.progress.setFixedSize(_PROGRESS_WIDTH, 8)
+        self.progress_text: QLabel = named(QLabel(), "header_progress_text", "What runs now")
+        self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.cancel = tool_button(
+            "header_cancel", "✕", "Stops the running work; nothing of it is kept", lambda: None
+        )
+        self.cancel.clicked.connect(lambda: self.cancel_wanted.emit())
+        running = row(self.progress, self.progress_text, self.cancel)
+        running.layout().setStretch(1, 1)
+        self.state = QStackedWidget()
+        self.state.addWidget(self.saved)
+        self.state.addWidget(running)
+        self.state.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        return self.state
+
+    def _make_message_line(self) -> QWidget:
+        self.message = label("header_message", tip="What happened last")
+        self._level = Level.HINT
+        close = tool_button(
+            "header_message_close", "✕", "Closes this message", lambda: self.say(Level.HINT, "")
+        )
+        self._message_line: QWidget = row(self.message, close)
+        self._message_line.layout().setStretch(0, 1)
+        self._message_line.hide()
+        return self._message_line
+
+    def _make_reader_line(self) -> QWidget:
+        self.reader_name: QLineEdit = named(
+            QLineEdit(), "header_reader_name", "Your name or initials: your masks are kept under it"
+        )
+        self.reader_name.setPlaceholderText("your name or initials")
+        self.reader_name.returnPressed.connect(self._give_reader)
+        accept = button("header_reader_ok", "OK", "Remembers this name", self._give_reader)
+        self._reader_line = row(QLabel("Who edits?"), self.reader_name, accept)
+        self._reader_line.hide()
+        return self._reader_line
+
+    def _give_reader(self) -> None:
+        name = self.reader_name.text().strip()
+        if name:
+            self.reader_given.emit(name)

@@ -1,0 +1,341 @@
+"""`Case` and masks <-> napari layers. This module owns every metadata key of ours.
+
+What a layer shows is the display frame: a flip and permutation of the ``(z, y, x)`` array as a
+numpy view. Painting on the layer paints the array.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from napari.layers import Labels, Layer
+from napari.utils import Colormap, DirectLabelColormap
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.widgets.controls.colours import (
+    AGREEMENT_COLOURS,
+    MARK_COLOURS,
+    MASK_COLOURS,
+    OUTLINE_VOXELS,
+)
+
+__all__ = [
+    "MASK_ROLES",
+    "METADATA_KEY",
+    "LayerTag",
+    "LayerTuple",
+    "Role",
+    "agreement_layer",
+    "array_of",
+    "case_layer",
+    "case_of",
+    "class_map_layer",
+    "doubt_layer",
+    "find_layer",
+    "find_layers",
+    "label_file_layer",
+    "map_layer",
+    "marks_layer",
+    "mask_layer",
+    "style_mask",
+    "subtraction_layer",
+    "tag_for",
+    "tag_of",
+]
+
+METADATA_KEY: Final = "napari_mamamia"
+
+AXIS_LABELS: Final = ("slice", "row", "column")
+_PHASE_AXES: Final = 4
+_IMAGE_BLENDING: Final = "translucent_no_depth"
+"""napari's own for what ``viewer.add_image`` adds; a layer made without a viewer does not get it.
+
+An image that writes depths would hide the masks above it wherever equal depths do not pass.
+"""
+_AGREEMENT_OPACITY: Final = 0.7
+_MAP_OPACITY: Final = 0.6
+UNITS: Final = ("mm", "mm", "mm")
+
+LayerTuple: TypeAlias = tuple[NDArray[Any], dict[str, Any], str]
+"""Data, keyword arguments and layer type, as napari's readers return them."""
+
+
+class Role(StrEnum):
+    """What a layer of ours is."""
+
+    PHASE = "phase"
+    SUBTRACTION = "subtraction"
+    MAP = "map"
+    PROJECTION = "projection"
+    DOUBT = "doubt"
+    REFERENCE = "reference"
+    PREDICTION = "prediction"
+    REFINED = "refined"
+    AGREEMENT = "agreement"
+    MARKS = "marks"
+
+
+MASK_ROLES: Final = (Role.REFERENCE, Role.PREDICTION, Role.REFINED)
+"""The roles of masks, lowest in the list of layers first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerTag:
+    """Says of a layer which case it belongs to and what it shows.
+
+    `phase` is the phase of a 3-D layer, None where the layer has all of them or none in
+    particular. `times_s` are the acquisition times of a layer of phases. Of a difference, `minus`
+    is the phase that was subtracted, and `note` how it is projected, such as "MIP".
+    """
+
+    case_id: str
+    role: Role
+    grid: Grid
+    phase: int | None = None
+    provenance: Provenance | None = None
+    times_s: tuple[float | None, ...] = ()
+    minus: int = 0
+    note: str = ""
+
+
+def tag_for(
+    case: Case, role: Role, provenance: Provenance | None = None, phase: int | None = None
+) -> LayerTag:
+    """Return the tag for a layer of `case`."""
+    return LayerTag(case.case_id, role, case.grid, phase, provenance, case.times_s)
+
+
+def tag_of(layer: Layer) -> LayerTag | None:
+    """Return the tag of a layer of ours, None for any other layer."""
+    found = layer.metadata.get(METADATA_KEY)
+    return found if isinstance(found, LayerTag) else None
+
+
+def find_layers(layers: Iterable[Layer], *roles: Role) -> list[Any]:
+    """Return our layers with one of `roles` (all of ours without any), in the order given."""
+    found = ((layer, tag_of(layer)) for layer in layers)
+    ours = [(layer, tag) for layer, tag in found if tag and tag.case_id]
+    return [layer for layer, tag in ours if not roles or tag.role in roles]
+
+
+def find_layer(layers: Iterable[Layer], role: Role) -> Any | None:
+    """Return our layer with `role` that lies on top, None where there is none."""
+    found = find_layers(layers, role)
+    return found[-1] if found else None
+
+
+def array_of(layer: Layer) -> NDArray[Any]:
+    """Return the ``(..., z, y, x)`` array that a layer of ours shows, as a view of the same memory.
+
+    Raises
+    ------
+    GridMismatchError
+        If the layer is not ours, or its data were replaced by data of another shape.
+    """
+    tag = tag_of(layer)
+    if tag is None:
+        raise GridMismatchError(
+            f"the layer {layer.name!r} does not come from a case: choose a layer of the open case"
+        )
+    array = tag.grid.display_frame().from_display(np.asarray(layer.data))
+    if array.shape[-3:] != tag.grid.shape:
+        raise GridMismatchError(
+            f"the layer {layer.name!r} has shape {array.shape[-3:]} (z, y, x), its case has "
+            f"{tag.grid.shape}: its data were replaced; open the case again"
+        )
+    return array
+
+
+def case_of(layer: Layer) -> Case:
+    """Return the case that a layer of phases shows, with the same memory.
+
+    Raises
+    ------
+    GridMismatchError
+        As `array_of`.
+    """
+    signal = array_of(layer)
+    tag = tag_of(layer)
+    if tag is None or signal.ndim != _PHASE_AXES:
+        raise GridMismatchError(f"the layer {layer.name!r} does not hold the phases of a case")
+    times = tag.times_s or (None,) * signal.shape[0]
+    phases = tuple(Phase(index, time_s) for index, time_s in enumerate(times))
+    return Case(tag.case_id, tag.grid, signal, phases)
+
+
+def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
+    """Return the image layer of a case, all phases, ``(phase, slice, row, column)``.
+
+    Its data share memory with ``case.signal``. `contrast_limits` in units of the signal.
+    """
+    tag = tag_for(case, Role.PHASE)
+    frame = case.grid.display_frame()
+    keywords = {
+        "name": f"{case.case_id} phases",
+        "scale": (1.0, *frame.per_axis(case.grid.spacing_mm)),
+        "units": ("pixel", *UNITS),
+        "axis_labels": ("phase", *AXIS_LABELS),
+        "contrast_limits": contrast_limits,
+        "colormap": "gray",
+        "blending": _IMAGE_BLENDING,
+        "interpolation2d": "linear",
+        "multiscale": False,
+        "rgb": False,
+        "metadata": {METADATA_KEY: tag},
+    }
+    return frame.to_display(case.signal), keywords, "image"
+
+
+def subtraction_layer(
+    tag: LayerTag, array: NDArray[Any], contrast_limits: tuple[float, float]
+) -> LayerTuple:
+    """Return the image layer of a ``(z, y, x)`` difference of two phases, or its projection."""
+    frame = tag.grid.display_frame()
+    kind = f"{tag.note} of " if tag.note else ""
+    name = f"{tag.case_id} {kind}phase {tag.phase} - phase {tag.minus}"
+    keywords = _volume_keywords(tag, name) | {
+        "contrast_limits": contrast_limits,
+        "colormap": "gray",
+        "blending": _IMAGE_BLENDING,
+        "interpolation2d": "linear",
+        "multiscale": False,
+        "rgb": False,
+    }
+    return frame.to_display(array), keywords, "image"
+
+
+def doubt_layer(
+    tag: LayerTag, array: NDArray[Any], said: str = "doubt [bit]", most: float = 1.0
+) -> LayerTuple:
+    """Return the image layer of a map of doubt ``(z, y, x)``, 0 to `most`, over the image.
+
+    `said` names it with its unit: the entropy is in bits, 0 to 1.
+    """
+    keywords = _volume_keywords(tag, f"{tag.case_id} {said}") | {
+        "contrast_limits": (0.0, most),
+        "colormap": "magma",
+        "blending": "additive",
+        "opacity": _MAP_OPACITY,
+        "interpolation2d": "nearest",
+        "multiscale": False,
+        "rgb": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "image"
+
+
+def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:
+    """Return the labels layer of a mask; painting on it paints `buffer`.
+
+    `buffer` is uint8 ``(z, y, x)``: napari redraws the painted box alone for small integers. Every
+    value above 0 is drawn in the colour of the tag's role, as an outline.
+    """
+    colours = {0: "transparent", None: MASK_COLOURS[tag.role]}
+    keywords = _volume_keywords(tag, f"{tag.case_id} {tag.role}") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "opacity": 1.0,
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(buffer), keywords, "labels"
+
+
+def agreement_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
+    """Return the labels layer of an agreement map ``(z, y, x)``: 1 correct, 2 false, 3 missed."""
+    names = ("correct", "false", "missed")
+    colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
+    colours |= {value: AGREEMENT_COLOURS[name] for value, name in enumerate(names, start=1)}
+    keywords = _volume_keywords(tag, f"{tag.case_id} agreement") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "opacity": _AGREEMENT_OPACITY,
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "labels"
+
+
+def marks_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
+    """Return the labels layer ``(z, y, x)`` of what is drawn while refining and is no mask.
+
+    Its values stand for the colours of `MARK_COLOURS`, 1 for the first.
+    """
+    colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
+    colours |= dict(enumerate(MARK_COLOURS.values(), start=1))
+    keywords = _volume_keywords(tag, f"{tag.case_id} refine marks") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "labels"
+
+
+def map_layer(
+    tag: LayerTag,
+    array: NDArray[Any],
+    limits: tuple[float, float],
+    colormap: str,
+    colours: Sequence[Sequence[float]],
+) -> LayerTuple:
+    """Return the image layer of a float map ``(z, y, x)``, NaN transparent.
+
+    `colours` are RGBA from 0 to 1, from the lower to the upper of `limits`, evenly spaced.
+    """
+    keywords = _volume_keywords(tag, f"{tag.case_id} kinetic map") | {
+        "contrast_limits": limits,
+        "colormap": Colormap(colours, name=colormap, bad_color="transparent"),
+        "blending": _IMAGE_BLENDING,
+        "interpolation2d": "nearest",
+        "opacity": _MAP_OPACITY,
+        "multiscale": False,
+        "rgb": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "image"
+
+
+def class_map_layer(
+    tag: LayerTag,
+    array: NDArray[np.uint8],
+    classes: Mapping[int, tuple[str, str, str]],
+    title: str,
+) -> LayerTuple:
+    """Return the labels layer of a map of classes ``(z, y, x)``, 0 transparent.
+
+    `classes` has letter, name and colour by value; both texts stand in napari's status line under
+    `title`.
+    """
+    colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
+    colours |= {value: colour for value, (_, _, colour) in classes.items()}
+    texts = ["", *(f"{letter} {name}" for letter, name, _ in classes.values())]
+    keywords = _volume_keywords(tag, f"{tag.case_id} kinetic map") | {
+        "colormap": DirectLabelColormap(color_dict=colours),
+        "features": {"index": [0, *classes], title: texts},
+        "opacity": _MAP_OPACITY,
+        "multiscale": False,
+    }
+    return tag.grid.display_frame().to_display(array), keywords, "labels"
+
+
+def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
+    """Return a labels layer of a mask file that belongs to no open case, in napari's colours."""
+    tag = LayerTag("", Role.MAP, grid)
+    return grid.display_frame().to_display(volume), _volume_keywords(tag, name), "labels"
+
+
+def style_mask(layer: Labels) -> None:
+    """Set what napari takes only after a labels layer was made: outline, and what may be edited."""
+    tag = tag_of(layer)
+    layer.contour = OUTLINE_VOXELS
+    layer.editable = tag is not None and tag.role is Role.REFINED
+    layer.selected_label = 1
+
+
+def _volume_keywords(tag: LayerTag, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "scale": tag.grid.display_frame().per_axis(tag.grid.spacing_mm),
+        "units": UNITS,
+        "axis_labels": AXIS_LABELS,
+        "metadata": {METADATA_KEY: tag},
+    }

@@ -1,0 +1,160 @@
+"""`Services`: every call that the pages make beyond themselves, so that tests can pass fakes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.progress import Job
+from napari_mamamia.io.data_set.layout import recognise
+from napari_mamamia.io.workspace.preferences import Preferences, load_preferences, save_preferences
+from napari_mamamia.io.workspace.protocol import Protocol, read_protocol
+from napari_mamamia.io.workspace.workspace import file_name
+from napari_mamamia.kinetics.timing import choose_image_phases
+from napari_mamamia.segmentation.model.segmenter import Prediction, Segmenter
+from napari_mamamia.segmentation.run.engine_host import Host
+from napari_mamamia.segmentation.run.planned import Estimate
+from napari_mamamia.segmentation.run.registry import ModelEntry
+from napari_mamamia.services.batch.extra import cluster_installed
+from napari_mamamia.services.case.data_set import (
+    CaseRow,
+    OpenDataSet,
+    case_row,
+    case_rows,
+    open_data_set,
+)
+from napari_mamamia.services.case.open_case import load_remaining, open_case
+from napari_mamamia.services.case.refine import SavedMask
+from napari_mamamia.services.case.show_case import (
+    CaseMasks,
+    Difference,
+    OpenMask,
+    ShownScores,
+    centre_of_largest_part,
+    choose_candidate,
+    display_range,
+    newer_prediction,
+    open_masks,
+    score_shown,
+    subtract_phases,
+    uint8_mask,
+)
+from napari_mamamia.services.case.show_contrast import Projection, contrast_limits, project_case
+from napari_mamamia.services.export.export import ExportSummary, export_bundle
+from napari_mamamia.services.export.labels import LabelFile, look_at_labels
+from napari_mamamia.services.export.target import ExportTarget, look_at_target
+from napari_mamamia.services.predict.added_models import (
+    ModelFacts,
+    add_to_list,
+    estimate_case,
+    facts_of,
+    listed_models,
+    new_host,
+    phases_of,
+    remove_from_list,
+    why_not_here,
+)
+from napari_mamamia.services.predict.cases import PredictSummary, predict_data_set
+from napari_mamamia.services.predict.model_choice import planned
+from napari_mamamia.services.predict.predict import predict_case, segmenters
+from napari_mamamia.services.refine.edit_case import (
+    OpenEditing,
+    is_begun,
+    open_editing,
+    save_editing,
+)
+from napari_mamamia.services.refine.grow_mask import grow_from_labels
+from napari_mamamia.services.refine.mask_work import use_mask_tool
+from napari_mamamia.services.refine.numbers import MaskNumbers, measure_mask
+from napari_mamamia.services.score.case_facets import (
+    case_table,
+)
+from napari_mamamia.services.score.case_findings import with_failures, with_tags
+from napari_mamamia.services.score.case_table import CaseTable
+from napari_mamamia.services.score.case_tags import CaseTag, read_tags, tag_case
+from napari_mamamia.services.score.clinical_look import ClinicalLook, look_at_clinical
+from napari_mamamia.services.score.cohort_page import saved_figures
+from napari_mamamia.services.score.looks import look_for_contrast
+from napari_mamamia.services.score.models import ModelsSummary, score_models
+from napari_mamamia.services.score.review import Agreement, compare_masks, review_masks
+from napari_mamamia.services.score.score import ScoreSummary, find_pairs, score_folders
+from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.grow.click import grow_from_click
+from napari_mamamia.smartpaint.grow.grow import Grown, grow
+from napari_mamamia.smartpaint.grow.prompts import grow_from_box
+from napari_mamamia.widgets.base.import_services import ImportServices
+from napari_mamamia.widgets.base.kinetic_services import KineticServices
+from napari_mamamia.widgets.base.predict_services import PredictServices
+
+__all__ = ["Services"]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services as the window calls them; a field left out is the real one."""
+
+    recognise: Callable[[Path], Any] = recognise
+    open_data_set: Callable[..., Job[OpenDataSet]] = open_data_set
+    case_rows: Callable[..., tuple[CaseRow, ...]] = case_rows
+    case_row: Callable[..., CaseRow] = case_row
+    open_case: Callable[..., Job[Case]] = open_case
+    load_remaining: Callable[..., Job[Case]] = load_remaining
+    open_masks: Callable[..., Job[CaseMasks]] = open_masks
+    display_range: Callable[..., tuple[float, float]] = display_range
+    centre_of_largest_part: Callable[..., tuple[int, int, int] | None] = centre_of_largest_part
+    newer_prediction: Callable[..., Job[OpenMask | None]] = newer_prediction
+    uint8_mask: Callable[..., Any] = uint8_mask
+    subtract_phases: Callable[..., Job[Difference]] = subtract_phases
+    project_case: Callable[..., Job[Projection]] = project_case
+    contrast_limits: Callable[..., Job[tuple[float, float]]] = contrast_limits
+    choose_image_phases: Callable[..., Any] = choose_image_phases
+    segmenters: Callable[[], tuple[Segmenter, ...]] = segmenters
+    predict_case: Callable[..., Job[Prediction]] = predict_case
+    predict_data_set: Callable[..., Job[PredictSummary]] = predict_data_set
+    listed_models: Callable[[], tuple[ModelEntry, ...]] = listed_models
+    add_model: Callable[..., Job[ModelEntry]] = add_to_list
+    forget_model: Callable[[str], None] = remove_from_list
+    planned: Callable[..., Segmenter] = planned
+    new_host: Callable[[], Host] = new_host
+    why_not_here: Callable[[], str] = why_not_here
+    facts_of: Callable[..., ModelFacts] = facts_of
+    phases_of: Callable[..., int] = phases_of
+    estimate_case: Callable[..., Job[Estimate]] = estimate_case
+    is_begun: Callable[..., bool] = is_begun
+    open_editing: Callable[..., Job[OpenEditing]] = open_editing
+    save_editing: Callable[[OpenEditing], Job[SavedMask]] = save_editing
+    measure_features: Callable[..., Job[FeatureImages]] = measure_features
+    measure_mask: Callable[..., Job[MaskNumbers]] = measure_mask
+    grow: Callable[..., Job[Grown]] = grow
+    grow_from_click: Callable[..., Job[Grown]] = grow_from_click
+    grow_from_box: Callable[..., Job[Grown]] = grow_from_box
+    grow_from_labels: Callable[..., Job[Grown]] = grow_from_labels
+    use_mask_tool: Callable[..., Job[tuple[Box, Any]]] = use_mask_tool
+    read_protocol: Callable[[Path], Protocol] = read_protocol
+    choose_candidate: Callable[..., Prediction] = choose_candidate
+    score_shown: Callable[..., Job[ShownScores]] = score_shown
+    compare_masks: Callable[..., Job[Agreement]] = compare_masks
+    find_pairs: Callable[..., Any] = find_pairs
+    score_folders: Callable[..., Job[ScoreSummary]] = score_folders
+    score_models: Callable[..., Job[ModelsSummary]] = score_models
+    has_cluster: Callable[[], bool] = cluster_installed
+    case_table: Callable[..., Job[CaseTable]] = case_table
+    look_for_contrast: Callable[..., Job[Any]] = look_for_contrast
+    with_failures: Callable[..., Job[CaseTable]] = with_failures
+    with_tags: Callable[..., Job[CaseTable]] = with_tags
+    saved_figures: Callable[..., Any] = saved_figures
+    read_tags: Callable[..., tuple[CaseTag, ...]] = read_tags
+    tag_case: Callable[..., CaseTag] = tag_case
+    review_masks: Callable[..., Job[CaseMasks]] = review_masks
+    export_bundle: Callable[..., Job[ExportSummary]] = export_bundle
+    look_at_clinical: Callable[..., Job[ClinicalLook]] = look_at_clinical
+    look_at_target: Callable[[Path], ExportTarget] = look_at_target
+    look_at_labels: Callable[[Path], LabelFile] = look_at_labels
+    check_name: Callable[[str, str], str] = file_name
+    load_preferences: Callable[[], Preferences] = load_preferences
+    save_preferences: Callable[[Preferences], None] = field(default=save_preferences)
+    kinetics: KineticServices = field(default_factory=KineticServices)
+    imports: ImportServices = field(default_factory=ImportServices)
+    predict: PredictServices = field(default_factory=PredictServices)

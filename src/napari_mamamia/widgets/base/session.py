@@ -1,0 +1,208 @@
+"""What is open in one window: data set, case, masks, reader. The pages follow its signals.
+
+`opened` is the data set that is listed. The open case may be of another one that was listed before:
+all that is read or written for it goes by its own `context`, never by `opened`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.workspace.workspace import FileState, Workspace
+from napari_mamamia.services.case.context import CaseContext, CaseKey
+from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.case.refine import SavedMask
+from napari_mamamia.services.case.show_case import AS_CLINICAL, MaskValues
+from napari_mamamia.widgets.base.layers import Role
+
+__all__ = ["Session", "SessionMask"]
+
+
+@dataclass(slots=True, eq=False)
+class SessionMask:
+    """One mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array that its layer shows.
+
+    `labels` are the values of its file, where it has one. `started_from` says what a refined mask
+    was before its first edit, `saved` which version of it is on disk. `file` is what a prediction
+    was read from in the workspace, None where it came another way.
+    """
+
+    role: Role
+    name: str
+    buffer: NDArray[np.uint8]
+    labels: LabelMap | None = None
+    values: tuple[float, ...] = ()
+    provenance: Provenance | None = None
+    started_from: str = ""
+    file: FileState | None = None
+    saved: SavedMask | None = None
+
+    @property
+    def raw_values(self) -> MaskValues:
+        """The values that scores are made of: those of its file, or the array that is edited."""
+        return self.buffer if self.labels is None else self.labels
+
+
+class Session(QObject):
+    """State and its changes.
+
+    `counting` says which values of the masks are tumour: clinical, until the masks of a scoring run
+    are shown. `phases_changed` says that other voxels of the same case are shown, registered ones
+    or its own. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
+    of the refined mask's voxels.
+    """
+
+    data_set_changed = Signal()
+    case_changed = Signal()
+    phases_changed = Signal()
+    masks_changed = Signal()
+    mask_edited = Signal()
+    reader_changed = Signal()
+    row_changed = Signal(object)
+    queue_changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.opened: OpenDataSet | None = None
+        self.context: CaseContext | None = None
+        self.case: Case | None = None
+        self.registered: Case | None = None
+        self.masks: dict[Role, SessionMask] = {}
+        self.counting = AS_CLINICAL
+        self.reader: str | None = None
+        self.queue: list[str] = []
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The folder for masks of the open case; None for one that came without a data set."""
+        return None if self.context is None else self.context.workspace
+
+    @property
+    def files(self) -> CaseFiles | None:
+        """The files of the open case, None where it came without a data set."""
+        return None if self.context is None else self.context.files
+
+    @property
+    def case_id(self) -> str:
+        """The open case, "" for none."""
+        return "" if self.case is None else self.case.case_id
+
+    @property
+    def case_key(self) -> CaseKey:
+        """What tells the open case from one of the same id in another data set."""
+        return (None, self.case_id) if self.context is None else self.context.key
+
+    @property
+    def listed_id(self) -> str:
+        """The id of the open case if it is of the data set that is listed, else ""."""
+        return self.case_id if self.context and self.lists(self.context.opened) else ""
+
+    @property
+    def shown_case(self) -> Case | None:
+        """The open case as it is looked at: with registered phases, where these are used."""
+        return self.case if self.registered is None else self.registered
+
+    @property
+    def position(self) -> str:
+        """The place of the open case in the queue, such as "3 / 12"; "" outside of it."""
+        if self.listed_id not in self.queue:
+            return ""
+        return f"{self.queue.index(self.listed_id) + 1} / {len(self.queue)}"
+
+    def neighbour(self, by: int) -> str | None:
+        """Return the case `by` places on in the queue, None past its ends."""
+        if self.listed_id not in self.queue:
+            return self.queue[0] if self.queue else None
+        place = self.queue.index(self.listed_id) + by
+        return self.queue[place] if 0 <= place < len(self.queue) else None
+
+    def lists(self, opened: OpenDataSet) -> bool:
+        """Whether a data set is the one that is listed, with the same workspace."""
+        return self.opened is not None and self.opened.place == opened.place
+
+    def shows(self, case: Case) -> bool:
+        """Whether a case that work began with is still the open one; ids do not tell."""
+        return self.case is not None and self.case.signal is case.signal
+
+    def mask(self, role: Role) -> SessionMask | None:
+        """Return the mask of a role, None where there is none."""
+        return self.masks.get(role)
+
+    def set_data_set(self, opened: OpenDataSet) -> None:
+        """Take a data set that was opened; the open case stays until another is chosen."""
+        self.opened = opened
+        self.data_set_changed.emit()
+
+    def set_case(
+        self, case: Case, context: CaseContext | None, masks: Sequence[SessionMask]
+    ) -> None:
+        """Take a case that was opened, where it belongs, and its masks.
+
+        Raises
+        ------
+        CaseError
+            If `context` is that of another case.
+        """
+        if context is not None and context.case_id != case.case_id:
+            raise CaseError(
+                f"expected the context of case {case.case_id}, got that of {context.case_id}: "
+                "this is a defect of the program, nothing was written"
+            )
+        self.case, self.registered = case, None
+        self.context = None if context is None else context.read_by(self.reader)
+        self.counting = AS_CLINICAL
+        self.masks = {mask.role: mask for mask in masks}
+        self.case_changed.emit()
+        self.masks_changed.emit()
+
+    def close_case(self) -> None:
+        """Let the case go; its files stay."""
+        self.case, self.context, self.masks, self.registered = None, None, {}, None
+        self.case_changed.emit()
+        self.masks_changed.emit()
+
+    def set_loaded(self, case: Case) -> None:
+        """Take the open case with all its phases read; its array is the same."""
+        if self.shows(case):
+            self.case = case
+            self.case_changed.emit()
+
+    def use_registered(self, case: Case | None) -> None:
+        """Look at registered phases of the open case; None goes back to its own."""
+        if case is not self.registered:
+            self.registered = case
+            self.phases_changed.emit()
+
+    def set_mask(self, mask: SessionMask) -> None:
+        """Take a mask that is new or was replaced."""
+        self.masks[mask.role] = mask
+        self.masks_changed.emit()
+
+    def drop_mask(self, role: Role) -> None:
+        """Let a mask go; its file stays."""
+        if self.masks.pop(role, None) is not None:
+            self.masks_changed.emit()
+
+    def set_reader(self, name: str | None) -> None:
+        """Take the name of the person who edits, from now on and for the open case."""
+        self.reader = name
+        if self.context is not None:
+            self.context = self.context.read_by(name)
+        self.reader_changed.emit()
+
+    def set_queue(self, queue: list[str]) -> None:
+        """Take the cases as they are listed now."""
+        self.queue = queue
+        self.queue_changed.emit()
+
+    def set_row(self, opened: OpenDataSet, row: CaseRow) -> None:
+        """Say that something was saved for a case; only rows of the listed data set are shown."""
+        if self.lists(opened):
+            self.row_changed.emit(row)

@@ -1,0 +1,185 @@
+"""Page Batch at work: a scoring run, its state, and what it found."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.score.clinical_look import ClinicalLook
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage, BatchRequest
+from napari_mamamia.widgets.batch.run import BatchAnswer, BatchRun
+from napari_mamamia.widgets.viewer.opening import Opening
+
+__all__ = ["BatchFlow"]
+
+_LANE: Final = "batch"
+_TABLE_LANE: Final = "batch table"
+_SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
+"""The lines that answer "how good"; the others are in the panel's tab Cohort."""
+
+
+class BatchFlow(QObject):
+    """Joins the page, the session and the scoring job; `finished` carries a `BatchAnswer`."""
+
+    started = Signal()
+    finished = Signal(object)
+
+    def __init__(
+        self,
+        page: BatchPage,
+        session: Session,
+        opening: Opening,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._session = session
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._run: BatchRun | None = None
+        self._stopped: BatchRequest | None = None
+        self._rows: dict[str, CaseRow] = {}
+        page.start_wanted.connect(self.start)
+        page.table_changed.connect(self.look_at_table)
+        page.cancel_wanted.connect(lambda: jobs.cancel(_LANE))
+        page.options.show_cluster(services.has_cluster())
+        opening.listed.connect(self._take_rows)
+        session.row_changed.connect(self._take_row)
+
+    def start(self, wanted: BatchRequest) -> None:
+        """Score what the page asks for; a run of ours that was cancelled goes on."""
+        if self._stopped == wanted and wanted.existing is Existing.REFUSE:
+            wanted = replace(wanted, existing=Existing.RESUME)
+        run = BatchRun(wanted, self._services, self._run, self._session.opened)
+
+        def done(outcome: Outcome[BatchAnswer]) -> None:
+            self._page.set_running(False)
+            if isinstance(outcome, Finished):
+                self._stopped = None
+                self._show(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._show_failure(outcome.error)
+            else:
+                self._show_stop(wanted)
+
+        self._run = run
+        self._page.show_end("", None, None)
+        self._page.set_running(True)
+        self.started.emit()
+        self._jobs.start(_LANE, "Batch scoring", run.work, done, on_progress=self._show_progress)
+
+    def look_at_table(self) -> None:
+        """Show what the clinical table of the form knows; nothing while it names no file."""
+        page, table = self._page, self._page.table
+        if table is None or not table.is_file():
+            self._jobs.cancel(_TABLE_LANE)
+            return
+
+        def done(outcome: Outcome[ClinicalLook]) -> None:
+            if isinstance(outcome, Finished):
+                page.clinical_look.show_look(outcome.result)
+            elif isinstance(outcome, Failed):
+                page.clinical_look.show_look(ClinicalLook("", plain_text(outcome.error)))
+
+        columns = page.clinical_look.columns
+        self._jobs.start(
+            _TABLE_LANE,
+            "Reading the clinical table",
+            lambda: self._services.look_at_clinical(table, columns),
+            done,
+            shown=False,
+        )
+
+    # -------------------------------------------------------------------- inner
+
+    def _show_progress(self, progress: Progress) -> None:
+        if self._run is not None:
+            self._page.show_progress(*self._run.pace.follow(progress, time.monotonic()))
+
+    def _show(self, answer: BatchAnswer) -> None:
+        if answer.n_failures:
+            self._page.say(
+                f"Finished; {answer.n_failures} case(s) need a look: see the table below the "
+                "image.",
+                "warning",
+            )
+        else:
+            self._page.say("Finished: every case was scored.")
+        self._page.show_end(_told(answer), answer.folder, answer.report)
+        self.finished.emit(answer)
+
+    def _show_stop(self, wanted: BatchRequest) -> None:
+        self._stopped = replace(wanted, existing=Existing.REFUSE)
+        self._page.say(
+            "Cancelled. Cases that were done are kept: Start goes on where it stopped.", "warning"
+        )
+
+    def _show_failure(self, error: Exception) -> None:
+        if isinstance(error, SaveConflictError):
+            self._page.say(f"Nothing was written: {error}")
+            self._page.show_taken(True)
+            return
+        self._page.say(f"Failed: {plain_text(error)}", "error")
+        self._notifier.fail("Batch scoring", error)
+
+    def _take_rows(self, rows: tuple[CaseRow, ...]) -> None:
+        self._rows = {row.case_id: row for row in rows}
+        opened = self._session.opened
+        if opened is None:
+            return
+        references = [case.reference for case in opened.data_set.cases if case.reference]
+        self._page.show_defaults(
+            BatchDefaults(
+                references[0].parent if references else None,
+                _folders(opened, tuple(self._rows.values())),
+                opened.data_set.clinical,
+                opened.workspace.scores,
+            )
+        )
+
+    def _take_row(self, row: CaseRow) -> None:
+        self._rows[row.case_id] = row
+        if self._session.opened is not None:
+            rows = tuple(self._rows.values())
+            self._page.show_predictions(_folders(self._session.opened, rows))
+
+
+def _told(answer: BatchAnswer) -> str:
+    """Return what the page says of a run: counts, and the numbers or the models by rank."""
+    first = answer.models[0]
+    if answer.comparison is None:
+        lines = [line.strip() for line in first.lines[1:] if line.strip().startswith(_SHOWN)]
+        return "\n".join([first.title, *(" ".join(line.split()) for line in lines)])
+    ordered = sorted(answer.comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
+    lines = [f"{len(answer.models)} models · profile {answer.comparison.profile}"]
+    for model in ordered:
+        rank = "–" if model.rank != model.rank else f"{model.rank:.0f}"
+        score = "–" if model.ranking_score != model.ranking_score else f"{model.ranking_score:.3f}"
+        lines.append(f"{rank}. {model.name}: ranking score {score}, {model.n_scored} scored")
+    return "\n".join([*lines, "Intervals and ranks at each weight: tab Cohort below the image."])
+
+
+def _folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple[str, Path], ...]:
+    """Return the folders of masks in the workspace by title: predictions, then refined masks."""
+    models = sorted({name for row in rows for name in row.predictions})
+    readers = sorted({name for row in rows for name in row.refined})
+    if not rows:
+        return ()
+    any_case, workspace = rows[0].case_id, opened.workspace
+    return (
+        *((f"prediction {name}", workspace.prediction(name, any_case).parent) for name in models),
+        *((f"refined by {name}", workspace.refined(name, any_case).parent) for name in readers),
+    )

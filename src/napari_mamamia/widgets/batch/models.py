@@ -1,0 +1,208 @@
+"""Whose masks a batch scores: one line for each model, its name and its folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QSize, Qt, Signal
+from qtpy.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QLineEdit,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.services.score.models import PredictionFolder
+from napari_mamamia.widgets.batch.options import NAMES
+from napari_mamamia.widgets.controls.controls import discard, label, named, row, tool_button
+
+__all__ = ["ModelsField"]
+
+_TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
+_ALONE: Final = "Several are compared: ranks, intervals, paired tests."
+_SEVERAL: Final = "Each gets a folder of its own; then they are compared."
+
+Offered = Sequence[tuple[str, Path]]
+"""Folders of masks by title."""
+
+
+class ModelsField(QWidget):
+    """One line at least. `changed` says that a name or folder changed."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("batch_models")
+        self.lines: list[_Line] = []
+        self._offered: Offered = ()
+        self.start_at = ""
+        self._stack = QVBoxLayout()
+        self._stack.setContentsMargins(0, 0, 0, 0)
+        self._stack.setSpacing(4)
+        self.add: QToolButton = tool_button(
+            "batch_add_model", "+ Add a model", "Adds a folder of another model's masks", self._more
+        )
+        self.add.setProperty("framed", True)
+        self.note = label("batch_models_note", _ALONE, "What becomes of several models")
+        below = row(self.add, self.note)
+        below.layout().setStretch(1, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addLayout(self._stack)
+        layout.addWidget(below)
+        self._add_line()
+
+    @property
+    def folder(self) -> QComboBox:
+        """The folder of the first model."""
+        return self.lines[0].folder
+
+    def offer(self, folders: Offered, *, keep: bool) -> None:
+        """Offer folders of masks; with `keep`, what is in a field stays if there is something."""
+        self._offered = folders
+        if not keep:
+            for line in self.lines[1:]:
+                self._remove(line)
+        for line in self.lines:
+            line.offer(folders, keep=keep)
+        self.changed.emit()
+
+    def models(self) -> tuple[PredictionFolder, ...]:
+        """Return the models with a folder, each with its name or the folder's own."""
+        filled = [line for line in self.lines if line.path]
+        return tuple(PredictionFolder(line.title, Path(line.path).expanduser()) for line in filled)
+
+    # -------------------------------------------------------------------- inner
+
+    def _more(self) -> None:
+        self._add_line()
+        taken = [line.path for line in self.lines]
+        free = [str(folder) for _, folder in self._offered if str(folder) not in taken]
+        self.lines[-1].offer(self._offered, keep=False)
+        self.lines[-1].folder.setEditText(free[0] if free else "")
+        self.lines[-1].folder.setFocus()
+        self.changed.emit()
+
+    def _add_line(self) -> None:
+        number = len(self.lines)
+        made = _Line(number, lambda: self.start_at)
+        made.changed.connect(self.changed)
+        made.remove_wanted.connect(lambda: self._remove(made))
+        self.lines.append(made)
+        self._stack.addWidget(made)
+        self._follow_count()
+
+    def _remove(self, line: "_Line") -> None:
+        self.lines.remove(line)
+        self._stack.removeWidget(line)
+        discard(line)
+        for number, other in enumerate(self.lines):
+            other.number(number)
+        self._follow_count()
+        self.changed.emit()
+
+    def _follow_count(self) -> None:
+        several = len(self.lines) > 1
+        self.note.setText(_SEVERAL if several else _ALONE)
+        for line in self.lines:
+            line.remove.setVisible(several)
+
+
+class _NameField(QLineEdit):
+    """As wide as the names in front of the other fields."""
+
+    def sizeHint(self) -> QSize:
+        """Return the width of the widest name with the field's own frame."""
+        hint = super().sizeHint()
+        wide = max(self.fontMetrics().horizontalAdvance(name) for name in NAMES)
+        return QSize(wide + hint.height() // 2, hint.height())
+
+
+class _Line(QWidget):
+    """Name, folder, browse, remove."""
+
+    changed = Signal()
+    remove_wanted = Signal()
+
+    def __init__(self, number: int, start_at: object) -> None:
+        super().__init__()
+        self._start_at = start_at
+        self.name: QLineEdit = named(
+            _NameField(), "batch_model", "The model's name; empty takes the folder's"
+        )
+        self.name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.name.textChanged.connect(lambda _text: self.changed.emit())
+        self.folder: QComboBox = named(
+            QComboBox(), "batch_prediction", "Folder of the masks to score, ID.nii.gz"
+        )
+        self.folder.setEditable(True)
+        self.folder.setMinimumContentsLength(6)
+        self.folder.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.folder.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.folder.currentTextChanged.connect(self._follow_folder)
+        self.browse = tool_button("batch_choose_prediction", "…", "Choose a folder", self._browse)
+        self.remove = tool_button(
+            "batch_remove_model",
+            "✕",
+            "Takes this model out; its files stay",
+            self.remove_wanted.emit,
+        )
+        for made in (self.browse, self.remove):
+            made.setProperty("framed", True)
+        line = row(self.name, self.folder, self.browse, self.remove)
+        line.layout().setStretch(1, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(line)
+        self._follow_folder("")
+        self.number(number)
+
+    @property
+    def path(self) -> str:
+        """The folder as written."""
+        return str(self.folder.currentText()).strip()
+
+    @property
+    def title(self) -> str:
+        """The model's name."""
+        return self.name.text().strip() or Path(self.path).name
+
+    def number(self, number: int) -> None:
+        """Call the controls after the line's place; those of the first keep their names."""
+        end = f"_{number + 1}" if number else ""
+        for part, name in (
+            (self.name, "batch_model"),
+            (self.folder, "batch_prediction"),
+            (self.browse, "batch_choose_prediction"),
+            (self.remove, "batch_remove_model"),
+        ):
+            part.setObjectName(f"{name}{end}")
+
+    def offer(self, folders: Offered, *, keep: bool) -> None:
+        """Offer folders, the first of them chosen unless something is kept."""
+        before = self.folder.currentText()
+        self.folder.blockSignals(True)
+        self.folder.clear()
+        for title, folder in folders:
+            self.folder.addItem(str(folder))
+            self.folder.setItemData(self.folder.count() - 1, title, _TOOL_TIP)
+        if keep and before:
+            self.folder.setEditText(before)
+        self.folder.blockSignals(False)
+        self._follow_folder(self.folder.currentText())
+
+    def _follow_folder(self, text: str) -> None:
+        self.name.setPlaceholderText(Path(text.strip()).name or "name")
+        self.folder.setToolTip(f"Folder of the masks to score, ID.nii.gz\n{text}".strip())
+        self.changed.emit()
+
+    def _browse(self) -> None:
+        start = self._start_at() if callable(self._start_at) else ""
+        chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self.path or str(start))
+        if chosen:
+            self.folder.setEditText(chosen)

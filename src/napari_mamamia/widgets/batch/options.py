@@ -1,0 +1,193 @@
+"""The further settings of a batch: where it runs, intervals, what is done with older results."""
+
+import os
+from enum import StrEnum
+from typing import Final
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QSpinBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.widgets.controls.controls import (
+    column,
+    label,
+    named,
+    row,
+    row_name,
+    set_level,
+    tool_button,
+)
+
+__all__ = ["NAMES", "BatchOptions", "Where", "name_of"]
+
+NAMES: Final = ("Reference", "Its masks", "Results to", "Time limit", "Old results", "Processes")
+"""The widest names before the fields, so that the fields stand below each other."""
+
+_MOST_SECONDS: Final = 86_400
+_MOST_RESAMPLES: Final = 100_000
+_MOST_SEED: Final = 2**31 - 1
+_EXISTING: Final = (
+    ("ask me", Existing.REFUSE, "Nothing is written before you chose"),
+    ("go on with them", Existing.RESUME, "Only cases that are new, changed or failed are scored"),
+    ("replace them", Existing.OVERWRITE, "Files of the same names are replaced; others stay"),
+)
+
+
+class Where(StrEnum):
+    """Where the cases are scored."""
+
+    HERE = "in this program"
+    WORKERS = "in several processes"
+    CLUSTER = "on a cluster"
+
+
+class BatchOptions(QWidget):
+    """Folded away at first; `has_cluster` says whether the extra `cluster` is installed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("batch_options")
+        self._has_cluster = True
+        self.more: QToolButton = tool_button(
+            "batch_more",
+            "▸ More: processes, time limit, bootstrap",
+            "Shows where the cases are scored and how sure the numbers are made",
+            self._fold,
+        )
+        self.more.setCheckable(True)
+        self.body = self._make_body()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self.more)
+        layout.addWidget(self.body)
+        self._follow_place()
+        self.body.hide()
+
+    def show_cluster(self, installed: bool) -> None:
+        """Say whether processes and clusters can be used."""
+        self._has_cluster = installed
+        self._follow_place()
+
+    @property
+    def where(self) -> Where:
+        """Where the cases are scored."""
+        return Where(self.place.currentData())
+
+    def problem(self) -> str:
+        """Return why a run cannot start with these settings, "" if it can."""
+        if self.where is not Where.HERE and not self._has_cluster:
+            return str(MissingExtraError("distributed", "cluster"))
+        address = self.address.text().strip()
+        if self.where is Where.CLUSTER and "://" not in address:
+            return (
+                "expected the address of a dask scheduler such as tcp://host:8786, got "
+                f"{address or 'nothing'}: copy it from the scheduler's first lines"
+            )
+        return ""
+
+    def place_of_work(self) -> Place | None:
+        """Return where the batch runs; None is this program without a time limit."""
+        limit = float(self.limit.value()) or None
+        if self.where is Where.WORKERS:
+            return Place(workers=self.workers.value(), time_limit_s=limit)
+        if self.where is Where.CLUSTER:
+            return Place(scheduler=self.address.text().strip(), time_limit_s=limit)
+        return Place(time_limit_s=limit) if limit else None
+
+    @property
+    def chosen_existing(self) -> Existing:
+        """What is done where the output folder holds results."""
+        return Existing(self.existing.currentData())
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_body(self) -> QWidget:
+        self.place: QComboBox = named(
+            QComboBox(), "batch_place", "Where the cases are scored; the numbers are the same"
+        )
+        for where in Where:
+            self.place.addItem(where.value, where.value)
+        self.place.currentIndexChanged.connect(lambda _at: self._follow_place())
+        cores = os.cpu_count() or 1
+        self.workers = _spin("batch_workers", "Processes that score at once", 1, cores)
+        self.workers.setValue(cores)
+        self.workers.setSuffix(f" of {cores}")
+        self.address: QLineEdit = named(
+            QLineEdit(), "batch_scheduler", "Address of a dask scheduler, tcp://host:port"
+        )
+        self.address.setPlaceholderText("tcp://host:8786")
+        self.place_note = label("batch_place_note", tip="What this place needs")
+        self.limit = _spin(
+            "batch_limit", "A case that takes longer is ended and becomes a row", 0, _MOST_SECONDS
+        )
+        self.limit.setSuffix(" s")
+        self.limit.setSpecialValueText("none")
+        self.resamples = _spin(
+            "batch_bootstrap", "Bootstrap resamples for the intervals", 0, _MOST_RESAMPLES
+        )
+        self.resamples.setValue(N_RESAMPLES)
+        self.resamples.setSpecialValueText("no intervals")
+        self.seed = _spin("batch_seed", "Seed of resamples and permutations", 0, _MOST_SEED)
+        self.seed.setValue(SEED)
+        self.existing: QComboBox = named(
+            QComboBox(), "batch_existing", "What is done where the output folder holds results"
+        )
+        for text, policy, tip in _EXISTING:
+            self.existing.addItem(text, policy.value)
+            self.existing.setItemData(self.existing.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        self._workers_line = row(name_of("Processes"), self.workers, 1)
+        self._address_line = row(name_of("Address"), self.address)
+        return column(
+            row(name_of("Scored"), self.place, 1),
+            self._workers_line,
+            self._address_line,
+            self.place_note,
+            row(name_of("Time limit"), self.limit, 1),
+            row(name_of("Bootstrap"), self.resamples, 1),
+            row(name_of("Seed"), self.seed, 1),
+            row(name_of("Old results"), self.existing, 1),
+        )
+
+    def _fold(self) -> None:
+        on = self.more.isChecked()
+        self.body.setVisible(on)
+        self.more.setText(self.more.text().replace("▸" if on else "▾", "▾" if on else "▸"))
+
+    def _follow_place(self) -> None:
+        where = self.where
+        self._workers_line.setVisible(where is Where.WORKERS)
+        self._address_line.setVisible(where is Where.CLUSTER)
+        missing = where is not Where.HERE and not self._has_cluster
+        if missing:
+            self.place_note.setText(str(MissingExtraError("distributed", "cluster")))
+        elif where is Where.CLUSTER:
+            self.place_note.setText(
+                "Its machines must see the same folders under the same paths and have this "
+                "software installed."
+            )
+        self.place_note.setVisible(missing or where is Where.CLUSTER)
+        set_level(self.place_note, "warning" if missing else "hint")
+
+
+def _spin(name: str, tip: str, least: int, most: int) -> QSpinBox:
+    made: QSpinBox = named(QSpinBox(), name, tip)
+    made.setRange(least, most)
+    made.setGroupSeparatorShown(False)
+    return made
+
+
+def name_of(text: str) -> QLabel:
+    """Return the name that stands before a field."""
+    return row_name(text, NAMES)

@@ -1,0 +1,344 @@
+"""Page Batch: score whole folders of masks, with case count, rate and time left."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Qt, QUrl, Signal
+from qtpy.QtGui import QDesktopServices
+from qtpy.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QFrame,
+    QLineEdit,
+    QProgressBar,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.scoring.case.profiles import PROFILES, Profile
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.score.models import PredictionFolder
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.widgets.batch.clinical import BatchClinical
+from napari_mamamia.widgets.batch.models import ModelsField
+from napari_mamamia.widgets.batch.options import BatchOptions, name_of
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
+
+__all__ = ["BatchDefaults", "BatchPage", "BatchRequest"]
+
+_STEPS: Final = 1000
+_TAKEN: Final = "This folder holds files already. Choose another one, or:"
+_COMPARED: Final = "comparison"
+_PROFILE_TEXTS: Final = {
+    "clinical": "Distances in mm (HD95); what cannot be computed stays empty.",
+    "official-code": "What the challenge's published scripts compute, with their quirks.",
+    "paper": "The equations as the challenge's paper prints them.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """What the page asks for; `place` None is this program without a time limit."""
+
+    reference: Path
+    models: tuple[PredictionFolder, ...]
+    out: Path
+    settings: ScoreSettings
+    place: Place | None
+    existing: Existing
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDefaults:
+    """What the open data set fills in: folders of masks by title, and where scores go."""
+
+    reference: Path | None
+    predictions: tuple[tuple[str, Path], ...]
+    clinical: Path | None
+    scores: Path
+
+
+class BatchPage(QScrollArea):
+    """`start_wanted` carries a `BatchRequest`; the other signals say what was clicked."""
+
+    start_wanted = Signal(object)
+    table_changed = Signal()
+    cancel_wanted = Signal()
+    table_wanted = Signal()
+    log_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("batch")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scores: Path | None = None
+        self._offered_out = ""
+        self._folder: Path | None = None
+        self._report: Path | None = None
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(0, 0, 4, 0)
+        for part in (self._make_form(), self._make_taken(), self._make_run(), self._make_end()):
+            layout.addWidget(part)
+        layout.addStretch()
+        self.setWidget(content)
+        self._describe_profile()
+        self.set_running(False)
+        self.show_taken(False)
+        self.show_end("", None, None)
+
+    # ------------------------------------------------------------- for the dock
+
+    def show_defaults(self, defaults: BatchDefaults) -> None:
+        """Fill the form from the data set that was opened, and offer its folders of masks."""
+        self._scores = defaults.scores
+        self.reference.setText(str(defaults.reference or ""))
+        self.clinical.setText(str(defaults.clinical or ""))
+        self.show_predictions(defaults.predictions, keep=False)
+
+    def show_predictions(
+        self, predictions: Sequence[tuple[str, Path]], *, keep: bool = True
+    ) -> None:
+        """Offer folders of masks; with `keep`, what is in the fields stays."""
+        self.models.offer(predictions, keep=keep)
+
+    @property
+    def table(self) -> Path | None:
+        """The clinical table that the form names."""
+        text = self.clinical.text().strip()
+        return Path(text).expanduser() if text else None
+
+    def set_running(self, running: bool) -> None:
+        """Show Cancel and the progress in place of Start."""
+        self.start.setEnabled(not running)
+        self.cancel.setVisible(running)
+        self.progress.setVisible(running)
+        if running:
+            self.progress.setValue(0)
+            self.say("Looking for the masks")
+
+    def show_progress(self, fraction: float, text: str) -> None:
+        """Show how far the run is, and in words."""
+        self.progress.setValue(round(fraction * _STEPS))
+        self.say(text)
+
+    def say(self, text: str, level: str = "hint") -> None:
+        """Show the state of the run."""
+        self.state.setText(text)
+        set_level(self.state, level)
+
+    def show_taken(self, taken: bool) -> None:
+        """Offer what to do with an output folder that holds something."""
+        self.taken.setVisible(taken)
+
+    def show_end(self, text: str, folder: Path | None, report: Path | None) -> None:
+        """Show what a run found and where it lies; `report` only where one was written."""
+        self._folder, self._report = folder, report
+        self.result.setText(text)
+        self.end.setVisible(folder is not None)
+        self.open_report.setVisible(report is not None)
+
+    def show_report(self) -> None:
+        """Open the report of the last run in the browser."""
+        if self._report is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report)))
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_form(self) -> QWidget:
+        self.reference = self._field("batch_reference", "Folder of reference masks, ID.nii.gz")
+        self.models = ModelsField()
+        self.models.changed.connect(self._offer_out)
+        self.clinical = self._field(
+            "batch_clinical", "Table with age, menopause and density, for fairness; may be empty"
+        )
+        self.clinical.setPlaceholderText("none: fairness stays unknown")
+        self.clinical_look = BatchClinical()
+        self.clinical.textChanged.connect(self._take_table)
+        self.clinical_look.confirmed.connect(self.table_changed)
+        self.profile: QComboBox = named(
+            QComboBox(), "batch_profile", "Which definitions the numbers follow"
+        )
+        for profile in PROFILES:
+            self.profile.addItem(profile.name, profile)
+        self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
+        self.profile_text = label("batch_profile_text", tip="What this profile means")
+        self.out = self._field("batch_out", "Folder for tables, summary and report")
+        self.out.textChanged.connect(lambda _text: self.show_taken(False))
+        self.options = BatchOptions()
+        choose = self._choose
+        return column(
+            heading("Score folders of masks"),
+            row(name_of("Reference"), self.reference, choose("reference", self.reference.setText)),
+            row(name_of("Model"), name_of("Its masks"), 1),
+            self.models,
+            row(name_of("Clinical"), self.clinical, self._choose_table()),
+            self.clinical_look,
+            row(name_of("Profile"), self.profile, 1),
+            self.profile_text,
+            row(name_of("Results to"), self.out, choose("out", self.out.setText)),
+            self.options,
+        )
+
+    def _make_taken(self) -> QWidget:
+        self.taken_text = label("batch_taken_text", _TAKEN, "What stands in the way")
+        set_level(self.taken_text, "warning")
+        self.resume = button(
+            "batch_resume",
+            "Go on with it",
+            "Continues an earlier run with the same folders and profile",
+            lambda: self._ask(Existing.RESUME),
+        )
+        self.replace = button(
+            "batch_replace",
+            "Replace its files",
+            "Files of the same names are replaced; others stay",
+            lambda: self._ask(Existing.OVERWRITE),
+        )
+        self.taken = column(self.taken_text, row(self.resume, self.replace, 1))
+        return self.taken
+
+    def _make_run(self) -> QWidget:
+        self.start = button(
+            "batch_start",
+            "Start",
+            "Scores every case; a broken file costs one row, not the run",
+            lambda: self._ask(None),
+            primary=True,
+        )
+        self.cancel = button(
+            "batch_cancel", "Cancel", "Stops the run; it can go on later", self.cancel_wanted.emit
+        )
+        self.log = tool_button(
+            "batch_log", "Log", "Shows what the plugin did and said", self.log_wanted.emit
+        )
+        self.log.setProperty("framed", True)
+        self.progress: QProgressBar = named(QProgressBar(), "batch_progress", "How far the run is")
+        self.progress.setRange(0, _STEPS)
+        self.progress.setTextVisible(False)
+        self.progress.setFixedHeight(8)
+        self.state = label("batch_state", tip="What the run does now, or how it ended")
+        buttons = row(self.start, self.cancel, self.log)
+        buttons.layout().setStretch(0, 1)
+        return column(buttons, self.progress, self.state)
+
+    def _make_end(self) -> QWidget:
+        self.result = label("batch_result", tip="What the last run found")
+        self.open_report = button(
+            "batch_report", "Open report", "Opens report.html in the browser", self.show_report
+        )
+        self.open_folder = button(
+            "batch_folder", "Open folder", "Shows tables and summary", self._open_folder
+        )
+        self.show_table = button(
+            "batch_table",
+            "Show table",
+            "Shows the cases, worst first, below the image",
+            self.table_wanted.emit,
+        )
+        self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
+        return self.end
+
+    def _field(self, name: str, tip: str) -> QLineEdit:
+        made: QLineEdit = named(QLineEdit(), name, tip)
+        made.textChanged.connect(lambda text: made.setToolTip(f"{tip}\n{text}".strip()))
+        return made
+
+    def _choose(self, name: str, take: Callable[[str], object]) -> QWidget:
+        def browse() -> None:
+            chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self._start_at())
+            if chosen:
+                take(chosen)
+
+        return _small(f"batch_choose_{name}", "Choose a folder", browse)
+
+    def _choose_table(self) -> QWidget:
+        def browse() -> None:
+            chosen, _ = QFileDialog.getOpenFileName(
+                self, "Choose the clinical table", self._start_at(), "Tables (*.xlsx *.ods *.csv)"
+            )
+            if chosen:
+                self.clinical.setText(chosen)
+
+        return _small("batch_choose_clinical", "Choose a table (.xlsx, .ods, .csv)", browse)
+
+    def _start_at(self) -> str:
+        return self.reference.text() or str(Path.home())
+
+    def _describe_profile(self) -> None:
+        profile: Profile = self.profile.currentData()
+        self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
+
+    def _offer_out(self) -> None:
+        """Name the output folder after the model, unless the user named one."""
+        self.models.start_at = self._start_at()
+        if self._scores is None or self.out.text() not in ("", self._offered_out):
+            return
+        models = self.models.models()
+        name = models[0].name if models else ""
+        if len(models) > 1:
+            name = " and ".join([_COMPARED, *(model.name for model in models)][:3])
+        self._offered_out = str(self._scores / name) if name else ""
+        self.out.setText(self._offered_out)
+
+    def _ask(self, existing: Existing | None) -> None:
+        models = self.models.models()
+        fields = {
+            "reference folder": self.reference.text().strip(),
+            "prediction folder": "there" if models else "",
+            "folder for the results": self.out.text().strip(),
+        }
+        empty = [name for name, text in fields.items() if not text]
+        if empty or self.options.problem():
+            choose = f"Choose the {' and the '.join(empty)} first."
+            self.say(choose if empty else self.options.problem(), "warning")
+            return
+        self.show_taken(False)
+        self.start_wanted.emit(
+            BatchRequest(
+                Path(fields["reference folder"]).expanduser(),
+                models,
+                Path(fields["folder for the results"]).expanduser(),
+                self._settings(),
+                self.options.place_of_work(),
+                existing or self.options.chosen_existing,
+            )
+        )
+
+    def _take_table(self) -> None:
+        self.clinical_look.forget()
+        self.table_changed.emit()
+
+    def _settings(self) -> ScoreSettings:
+        return ScoreSettings(
+            profile=self.profile.currentData(),
+            clinical=self.table,
+            columns=self.clinical_look.columns,
+            n_resamples=self.options.resamples.value(),
+            seed=self.options.seed.value(),
+        )
+
+    def _open_folder(self) -> None:
+        if self._folder is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder)))
+
+
+def _small(name: str, tip: str, browse: Callable[[], object]) -> QWidget:
+    made = tool_button(name, "…", tip, browse)
+    made.setProperty("framed", True)
+    return made

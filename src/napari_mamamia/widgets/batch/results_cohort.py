@@ -1,0 +1,157 @@
+"""Tab Cohort: the numbers with intervals and definitions, and the run's figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QImage, QPixmap, QResizeEvent
+from qtpy.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QSizePolicy,
+    QSplitter,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.scoring.report.text import ReportTable
+from napari_mamamia.widgets.controls.controls import button, named, row
+
+__all__ = ["CohortTab", "Figure", "page_of"]
+
+_LEAST_FIGURE: Final = 240
+_NOTHING: Final = "<p>Nothing was scored yet: page Batch scores folders of masks.</p>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A figure of the run: what it is called, and its picture."""
+
+    title: str
+    image: QImage
+
+
+class CohortTab(QWidget):
+    """`report_wanted` asks for the report in the browser."""
+
+    report_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._figures: tuple[Figure, ...] = ()
+        self.page: QTextBrowser = named(
+            QTextBrowser(), "cohort_page", "The cohort's numbers with intervals and definitions"
+        )
+        self.page.setOpenLinks(False)
+        self.figure: QComboBox = named(QComboBox(), "cohort_figure", "Which figure is shown")
+        self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.figure.setSizeAdjustPolicy(policy)
+        self.figure.currentIndexChanged.connect(lambda _at: self._draw())
+        self.report = button(
+            "cohort_report",
+            "Open report",
+            "Opens report.html in the browser: the same numbers, figures and pictures of cases",
+            self.report_wanted.emit,
+        )
+        self.picture: QLabel = named(QLabel(), "cohort_picture", "The figure")
+        self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.picture.setMinimumSize(_LEAST_FIGURE, 60)
+        self.picture.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        self._lay_out()
+        self.show_page("", has_report=False)
+        self.show_figures(())
+
+    def show_page(self, html: str, *, has_report: bool) -> None:
+        """Show the numbers, rich text; "" says that there are none."""
+        self.page.setHtml(html or _NOTHING)
+        self.report.setEnabled(has_report)
+
+    def show_figures(self, figures: Sequence[Figure]) -> None:
+        """Offer the figures of the run."""
+        self._figures = tuple(figures)
+        self.figure.blockSignals(True)
+        self.figure.clear()
+        self.figure.addItems([figure.title for figure in figures] or ["no figure"])
+        self.figure.setEnabled(bool(figures))
+        self.figure.blockSignals(False)
+        self._draw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the figure to its place."""
+        super().resizeEvent(event)
+        self._draw()
+
+    # -------------------------------------------------------------------- inner
+
+    def _lay_out(self) -> None:
+        side = QWidget()
+        right = QVBoxLayout(side)
+        right.setContentsMargins(0, 0, 0, 0)
+        right.addWidget(row(self.figure, self.report))
+        right.addWidget(self.picture, stretch=1)
+        self.parts = QSplitter(Qt.Orientation.Horizontal)
+        self.parts.addWidget(self.page)
+        self.parts.addWidget(side)
+        self.parts.setStretchFactor(0, 3)
+        self.parts.setStretchFactor(1, 2)
+        self.parts.splitterMoved.connect(lambda *_: self._draw())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.addWidget(self.parts)
+
+    def _draw(self) -> None:
+        at = self.figure.currentIndex()
+        if not 0 <= at < len(self._figures):
+            self.picture.clear()
+            return
+        ratio = self.picture.devicePixelRatioF()
+        scaled = QPixmap.fromImage(
+            self._figures[at].image.scaled(
+                self.picture.size() * ratio,
+                Qt.AspectRatioMode.KeepAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        )
+        scaled.setDevicePixelRatio(ratio)
+        self.picture.setPixmap(scaled)
+
+
+def page_of(heads: Sequence[str], tables: Sequence[ReportTable]) -> str:
+    """Return head lines and tables as rich text; rows of small groups are in italics.
+
+    Examples
+    --------
+    >>> page_of(["net: n 3"], [])
+    '<p><b>net: n 3</b></p>'
+    """
+    first = f"<p><b>{escape(heads[0])}</b>" if heads else "<p>"
+    rest = "".join(f"<br>{escape(text)}" for text in heads[1:])
+    return f"{first}{rest}</p>" + "".join(_table(table) for table in tables)
+
+
+def _table(table: ReportTable) -> str:
+    sides = ["right" if column.is_number else "left" for column in table.columns]
+    head = "".join(
+        f'<th align="{side}">{escape(column.label)}</th>'
+        for side, column in zip(sides, table.columns, strict=True)
+    )
+    lines = [f"<tr>{head}</tr>"]
+    for one in table.rows:
+        style = ' style="font-style:italic"' if one.is_small else ""
+        cells = "".join(
+            f'<td align="{side}"{style}>{escape(cell)}</td>'
+            for side, cell in zip(sides, one.cells, strict=True)
+        )
+        lines.append(f"<tr>{cells}</tr>")
+    notes = [escape(note) for note in table.notes]
+    notes += [f"{escape(what)}: {escape(', '.join(ids))}" for what, ids in table.listed]
+    below = "".join(f"<br>{note}" for note in notes)
+    rows = "".join(lines)
+    return (
+        f"<p><b>{escape(table.title)}</b></p>"
+        f'<table cellspacing="0" cellpadding="4">{rows}</table><p>{below.removeprefix("<br>")}</p>'
+    )

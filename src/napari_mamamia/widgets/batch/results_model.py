@@ -1,0 +1,298 @@
+"""The scored cases as a Qt model: the rows of a selection, in its order."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from qtpy.QtGui import QColor
+
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.services.score.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
+from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
+
+__all__ = ["COLUMN_WIDTHS", "LEGEND", "ResultsModel", "dice_kind"]
+
+_UNKNOWN: Final = "–"
+_MM3_PER_ML: Final = 1000.0
+POOR_DICE: Final = 0.5
+"""Below it the two masks have less in common than they have apart. Our choice."""
+GOOD_DICE: Final = 0.7
+"""From it on two masks agree well. Source: Zijdenbos et al., IEEE Trans. Med. Imaging 13 (1994)."""
+_CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
+
+Cell = tuple[CaseTable, int]
+"""A table and one of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Title with unit, what it means, what it is sorted by, its value, and digits of a number."""
+
+    title: str
+    tip: str
+    sort: str
+    value: Callable[[Cell], Any]
+    width: int
+    digits: int = 0
+
+
+def _score(field: str, divisor: float = 1.0) -> Callable[[Cell], float]:
+    def value(cell: Cell) -> float:
+        return float(getattr(cell[0].rows[cell[1]], field)) / divisor
+
+    return value
+
+
+def _kinds(cell: Cell) -> str:
+    return ", ".join(failure.kind.value for failure in cell[0].failures[cell[1]])
+
+
+def _why(cell: Cell) -> str:
+    row = cell[0].rows[cell[1]]
+    return row.reason or row.warning
+
+
+_COLUMNS: Final = (
+    _Column("case", "Name of the case", "case", lambda c: c[0].rows[c[1]].case_id, 104),
+    _Column(
+        "status",
+        "Whether it was scored as it should",
+        "status",
+        lambda c: STATUS_TEXTS[c[0].rows[c[1]].status],
+        112,
+    ),
+    _Column(
+        "Dice",
+        "Twice the common volume over the sum of both; 1 is best. Vermilion below "
+        f"{POOR_DICE}, orange below {GOOD_DICE}",
+        "dsc",
+        _score("dsc"),
+        56,
+        3,
+    ),
+    _Column(
+        "HD95 [mm]",
+        "95th percentile of the distances between the two surfaces; 0 is best",
+        "hausdorff95_mm",
+        _score("hausdorff95_mm"),
+        78,
+        1,
+    ),
+    _Column(
+        "NormHD",
+        "Distance of the profile over its divisor; 0 is best",
+        "norm_hd",
+        _score("norm_hd"),
+        64,
+        3,
+    ),
+    _Column(
+        "NSD 1 mm",
+        "Share of both surfaces within 1 mm of the other; 1 is best",
+        "nsd_1mm",
+        _score("nsd_1mm"),
+        72,
+        3,
+    ),
+    _Column(
+        "ref. [ml]",
+        "Volume of the reference mask",
+        "volume_reference_mm3",
+        _score("volume_reference_mm3", _MM3_PER_ML),
+        66,
+        2,
+    ),
+    _Column(
+        "pred. [ml]",
+        "Volume of the prediction",
+        "volume_prediction_mm3",
+        _score("volume_prediction_mm3", _MM3_PER_ML),
+        70,
+        2,
+    ),
+    _Column("failure", "Kinds of failure, from the two masks", "failure", _kinds, 150),
+    _Column(
+        "own tags",
+        "What people noted; right click on a row adds and removes",
+        "tag",
+        lambda c: ", ".join(c[0].tags[c[1]]),
+        90,
+    ),
+    _Column(
+        "reason or warning",
+        "Why a case was not scored as it should, or what is unusual about it",
+        "reason",
+        _why,
+        100,
+    ),
+)
+_NUMBERS: Final = range(2, 8)
+_STATUS, _DICE, _NEEDS_LOOK, _REASON = 1, 2, 8, 10
+
+LEGEND: Final = (
+    ("problem", f"Dice below {POOR_DICE}, or not scored"),
+    ("caution", f"Dice below {GOOD_DICE}, or a warning"),
+)
+"""What the colours of the cells mean, by the names of `TINTS`."""
+
+COLUMN_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
+"""Pixels of each column."""
+
+
+class ResultsModel(QAbstractTableModel):
+    """One row for each case that is shown, read only.
+
+    `sort_wanted` carries the sort key ("" for worst first) and whether it goes upwards.
+    """
+
+    sort_wanted = Signal(str, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._table: CaseTable | None = None
+        self._shown: Selection | None = None
+
+    @property
+    def table(self) -> CaseTable | None:
+        """The table that the rows are of."""
+        return self._table
+
+    def show_rows(self, table: CaseTable | None, shown: Selection | None) -> None:
+        """Show the selected rows of a table."""
+        self.beginResetModel()
+        self._table, self._shown = table, shown
+        self.endResetModel()
+
+    def show_order(self, table: CaseTable, shown: Selection) -> None:
+        """Show other rows, or the same in another order; nothing is reset for equal numbers."""
+        if self._shown is None or len(shown) != len(self._shown):
+            self.show_rows(table, shown)
+            return
+        self.layoutAboutToBeChanged.emit()
+        self._table, self._shown = table, shown
+        self.layoutChanged.emit()
+
+    def case_id(self, place: int) -> str:
+        """Return the case that is shown at a place."""
+        table, row = self._cell(place)
+        return table.rows[row].case_id
+
+    def tags_at(self, place: int) -> tuple[str, ...]:
+        """Return the tags of the case that is shown at a place."""
+        table, row = self._cell(place)
+        return table.tags[row]
+
+    def case_ids(self) -> list[str]:
+        """Return the cases as shown, in order."""
+        if self._table is None or self._shown is None:
+            return []
+        rows = self._table.rows
+        return [rows[row].case_id for row in self._shown.rows]
+
+    def case_keys(self) -> list[str]:
+        """Return the keys of the cases as shown, which do not depend on letter case."""
+        if self._table is None or self._shown is None:
+            return []
+        return self._shown.pick(self._table.keys)
+
+    def place_of(self, key: str) -> int | None:
+        """Return where the case with a key is shown, None where it is not."""
+        if self._table is None or self._shown is None or key not in self._table.keys:
+            return None
+        return self._shown.place_of(self._table.keys.index(key))
+
+    # ------------------------------------------------------------------- for Qt
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of cases shown."""
+        nothing = self._shown is None or (parent is not None and parent.isValid())
+        return 0 if nothing or self._shown is None else len(self._shown)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of columns."""
+        return 0 if parent is not None and parent.isValid() else len(_COLUMNS)
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Ask for another order; -1 is worst first."""
+        key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else WORST_FIRST
+        self.sort_wanted.emit(key, order == Qt.SortOrder.AscendingOrder)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return a cell's text, hover text, colour or side."""
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(index)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._tip(index)
+        if role == Qt.ItemDataRole.BackgroundRole:
+            table, row = self._cell(index.row())
+            return _tint(index.column(), table.rows[row])
+        if role == Qt.ItemDataRole.ForegroundRole and self._text(index) == _UNKNOWN:
+            return QColor(QUIET_COLOUR)
+        if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in _NUMBERS:
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's title with its unit, and what it means."""
+        if orientation is not Qt.Orientation.Horizontal or section >= len(_COLUMNS):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _COLUMNS[section].title
+        return _COLUMNS[section].tip if role == Qt.ItemDataRole.ToolTipRole else None
+
+    # -------------------------------------------------------------------- inner
+
+    def _cell(self, place: int) -> Cell:
+        if self._table is None or self._shown is None:
+            raise IndexError(f"no case is shown, so that there is none at place {place}")
+        return self._table, self._shown.row_at(place)
+
+    def _text(self, index: QModelIndex) -> str:
+        column, cell = _COLUMNS[index.column()], self._cell(index.row())
+        if index.column() == _NEEDS_LOOK and not cell[0].knows_failures:
+            return _UNKNOWN
+        return _text(column.value(cell), column.digits)
+
+    def _tip(self, index: QModelIndex) -> str:
+        table, row = self._cell(index.row())
+        lines = [f"{_COLUMNS[index.column()].tip}: {self._text(index)}"]
+        if index.column() == _NEEDS_LOOK:
+            lines += [f"{one.kind.value}: {one.reason}" for one in table.failures[row]]
+            if not table.knows_failures:
+                lines = ["Kinds of failure were not looked for, or are being looked for"]
+        return "\n".join([*lines, _why((table, row))]).strip()
+
+
+def _text(value: Any, digits: int) -> str:
+    if isinstance(value, float):
+        return f"{value:,.{digits}f}" if math.isfinite(value) else _UNKNOWN
+    return str(value)
+
+
+def _tint(column: int, row: CaseScore) -> QColor | None:
+    """Return what a cell's own value is coloured by; None where it is as it should, or unknown."""
+    kind = ""
+    if column == _DICE:
+        kind = dice_kind(row.dsc)
+    elif column == _STATUS and row.status is not ScoreStatus.OK:
+        kind = "caution" if row.status in _CAUTION else "problem"
+    elif column == _REASON and row.warning:
+        kind = "caution"
+    return QColor(TINTS[kind]) if kind else None
+
+
+def dice_kind(dice: float) -> str:
+    """Return how a Dice is coloured: the lower, never the weaker; "" for a good or unknown one.
+
+    Examples
+    --------
+    >>> [dice_kind(dice) for dice in (0.0, 0.49, 0.5, 0.69, 0.7, 1.0, float("nan"))]
+    ['problem', 'problem', 'caution', 'caution', '', '', '']
+    """
+    if dice < POOR_DICE:
+        return "problem"
+    return "caution" if dice < GOOD_DICE else ""

@@ -1,0 +1,182 @@
+"""What a batch of the window is: the job that scores and prepares what is shown of it."""
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtGui import QImage
+
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.scoring.cohort.results import ModelComparison
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.score.case_table import CaseTable
+from napari_mamamia.services.score.cohort_page import cohort_heads, cohort_tables, comparison_page
+from napari_mamamia.services.score.report import FIGURES, REPORT
+from napari_mamamia.services.score.score import Pairs, ScoreSummary
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.services.score.text import cohort_lines
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.batch.pace import RunPace
+from napari_mamamia.widgets.batch.page import BatchRequest
+from napari_mamamia.widgets.batch.results_cohort import Figure, page_of
+
+__all__ = ["BatchAnswer", "BatchRun", "ModelAnswer"]
+
+_POLL_S: Final = 0.1
+_FIGURE_WIDTH: Final = 1600
+"""Pixels that a figure is kept with: more than the panel has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelAnswer:
+    """One model: what was found, the files it was scored on, its table, numbers and figures.
+
+    `images` are the cases of the data set that was open, for what only images tell.
+    """
+
+    summary: ScoreSummary
+    pairs: Pairs
+    cases: CaseTable
+    settings: ScoreSettings
+    lines: tuple[str, ...]
+    page: str
+    figures: tuple[Figure, ...]
+    images: tuple[CaseFiles, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.summary.model.name
+
+    @property
+    def title(self) -> str:
+        """One line: model, profile and counts."""
+        model = self.summary.model
+        left_out = model.n_cases - model.n_scored
+        return (
+            f"{model.name} · profile {model.profile} · {model.n_cases} case(s), "
+            f"{model.n_scored} scored, {left_out} without a score"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchAnswer:
+    """A run that finished: its models, how they compare, the report where there is one.
+
+    `opened` is the data set that was listed when it began: its cases are those of the tables.
+    """
+
+    models: tuple[ModelAnswer, ...]
+    comparison: ModelComparison | None
+    folder: Path
+    report: Path | None
+    opened: OpenDataSet | None = None
+
+    @property
+    def n_failures(self) -> int:
+        """Cases that were not scored as they should be, over all models."""
+        return sum(len(model.summary.model.failures) for model in self.models)
+
+
+class BatchRun:
+    """One run in a worker thread; `pace` says how fast it goes.
+
+    A run that was cancelled may still be closing its files: the next one waits for `before`.
+    """
+
+    def __init__(
+        self,
+        wanted: BatchRequest,
+        services: Services,
+        before: "BatchRun | None" = None,
+        opened: OpenDataSet | None = None,
+    ) -> None:
+        self._wanted = wanted
+        self._services = services
+        self._before = before
+        self._opened = opened
+        self._is_over = threading.Event()
+        self.pace = RunPace(())
+
+    def work(self) -> Job[BatchAnswer]:
+        """Return the job: wait for the run before, score, prepare what is shown."""
+        try:
+            while self._before is not None and not self._before.wait(_POLL_S):
+                yield Progress(0, 1, "Waiting for the run before to end")
+            self._before = None
+            return (yield from self._score())
+        finally:
+            self._is_over.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the run; False if it still goes on."""
+        return self._is_over.wait(seconds)
+
+    # -------------------------------------------------------------------- inner
+
+    def _score(self) -> Job[BatchAnswer]:
+        wanted, services = self._wanted, self._services
+        yield Progress(0, 1, "Looking for the masks")
+        pairs = [services.find_pairs(wanted.reference, model.folder) for model in wanted.models]
+        self.pace = RunPace([len(own) for own in pairs])
+        comparison: ModelComparison | None = None
+        if len(wanted.models) == 1:
+            only = wanted.models[0]
+            summary = yield from services.score_folders(
+                wanted.reference,
+                only.folder,
+                wanted.out,
+                wanted.settings,
+                name=only.name,
+                place=wanted.place,
+                existing=wanted.existing,
+            )
+            found: tuple[ScoreSummary, ...] = (summary,)
+        else:
+            several = yield from services.score_models(
+                wanted.reference,
+                wanted.models,
+                wanted.out,
+                wanted.settings,
+                place=wanted.place,
+                existing=wanted.existing,
+            )
+            found, comparison = several.models, several.comparison
+        models = []
+        for own, own_pairs in zip(found, pairs, strict=True):
+            models.append((yield from self._prepared(own, own_pairs, comparison, found)))
+        report = wanted.out / REPORT
+        found_report = report if report.is_file() else None
+        return BatchAnswer(tuple(models), comparison, wanted.out, found_report, self._opened)
+
+    def _prepared(
+        self,
+        summary: ScoreSummary,
+        pairs: Pairs,
+        comparison: ModelComparison | None,
+        found: tuple[ScoreSummary, ...],
+    ) -> Job[ModelAnswer]:
+        model = summary.model
+        cases = yield from self._services.case_table(model, pairs)
+        if summary.looks:
+            cases = yield from self._services.with_failures(cases, summary.looks)
+        yield Progress(1, 1, "Preparing the numbers")
+        tables = cohort_tables(model)
+        if comparison is not None:
+            scored = [one.model for one in found]
+            tables = (*comparison_page(comparison, scored), *tables)
+        page = page_of(cohort_heads(model), tables)
+        figures = []
+        folder = self._wanted.out / FIGURES
+        for saved in self._services.saved_figures(folder, model.name if comparison else ""):
+            image = QImage.fromData(saved.png)
+            if not image.isNull():
+                wide = min(image.width(), _FIGURE_WIDTH)
+                figures.append(Figure(saved.title, image.scaledToWidth(wide)))
+            yield Progress(1, 1, "Reading the figures")
+        lines = (*cohort_lines(model), *(f"  warning: {text}" for text in summary.warnings))
+        settings = self._wanted.settings
+        images = () if self._opened is None else self._opened.data_set.cases
+        return ModelAnswer(summary, pairs, cases, settings, lines, page, tuple(figures), images)

@@ -1,0 +1,1 @@
+"""Page Cases: the list, and opening."""

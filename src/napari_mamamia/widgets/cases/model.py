@@ -1,0 +1,242 @@
+"""The case table as a Qt model: 1,506 rows are sorted and searched on keys made once.
+
+A QSortFilterProxyModel asks Python for both sides of each comparison; sorting a list of ready keys
+is what Python does well.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Final
+
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
+from qtpy.QtGui import QColor, QFont
+
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.services.case.data_set import CaseRow
+from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
+
+__all__ = ["BASIC_COLUMNS", "CaseTableModel", "Column", "bold_font", "clinical_columns"]
+
+_UNKNOWN: Final = "–"
+_SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its title, what it says on hover, and the text of a row (None is unknown)."""
+
+    title: str
+    tip: str
+    value: Callable[[CaseRow], Any]
+
+
+BASIC_COLUMNS: Final = (
+    Column("case", "Name of the case", lambda row: row.case_id),
+    Column("ph.", "Number of phases found", lambda row: row.n_phases),
+    Column("ref.", "Whether there is a reference mask", lambda row: _mark(row.has_reference)),
+    Column("pred.", "Models whose prediction is saved", lambda row: _names(row.predictions)),
+    Column("refined", "Readers whose edited mask is saved", lambda row: _names(row.refined)),
+    Column("status", "How far the work is, or what is wrong", lambda row: row.status),
+)
+
+
+def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
+    """Return a column for each field of the clinical table that some case has a value for."""
+    records = [row.record for row in rows if row.record is not None]
+    own = [field.name for field in fields(CaseRecord) if field.name not in _SKIPPED_FIELDS]
+    known = [name for name in own if any(getattr(r, name) is not None for r in records)]
+    other = dict.fromkeys(name for record in records for name in record.other)
+    return (
+        *(_column(name, attrgetter(name)) for name in known),
+        *(_column(name, _other(name)) for name in other),
+    )
+
+
+class CaseTableModel(QAbstractTableModel):
+    """Cases as rows. `show_rows` replaces them, `set_search` filters, `sort` orders."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[CaseRow] = []
+        self._columns: tuple[Column, ...] = BASIC_COLUMNS
+        self._texts: list[list[str]] = []
+        self._keys: list[list[tuple[int, float, str]]] = []
+        self._search_texts: list[str] = []
+        self._shown: list[int] = []
+        self._search = ""
+        self._sorting: tuple[int, bool] | None = None
+        self._current = ""
+
+    # ------------------------------------------------------------- for the page
+
+    def show_rows(self, rows: Sequence[CaseRow], columns: tuple[Column, ...]) -> None:
+        """Show `rows` under `columns`, in the given order until the user sorts."""
+        self.beginResetModel()
+        self._rows, self._columns = list(rows), columns
+        self._make_texts()
+        if self._sorting is not None and self._sorting[0] >= len(columns):
+            self._sorting = None
+        self._arrange()
+        self.endResetModel()
+
+    def set_row(self, row: CaseRow) -> None:
+        """Show the new state of one case; its place stays."""
+        for place, before in enumerate(self._rows):
+            if before.case_id == row.case_id:
+                self._rows[place] = row
+                self._texts[place], self._keys[place] = self._texts_of(row)
+                self._search_texts[place] = " ".join(self._texts[place]).lower()
+        self._repaint()
+
+    def set_current(self, case_id: str) -> None:
+        """Draw the case that is open in bold."""
+        self._current = case_id
+        self._repaint()
+
+    def set_search(self, text: str) -> None:
+        """Show the rows in which every word of `text` occurs, in any column."""
+        self.beginResetModel()
+        self._search = text
+        self._arrange()
+        self.endResetModel()
+
+    def case_id(self, row: int) -> str:
+        """Return the case in a row of the table as shown."""
+        return self._rows[self._shown[row]].case_id
+
+    def case_ids(self) -> list[str]:
+        """Return the cases as shown, in order."""
+        return [self._rows[place].case_id for place in self._shown]
+
+    # ------------------------------------------------------------------- for Qt
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of rows shown."""
+        return 0 if parent is not None and parent.isValid() else len(self._shown)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        """Return the number of columns."""
+        return 0 if parent is not None and parent.isValid() else len(self._columns)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return a cell's text, its hover text, or its font."""
+        place = self._shown[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._texts[place][index.column()]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._hover(place, index.column())
+        if role == Qt.ItemDataRole.ForegroundRole:
+            unknown = self._texts[place][index.column()] == _UNKNOWN
+            return QColor(QUIET_COLOUR) if unknown else None
+        if role == Qt.ItemDataRole.FontRole and self._rows[place].case_id == self._current:
+            return bold_font()
+        return None
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's title and what it means."""
+        if orientation is not Qt.Orientation.Horizontal or section >= len(self._columns):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._columns[section].title
+        return self._columns[section].tip if role == Qt.ItemDataRole.ToolTipRole else None
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Order the rows by a column: numbers by value, names naturally, unknown last."""
+        self.layoutAboutToBeChanged.emit()
+        kept = [(index, self._shown[index.row()]) for index in self.persistentIndexList()]
+        backwards = order == Qt.SortOrder.DescendingOrder
+        self._sorting = (column, backwards) if 0 <= column < len(self._columns) else None
+        self._arrange()
+        where = {place: row for row, place in enumerate(self._shown)}
+        for index, place in kept:
+            row = where.get(place)
+            new = QModelIndex() if row is None else self.index(row, index.column())
+            self.changePersistentIndex(index, new)
+        self.layoutChanged.emit()
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_texts(self) -> None:
+        made = [self._texts_of(row) for row in self._rows]
+        self._texts = [texts for texts, _ in made]
+        self._keys = [keys for _, keys in made]
+        self._search_texts = [" ".join(texts).lower() for texts in self._texts]
+
+    def _texts_of(self, row: CaseRow) -> tuple[list[str], list[tuple[int, float, str]]]:
+        values = [column.value(row) for column in self._columns]
+        return [_text(value) for value in values], [_key(value) for value in values]
+
+    def _arrange(self) -> None:
+        words = self._search.lower().split()
+        texts = self._search_texts
+        shown = [n for n in range(len(texts)) if all(word in texts[n] for word in words)]
+        if self._sorting is not None:
+            column, backwards = self._sorting
+            unknown = [n for n in shown if self._keys[n][column][0] == _LAST]
+            known = [n for n in shown if self._keys[n][column][0] != _LAST]
+            known.sort(key=lambda n: self._keys[n][column], reverse=backwards)
+            shown = known + unknown
+        self._shown = shown
+
+    def _hover(self, place: int, column: int) -> str:
+        problems = self._rows[place].files.problems
+        if problems and self._columns[column].title in ("case", "status"):
+            return "\n".join(problems)
+        return f"{self._columns[column].tip}: {self._texts[place][column]}"
+
+    def _repaint(self) -> None:
+        if self._shown:
+            last = self.index(len(self._shown) - 1, len(self._columns) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+
+
+_FIRST, _LAST = 0, 1
+
+
+def _key(value: Any) -> tuple[int, float, str]:
+    """Return what a value sorts by: numbers by size, text with its numbers by size."""
+    if value is None or value == "":
+        return (_LAST, 0.0, "")
+    if isinstance(value, bool | int | float):
+        return (_FIRST, float(value), "")
+    return (_FIRST, 0.0, re.sub(r"\d+", lambda m: m[0].zfill(12), str(value).lower()))
+
+
+def _text(value: Any) -> str:
+    if value is None or value == "":
+        return _UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _mark(there: bool) -> str | None:
+    return "yes" if there else None
+
+
+def _names(names: tuple[str, ...]) -> str | None:
+    return ", ".join(names) or None
+
+
+def _column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
+    title = name.replace("_", " ")
+    return Column(
+        title,
+        f"Clinical table: {title}",
+        lambda row: None if row.record is None else read(row.record),
+    )
+
+
+def _other(name: str) -> Callable[[CaseRecord], Any]:
+    return lambda record: record.other.get(name)
+
+
+def bold_font(font: QFont | None = None) -> QFont:
+    """Return a font in bold, by default the one of the application."""
+    made = QFont() if font is None else QFont(font)
+    made.setBold(True)
+    return made

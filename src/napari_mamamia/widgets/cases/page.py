@@ -1,0 +1,278 @@
+"""Page Cases: choose a data set, find a case, open it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QAction, QFontMetrics, QKeyEvent
+from qtpy.QtWidgets import (
+    QFileDialog,
+    QHeaderView,
+    QLineEdit,
+    QMenu,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.services.case.data_set import CaseRow
+from napari_mamamia.widgets.cases.model import (
+    BASIC_COLUMNS,
+    CaseTableModel,
+    Column,
+    bold_font,
+    clinical_columns,
+)
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    label,
+    named,
+    row,
+    set_primary,
+    tool_button,
+)
+from napari_mamamia.widgets.controls.table_fit import TableFit
+
+__all__ = ["CaseTable", "CasesPage"]
+
+_CASE_WIDTH = 60
+_MOST_CASE_WIDTH = 150
+_COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
+_IMPORT = "Import DICOM…"
+_NOTHING_OPEN = (
+    "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of one case, a DICOM "
+    "folder, or a 4-D file. It is only read; your masks go to a folder of your own."
+)
+
+
+class CaseTable(QTableView):
+    """The table; Enter and double-click open, other keys go on to the image."""
+
+    opened = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QTableView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.fit = TableFit(self, 22)
+        self.horizontalHeader().setStretchLastSection(True)
+        self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self.doubleClicked.connect(lambda index: self.opened.emit(index.row()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open on Enter; leave letters to the keys of the window."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.currentIndex().isValid():
+                self.opened.emit(self.currentIndex().row())
+        elif event.text().strip():
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+
+class CasesPage(QWidget):
+    """Folder, search, table.
+
+    `folder_chosen` and `workspace_chosen` carry a path, `case_chosen` a case id; `queue_changed`
+    says that the order or choice of rows changed.
+    """
+
+    folder_chosen = Signal(object)
+    case_chosen = Signal(str)
+    workspace_chosen = Signal(object)
+    import_wanted = Signal()
+    queue_changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("cases")
+        self._rows: tuple[CaseRow, ...] = ()
+        self._workspace: Path | None = None
+        self._added: dict[str, Column] = {}
+        self._available: tuple[Column, ...] = ()
+        self.model = CaseTableModel()
+        self._build()
+        self.show_nothing()
+
+    # ------------------------------------------------------------- for the dock
+
+    def show_nothing(self) -> None:
+        """Show what can be opened, and the button that does it, as the next step."""
+        self._set_open(False)
+        self.note.setText(_NOTHING_OPEN)
+
+    def show_data_set(self, root: Path, summary: str, rows: Sequence[CaseRow]) -> None:
+        """Show the cases of a data set that was opened."""
+        self._rows = tuple(rows)
+        self.folder.setText(str(root))
+        self.folder.setCursorPosition(len(str(root)))
+        self.search.clear()
+        self._added.clear()
+        self._available = clinical_columns(rows)
+        self._fill_column_menu()
+        self._show_rows()
+        self.table.fit.set_widths(_COLUMN_WIDTHS)
+        longest = max((row.case_id for row in self._rows), key=len, default="")
+        wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
+        self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), _MOST_CASE_WIDTH))
+        self._set_open(True)
+        self.note.setText(summary)
+
+    def show_workspace(self, folder: Path, why: str = "") -> None:
+        """Show where this data set's masks are kept."""
+        self._workspace = folder
+        self.workspace.setText(f"Your masks: …/{folder.name}")
+        said = f" ({why})" if why else ""
+        self.workspace.setToolTip(
+            f"Predictions, edited masks and exports are kept in {folder}{said}"
+        )
+
+    def set_row(self, changed: CaseRow) -> None:
+        """Show the new state of a case."""
+        self._rows = tuple(
+            changed if before.case_id == changed.case_id else before for before in self._rows
+        )
+        self.model.set_row(changed)
+
+    def set_current(self, case_id: str) -> None:
+        """Mark the case that is open and bring it into view."""
+        self.model.set_current(case_id)
+        queue = self.queue()
+        if case_id in queue:
+            self.table.selectRow(queue.index(case_id))
+
+    def set_recent(self, folders: Sequence[Path]) -> None:
+        """Fill the menu of recent data sets."""
+        menu = self.recent.menu()
+        menu.clear()
+        for folder in folders:
+            action = menu.addAction(str(folder))
+            action.triggered.connect(
+                lambda _checked=False, path=folder: self.folder_chosen.emit(path)
+            )
+        self.recent.setEnabled(bool(folders))
+
+    def show_import_begun(self, is_begun: bool) -> None:
+        """Say on the button whether an import was begun, to which it then leads back."""
+        self.to_import.setText("Back to the import…" if is_begun else _IMPORT)
+
+    def queue(self) -> list[str]:
+        """Return the cases as listed, in order: what next and previous go through."""
+        return self.model.case_ids()
+
+    # -------------------------------------------------------------------- inner
+
+    def _build(self) -> None:
+        self.folder: QLineEdit = named(
+            QLineEdit(), "cases_folder", "Folder or file of the data set; Enter opens it"
+        )
+        self.folder.setPlaceholderText("data-set folder")
+        self.folder.returnPressed.connect(self._enter_folder)
+        self.recent = tool_button("cases_recent", "▾", "Data sets opened before", lambda: None)
+        self.recent.setMenu(QMenu(self.recent))
+        self.recent.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.recent.setEnabled(False)
+        self.browse = button(
+            "cases_browse", "Open data set…", "Choose a data-set folder", self._browse, primary=True
+        )
+        self.to_import = button(
+            "cases_import",
+            _IMPORT,
+            "Makes cases of a DICOM folder, a whole study or a zip; they can be dropped here, too",
+            self.import_wanted.emit,
+        )
+        self.search: QLineEdit = named(
+            QLineEdit(), "cases_search", "Show only cases with these words in any column"
+        )
+        self.search.setPlaceholderText("search")
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(self._search)
+        self.columns = tool_button(
+            "cases_columns", "Columns ▾", "Add columns of the clinical table", lambda: None
+        )
+        self.columns.setMenu(QMenu(self.columns))
+        self.columns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.table: CaseTable = named(
+            CaseTable(), "cases_table", "Double-click or Enter opens a case; a title sorts"
+        )
+        self.table.setModel(self.model)
+        self.table.setSortingEnabled(True)
+        self.table.opened.connect(lambda at: self.case_chosen.emit(self.model.case_id(at)))
+        self.model.layoutChanged.connect(lambda *_: self.queue_changed.emit())
+        self.note = label("cases_note", tip="What is open here")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(row(self.folder, self.recent))
+        layout.addWidget(row(self.browse, self.to_import))
+        layout.addWidget(self.note)
+        self._finder = row(self.search, self.columns)
+        self.workspace = label("cases_workspace", tip="Where your masks are kept")
+        self.change = tool_button(
+            "cases_workspace_change",
+            "Change…",
+            "Chooses another folder for your masks of this data set; it is remembered",
+            self._choose_workspace,
+        )
+        self._work_line = row(self.workspace, self.change)
+        self._work_line.layout().setStretch(0, 1)
+        layout.addWidget(self._finder)
+        layout.addWidget(self.table, stretch=1)
+        layout.addWidget(self._work_line)
+        layout.addStretch()
+
+    def _set_open(self, is_open: bool) -> None:
+        self._finder.setVisible(is_open)
+        self._work_line.setVisible(is_open)
+        self.table.setVisible(is_open)
+        set_primary(self.browse, not is_open)
+
+    def _enter_folder(self) -> None:
+        text = self.folder.text().strip()
+        if text:
+            self.folder_chosen.emit(Path(text).expanduser())
+
+    def _browse(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(
+            self, "Open a data set", self.folder.text() or str(Path.home())
+        )
+        if chosen:
+            self.folder_chosen.emit(Path(chosen))
+
+    def _choose_workspace(self) -> None:
+        start = str(self._workspace.parent) if self._workspace else str(Path.home())
+        chosen = QFileDialog.getExistingDirectory(self, "Keep your masks in", start)
+        if chosen:
+            self.workspace_chosen.emit(Path(chosen))
+
+    def _search(self, text: str) -> None:
+        self.model.set_search(text)
+        self.queue_changed.emit()
+
+    def _show_rows(self) -> None:
+        added = tuple(column for column in self._available if column.title in self._added)
+        self.model.show_rows(self._rows, (*BASIC_COLUMNS, *added))
+        self.queue_changed.emit()
+
+    def _fill_column_menu(self) -> None:
+        menu = self.columns.menu()
+        menu.clear()
+        self.columns.setEnabled(bool(self._available))
+        for column in self._available:
+            action = QAction(column.title, menu)
+            action.setCheckable(True)
+            action.toggled.connect(lambda on, column=column: self._toggle_column(column, on))
+            menu.addAction(action)
+
+    def _toggle_column(self, column: Column, on: bool) -> None:
+        if on:
+            self._added[column.title] = column
+        else:
+            self._added.pop(column.title, None)
+        self._show_rows()

@@ -1,0 +1,267 @@
+"""Named controls: each one has an objectName and a tooltip, and looks the same on every page."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
+from qtpy.QtWidgets import (
+    QDoubleSpinBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QSpinBox,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.widgets.adapter.adapter import ThemeColours
+from napari_mamamia.widgets.controls.colours import (
+    ERROR_COLOURS,
+    QUIET_TEXT_COLOURS,
+    WARNING_COLOURS,
+)
+
+__all__ = [
+    "FittedLabel",
+    "breakable",
+    "button",
+    "chip_icon",
+    "column",
+    "discard",
+    "heading",
+    "label",
+    "line",
+    "named",
+    "row",
+    "row_name",
+    "set_level",
+    "set_primary",
+    "style_sheet",
+    "swatch",
+    "tool_button",
+]
+
+_SPACE = 6
+_TICK = 12
+"""Side of a tick box in pixels, with napari's usual text."""
+_USUAL_POINTS = 9
+
+
+class FittedLabel(QLabel):
+    """A short text that is never cut: no layout makes it narrower than it is in its own font.
+
+    Parameters
+    ----------
+    text
+        What stands there at first.
+    samples
+        Texts that have room too, so that lines below each other, or a number that grows, stay put.
+    """
+
+    def __init__(self, text: str = "", samples: Iterable[str] = ()) -> None:
+        super().__init__(text)
+        self._samples = tuple(samples)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size of the text, as wide as the widest sample at least."""
+        hint = super().minimumSizeHint()
+        beside = hint.width() - self.fontMetrics().size(0, self.text()).width()
+        samples = (self.fontMetrics().horizontalAdvance(text) + beside for text in self._samples)
+        return QSize(max(hint.width(), *samples, 0), hint.height())
+
+    def sizeHint(self) -> QSize:
+        """Return the same: it needs no more."""
+        return self.minimumSizeHint()
+
+
+def row_name(text: str, among: Iterable[str]) -> FittedLabel:
+    """Return the name in front of a line, as wide as the widest `among` all names of its lines."""
+    return FittedLabel(text, among)
+
+
+def named(widget: Any, name: str, tip: str) -> Any:
+    """Give a widget its name and tooltip, and return it.
+
+    The field inside a spin box and the bar of a tab widget get them as well.
+    """
+    widget.setObjectName(name)
+    widget.setToolTip(tip)
+    widget.setAccessibleName(tip)
+    if isinstance(widget, QSpinBox | QDoubleSpinBox):
+        named(widget.lineEdit(), f"{name}_text", tip)
+    elif isinstance(widget, QTabWidget):
+        named(widget.tabBar(), f"{name}_bar", tip)
+    return widget
+
+
+def button(
+    name: str, text: str, tip: str, on_click: Callable[[], object], *, primary: bool = False
+) -> QPushButton:
+    """Return a push button; `primary` for the page's next step."""
+    made: QPushButton = named(QPushButton(text), name, tip)
+    made.setProperty("primary", primary)
+    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    made.clicked.connect(lambda _checked=False: on_click())
+    return made
+
+
+def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
+    """Return a small button of one sign."""
+    made: QToolButton = named(QToolButton(), name, tip)
+    made.setText(text)
+    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    made.clicked.connect(lambda _checked=False: on_click())
+    return made
+
+
+def label(name: str, text: str = "", tip: str = "") -> QLabel:
+    """Return a text that wraps and can be copied."""
+    made: QLabel = named(QLabel(text), name, tip)
+    made.setWordWrap(True)
+    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    made.setMinimumWidth(1)
+    return made
+
+
+def heading(text: str) -> QLabel:
+    """Return a page's or section's title."""
+    made = QLabel(text)
+    made.setProperty("heading", True)
+    return made
+
+
+def breakable(text: str) -> str:
+    """Return a text whose long names may go on in the next line after an underscore."""
+    return text.replace("_", "_\u200b")
+
+
+def line() -> QFrame:
+    """Return a thin line between sections."""
+    made = QFrame()
+    made.setFrameShape(QFrame.Shape.HLine)
+    made.setProperty("rule", True)
+    made.setFixedHeight(1)
+    return made
+
+
+def row(*widgets: QWidget | int) -> QWidget:
+    """Return widgets side by side; a number is a stretch."""
+    return _box(QHBoxLayout(), widgets)
+
+
+def column(*widgets: QWidget | int) -> QWidget:
+    """Return widgets below each other; a number is a stretch."""
+    return _box(QVBoxLayout(), widgets)
+
+
+def discard(widget: QWidget) -> None:
+    """Take a control away that may be in the middle of its own signal.
+
+    It lives until the event loop turns; until then it is silent (a field that is hidden loses the
+    keyboard, and would say so) and nobody finds it, or what is in it, by its name.
+    """
+    for one in (widget, *widget.findChildren(QWidget)):
+        one.blockSignals(True)
+        one.setObjectName("")
+    widget.hide()
+    widget.deleteLater()
+
+
+def set_primary(made: QPushButton, primary: bool) -> None:
+    """Make a button the page's next step, or one of the others."""
+    _set_property(made, "primary", primary)
+
+
+def set_level(made: QLabel, level: str) -> None:
+    """Draw a text as "hint", "warning" or "error"."""
+    _set_property(made, "level", level)
+
+
+def swatch(colour: str, size: int = 12) -> QIcon:
+    """Return a square of a colour."""
+    pixmap = QPixmap(size, size)
+    pixmap.fill(QColor(colour))
+    return QIcon(pixmap)
+
+
+def chip_icon(colour: str, frame: str, size: int = 12) -> QIcon:
+    """Return a framed square for a button: of a colour while it is checked, else empty."""
+    icon = QIcon()
+    for state, inside in ((QIcon.State.On, colour), (QIcon.State.Off, "transparent")):
+        pixmap = QPixmap(size, size)
+        pixmap.fill(QColor(frame))
+        painter = QPainter(pixmap)
+        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Source)
+        painter.fillRect(1, 1, size - 2, size - 2, QColor(inside))
+        painter.end()
+        icon.addPixmap(pixmap, QIcon.Mode.Normal, state)
+    return icon
+
+
+def style_sheet(theme: ThemeColours) -> str:
+    """Return the rules that napari's own style sheet does not have."""
+    kind = "dark" if theme.is_dark else "light"
+    tick = round(_TICK * max(theme.font_points / _USUAL_POINTS, 1))
+    return f"""
+        QPushButton[primary="true"] {{
+            background-color: {theme.accent}; color: {theme.on_accent};
+            font-weight: bold; padding: 5px 12px;
+        }}
+        QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
+        QTabBar#mamamia_tabs::tab {{ padding: 4px 3px; }}
+        QToolButton::menu-indicator {{ image: none; }}
+        QToolButton[chip="true"] {{ padding: 1px 3px; }}
+        QToolButton[chip="true"]:!checked {{ color: {QUIET_TEXT_COLOURS[kind]}; }}
+        QLineEdit {{ placeholder-text-color: {QUIET_TEXT_COLOURS[kind]}; }}
+        QToolButton, QLineEdit, QTableView, QTreeView, QHeaderView {{
+            font-size: {theme.font_points}pt;
+        }}
+        QToolButton[framed="true"] {{
+            background-color: {theme.line}; padding: 2px 6px; border-radius: 2px;
+        }}
+        QToolButton[framed="true"]:checked {{
+            background-color: {theme.accent}; color: {theme.on_accent};
+        }}
+        QTableView::indicator, QTreeView::indicator, QListView::indicator {{
+            width: {tick}px; height: {tick}px; border: 1px solid {QUIET_TEXT_COLOURS[kind]};
+        }}
+        QTableView::indicator:checked, QTreeView::indicator:checked,
+        QListView::indicator:checked {{
+            background-color: {theme.accent}; image: url("theme_{kind}:/check.svg");
+        }}
+        QCheckBox::indicator {{ border: 1px solid {QUIET_TEXT_COLOURS[kind]}; }}
+        QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
+        QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
+        QLabel[heading="true"] {{ font-weight: bold; }}
+        QFrame[rule="true"] {{ background-color: {theme.line}; border: none; }}
+        QLabel[level="warning"] {{ color: {WARNING_COLOURS[kind]}; }}
+        QLabel[level="error"] {{ color: {ERROR_COLOURS[kind]}; }}
+    """
+
+
+def _set_property(widget: QWidget, name: str, value: object) -> None:
+    """Set a property that the style rules look at, and apply them anew."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def _box(layout: QHBoxLayout | QVBoxLayout, widgets: tuple[QWidget | int, ...]) -> QWidget:
+    holder = QWidget()
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(_SPACE)
+    for widget in widgets:
+        if isinstance(widget, int):
+            layout.addStretch(widget)
+        else:
+            layout.addWidget(widget)
+    holder.setLayout(layout)
+    return holder

@@ -1,0 +1,80 @@
+"""Grey values as a picture on the screen, in the shape that they have in the body."""
+
+from html import escape
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QBuffer, QByteArray, QIODevice, QRect, Qt
+from qtpy.QtGui import QColor, QImage, QPainter, QPixmap
+
+from napari_mamamia.services.dicom.preview import SlicePicture
+
+__all__ = ["grey_pixmap", "no_picture", "picture_tip", "slice_pixmap", "square_pixmap"]
+
+_TIP_SIDE: Final = 256
+_MARK: Final = "#9AA0A6"
+"""Grey that stands out from the ground of both themes, at 3:1 and more."""
+
+
+def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
+    """Return values (rows, columns) as a picture of a size in pixels."""
+    rows, columns = pixels.shape
+    made = QImage(pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
+    return QPixmap.fromImage(
+        made.copy().scaled(
+            max(1, width),
+            max(1, height),
+            Qt.AspectRatioMode.IgnoreAspectRatio,
+            Qt.TransformationMode.SmoothTransformation,
+        )
+    )
+
+
+def slice_pixmap(picture: SlicePicture, side: int) -> QPixmap:
+    """Return a slice whose longer side has `side` pixels, as the millimetres say."""
+    longest = max(picture.height_mm, picture.width_mm)
+    width = round(side * picture.width_mm / longest)
+    return grey_pixmap(picture.pixels, width, round(side * picture.height_mm / longest))
+
+
+def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
+    """Return a slice in the middle of a square, so that texts beside pictures stand in a line.
+
+    None gives an empty square.
+    """
+    square = _empty(side)
+    if picture is not None:
+        inner = slice_pixmap(picture, side)
+        painter = QPainter(square)
+        painter.drawPixmap((side - inner.width()) // 2, (side - inner.height()) // 2, inner)
+        painter.end()
+    return square
+
+
+def no_picture(side: int) -> QPixmap:
+    """Return a framed square with a stroke through it."""
+    square = _empty(side)
+    painter = QPainter(square)
+    painter.setPen(QColor(_MARK))
+    frame = QRect(0, 0, side - 1, side - 1)
+    painter.drawRect(frame)
+    painter.drawLine(frame.bottomLeft(), frame.topRight())
+    painter.end()
+    return square
+
+
+def picture_tip(picture: SlicePicture, text: str) -> str:
+    """Return a hover text with the slice in large above plain `text`."""
+    content = QByteArray()
+    buffer = QBuffer(content)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    slice_pixmap(picture, _TIP_SIDE).save(buffer, "PNG")
+    image = bytes(content.toBase64()).decode()
+    return f'<img src="data:image/png;base64,{image}"><br>{escape(text)}'
+
+
+def _empty(side: int) -> QPixmap:
+    square = QPixmap(side, side)
+    square.fill(Qt.GlobalColor.transparent)
+    return square

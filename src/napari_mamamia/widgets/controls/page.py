@@ -1,0 +1,49 @@
+"""A page of the dock that may need something first, such as an open case."""
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QVBoxLayout, QWidget
+
+from napari_mamamia.widgets.controls.controls import button, label
+
+__all__ = ["Page"]
+
+_ALL = 1000
+"""The content's share of the height, against 1 for the space below a hint."""
+
+
+class Page(QWidget):
+    """Shows its content, or says what is missing with the button that brings it.
+
+    `cases_wanted` asks for the page Cases. Subclasses fill `body` (a vertical layout).
+    """
+
+    cases_wanted = Signal()
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self.missing = label(f"{name}_missing", tip="What this page needs first")
+        self.to_cases = button(
+            f"{name}_to_cases",
+            "Choose a case…",
+            "Goes to the page Cases",
+            self.cases_wanted.emit,
+            primary=True,
+        )
+        self._content = QWidget()
+        self.body = QVBoxLayout(self._content)
+        self.body.setContentsMargins(0, 0, 0, 0)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.missing)
+        layout.addWidget(self.to_cases)
+        layout.addWidget(self._content, stretch=_ALL)
+        layout.addStretch(1)
+        self.need("Open a case first.")
+
+    def need(self, what: str) -> None:
+        """Say what is missing; "" shows the page's content."""
+        self.missing.setText(what)
+        self.missing.setVisible(bool(what))
+        self.to_cases.setVisible(bool(what))
+        self._content.setVisible(not what)

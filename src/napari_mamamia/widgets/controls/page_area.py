@@ -1,0 +1,92 @@
+"""A page in an area that scrolls: whatever font and screen, nothing is cut or out of reach."""
+
+from typing import Any
+
+from qtpy.QtCore import QEvent, QObject, QSize, Qt
+from qtpy.QtWidgets import (
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QFrame,
+    QScrollArea,
+    QWidget,
+)
+
+from napari_mamamia.widgets.controls.controls import named
+
+__all__ = ["PageArea"]
+
+_BESIDE = 4
+_LEAST_LINES = 3
+_TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
+
+
+class PageArea(QScrollArea):
+    """Gives its page the room it needs; what does not fit on the screen is reached by scrolling.
+
+    The wheel scrolls the page, and turns a number or a choice only where one was clicked before.
+
+    Parameters
+    ----------
+    page
+        What is shown.
+    name
+        The area's objectName.
+    is_part
+        Whether this is the middle of a page, whose width the whole page has then.
+    """
+
+    def __init__(self, page: QWidget, name: str, *, is_part: bool = False) -> None:
+        super().__init__()
+        self._is_part = is_part
+        named(self, name, "")
+        self.setWidget(page)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    @property
+    def whole_width(self) -> int:
+        """Width in pixels at which the page, hidden parts too, and a scroll bar are seen whole.
+
+        A page without a case hides what it has; the dock's width is for what it will show.
+        """
+        page = self.widget()
+        parts = page.findChildren(QWidget)
+        for part in parts:
+            part.ensurePolished()
+        inside = [part.minimumSizeHint().width() for part in parts if not part.isWindow()]
+        return int(max(page.minimumSizeHint().width(), *inside)) + self._beside
+
+    @property
+    def _beside(self) -> int:
+        return int(self.verticalScrollBar().sizeHint().width()) + _BESIDE
+
+    def sizeHint(self) -> QSize:
+        """Return the width of the page and a scroll bar; a part leaves its height to the layout."""
+        page = self.widget().minimumSizeHint()
+        height = self.minimumSizeHint().height() if self._is_part else page.height()
+        return QSize(page.width() + self._beside, height)
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for a few lines; a part is as wide as it wants, the page around it scrolls."""
+        line = self.fontMetrics().height()
+        wide = self.widget().minimumSizeHint().width() + self._beside
+        return QSize(wide if self._is_part else 8 * line, _LEAST_LINES * line)
+
+    def showEvent(self, event: Any) -> None:
+        """Watch the controls that are there now: rows of a page come and go."""
+        super().showEvent(event)
+        for kind in _TURNED_BY_WHEEL:
+            for control in self.widget().findChildren(kind):
+                control.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Leave the wheel to the page while it passes over a control."""
+        is_wheel = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget)
+        if is_wheel and not watched.hasFocus():
+            event.ignore()
+            return True
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return bool(super().eventFilter(watched, event))

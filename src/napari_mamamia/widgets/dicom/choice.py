@@ -1,0 +1,165 @@
+"""What the user decided of one study: whether it is imported, its id, series, clock and phases."""
+
+from dataclasses import dataclass, replace
+
+from napari_mamamia.io.dicom.facts import Dates
+from napari_mamamia.io.dicom.roles import PHASES, Use
+from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.io.exam.selectors import Group, read_selectors
+from napari_mamamia.io.exam.sides import SIDES, Sides
+from napari_mamamia.io.exam.table import UNREADABLE_FILES
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
+from napari_mamamia.services.dicom.ways import Way
+
+__all__ = ["StudyChoice", "first_choice"]
+
+_UNSORTED = "this breast is being sorted: wait, or take it back below"
+_UNREADABLE = ",".join(one.text for one in UNREADABLE_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyChoice:
+    """One study as it stands on the page; `found` carries the id that the user gave it.
+
+    `parts` None and `clock` None leave both to the import; `phases` are the ones kept. `left_out`
+    says that files which cannot be read are left out, `joins` that two breasts become one case,
+    `side` that this is the one breast of a study that becomes two. `ways` are the answers to
+    refusals that were clicked; `origin` is the place of the study in its source.
+    """
+
+    found: FoundStudy
+    is_wanted: bool
+    phases: tuple[int, ...]
+    parts: frozenset[Group] | None = None
+    clock: Clock | None = None
+    left_out: bool = False
+    joins: bool = False
+    side: str = ""
+    ways: tuple[Way, ...] = ()
+    origin: int = 0
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the user changed nothing that decides what the phases are."""
+        everything = len(self.phases) == _n_phases(self.found)
+        is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
+        return everything and not (is_own or self.side or self.ways)
+
+    @property
+    def has_two_breasts(self) -> bool:
+        """Whether parts of a left and of a right breast may be phases of this case."""
+        if self.side:
+            return False
+        rows = [row for row in self.found.rows if row.role in PHASES]
+        return all(any(side in row.part.split(", ") for row in rows) for side in SIDES)
+
+    @property
+    def problem(self) -> str:
+        """Why the study cannot be imported as it stands, "" if it can."""
+        if self.found.exam is None:
+            return self.found.problem
+        return "" if self.phases else "Keep at least one phase."
+
+    @property
+    def ticked(self) -> frozenset[Group]:
+        """The selectors of the parts that count: the user's, else those that give the phases."""
+        return _default_ticks(self.found) if self.parts is None else self.parts
+
+    @property
+    def ticked_rows(self) -> frozenset[Group]:
+        """What is ticked in the table: files that cannot be read too, until they are left out."""
+        return self.ticked | (frozenset() if self.left_out else {UNREADABLE_FILES})
+
+    def settings(self, dates: Dates, existing: Existing) -> ImportSettings:
+        """Return how the study is imported."""
+        every = len(self.phases) == _n_phases(self.found)
+        phases = () if every else self.phases
+        return replace(self.for_judging(), phases=phases, dates=dates, existing=existing)
+
+    def for_judging(self) -> ImportSettings:
+        """Return what decides which phases there are."""
+        use = () if self.parts is None else tuple(sorted(self.parts, key=_as_text))
+        leave_out = [UNREADABLE_FILES] if self.left_out else []
+        if self.side:
+            leave_out += read_selectors([f"side={next(s for s in SIDES if s != self.side)}"])
+        sides = Sides.JOIN if self.joins else Sides.ASK
+        settings = ImportSettings(self.clock, (), use, tuple(leave_out), sides=sides)
+        for way in self.ways:
+            settings = way.applied(settings)
+        return settings
+
+    def with_found(self, found: FoundStudy) -> "StudyChoice":
+        """Return the choice after the study was judged again: all phases are kept."""
+        named = replace(found, case_id=self.found.case_id)
+        is_wanted = found.exam is not None
+        return replace(self, found=named, is_wanted=is_wanted, phases=_all_phases(found))
+
+    def with_id(self, case_id: str) -> "StudyChoice":
+        """Return the choice under another id."""
+        return replace(self, found=replace(self.found, case_id=case_id))
+
+    def with_phase(self, index: int, is_kept: bool) -> "StudyChoice":
+        """Return the choice with one phase kept or left out."""
+        kept = {*self.phases, index} if is_kept else {*self.phases} - {index}
+        return replace(self, phases=tuple(sorted(kept)))
+
+    def with_way(self, way: Way) -> "StudyChoice":
+        """Return the choice with a way gone that its refusal named; what has a control sets it."""
+        if way.sides is Sides.JOIN:
+            return replace(self, parts=None, joins=True)
+        if way.clock is not None:
+            return replace(self, clock=way.clock)
+        if _UNREADABLE in way.arguments:
+            return replace(self, left_out=True)
+        return replace(self, ways=(*self.ways, way))
+
+    def without_last_way(self) -> "StudyChoice":
+        """Return the choice as it was before the way that was gone last."""
+        return replace(self, ways=self.ways[:-1])
+
+    def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
+        """Return the choices of the left and of the right breast, as two cases, not judged yet."""
+        found = replace(self.found, exam=None, problem=_UNSORTED)
+        whole = replace(self, found=found, is_wanted=False, phases=(), parts=None, joins=False)
+        left, right = (
+            replace(whole, side=side).with_id(f"{self.found.case_id}_{side}") for side in SIDES
+        )
+        return left, right
+
+    def with_part(self, part: Group, counts: bool) -> "StudyChoice":
+        """Return the choice with one part counting or not; the last one goes on counting."""
+        if part == UNREADABLE_FILES:
+            return replace(self, left_out=not counts)
+        parts = self.ticked | {part} if counts else self.ticked - {part}
+        ways = tuple(way for way in self.ways if not way.names_parts)  # the ticks say it now
+        return replace(self, parts=parts, ways=ways) if parts else self
+
+
+def first_choice(found: FoundStudy, origin: int = 0) -> StudyChoice:
+    """Return the choice before the user said anything: all that can be imported is."""
+    return StudyChoice(found, found.exam is not None, _all_phases(found), origin=origin)
+
+
+def _n_phases(found: FoundStudy) -> int:
+    return 0 if found.exam is None else len(found.exam.stacks)
+
+
+def _all_phases(found: FoundStudy) -> tuple[int, ...]:
+    return tuple(range(_n_phases(found)))
+
+
+def _default_ticks(found: FoundStudy) -> frozenset[Group]:
+    """Return the parts that give phases; of a refused study those of which nothing is decided."""
+    is_refused = found.exam is None
+    return frozenset(
+        row.selectors
+        for row in found.rows
+        if row.selectors
+        and row.selectors != UNREADABLE_FILES
+        and (row.phases or (is_refused and row.use is not Use.LEFT_OUT))
+    )
+
+
+def _as_text(group: Group) -> str:
+    return ",".join(one.text for one in group)

@@ -1,0 +1,349 @@
+"""What was found on the page Import: shown, judged again as the user chooses, and checked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.dicom.check import IdState, ImportCheck
+from napari_mamamia.services.dicom.finding import FoundStudy
+from napari_mamamia.services.dicom.look import LookedInto
+from napari_mamamia.services.dicom.preview import StudyPreview
+from napari_mamamia.services.dicom.studies import WantedStudy
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.dicom.choice import StudyChoice, first_choice
+from napari_mamamia.widgets.dicom.page import ImportPage, ImportState
+from napari_mamamia.widgets.dicom.pictures import PartPictures
+from napari_mamamia.widgets.dicom.text import found_text, kept_text
+
+__all__ = ["Choosing"]
+
+_NEUTRAL = "The folder's name tells the patient: the id is a neutral one."
+_THERE = "A case is there already under this id: see above."
+_LANES = ("import judge", "import preview", "import check")
+
+
+class Choosing(QObject):
+    """Joins the page and the jobs that follow each choice.
+
+    Attributes
+    ----------
+    looked
+        What was looked into, None before and after.
+    choices
+        Its studies as they stand.
+    """
+
+    def __init__(
+        self, page: ImportPage, jobs: JobRunner, services: Services, notifier: Notifier
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self.looked: LookedInto | None = None
+        self.choices: list[StudyChoice] = []
+        self._at = 0
+        self._previews: dict[int, StudyPreview] = {}
+        self._pictures = PartPictures(page.study.model, jobs, services)
+        self._pictures.setParent(self)
+        self._check: ImportCheck | None = None
+        page.study_shown.connect(self._show_study)
+        page.study_toggled.connect(self._toggle_study)
+        page.study.part_toggled.connect(self._toggle_part)
+        page.study.phase_toggled.connect(self._toggle_phase)
+        page.study.clock_chosen.connect(self._choose_clock)
+        page.study.breasts_joined.connect(self._join_breasts)
+        page.study.breasts_parted.connect(self._part_breasts)
+        page.study.way_chosen.connect(lambda way: self._judge(self._current.with_way(way)))
+        page.study.way_undone.connect(self._undo)
+        page.form.id_edited.connect(self._name)
+        page.form.changed.connect(self._ask_check)
+
+    # ---------------------------------------------------------- for the flow
+
+    def take(self, looked: LookedInto) -> None:
+        """Show what was found, all that can be imported ticked."""
+        self.looked = looked
+        self.choices = [first_choice(found, at) for at, found in enumerate(looked.studies)]
+        self.show()
+
+    def show(self) -> None:
+        """Show the table as it was left, such as after an import that failed."""
+        if self.looked is None:
+            self._page.show_idle()
+            return
+        self._show_list()
+        self._show_study(self._at)
+        self._page.select_study(self._at)
+        self._ask_check()
+
+    def wanted(self) -> list[WantedStudy]:
+        """Return the studies to import as the user confirmed them; none before the check."""
+        form, check = self._page.form, self._check
+        if check is None:
+            return []
+        policies = (Existing.OVERWRITE if s.is_there else Existing.REFUSE for s in check.ids)
+        return [
+            WantedStudy(choice.found, choice.settings(form.wanted_dates, existing))
+            for choice, existing in zip(self._wanted(), policies, strict=True)
+        ]
+
+    def refused(self) -> list[FoundStudy]:
+        """Return the studies that cannot be imported."""
+        return [choice.found for choice in self.choices if choice.found.exam is None]
+
+    def forget(self) -> None:
+        """Stop what still runs for this source, and remove what was unpacked."""
+        for lane in _LANES:
+            self._jobs.cancel(lane)
+        if self.looked is not None:
+            self.looked.close()
+        self.looked, self.choices, self._at, self._check = None, [], 0, None
+        self._previews.clear()
+        self._pictures.forget()
+
+    # ------------------------------------------------------------ the study shown
+
+    def _show_study(self, at: int) -> None:
+        """Show one study, with pictures and checks as far as they are known."""
+        self._at = at
+        choice = self.choices[at]
+        self._page.study.show_choice(choice)
+        self._pictures.show(choice.found.rows)
+        self._page.study.show_place(self._place(at))
+        self._page.form.show_id(choice.found.case_id)
+        self._show_check()
+        self._page.form.show_kept("")
+        if at in self._previews:
+            self._show_preview(at)
+        elif choice.found.exam is not None:
+            self._ask_preview(at)
+
+    def _place(self, at: int) -> str:
+        """Return where a study's files lie, and that its id is a neutral one."""
+        looked = self.looked
+        if looked is None:
+            return ""
+        origin = self.choices[at].origin
+        below = looked.place_of(origin) if len(self.choices) > 1 else ""
+        place = f"Files in {below}." if below else ""
+        neutral = _NEUTRAL if origin in looked.renamed else ""
+        return " ".join(part for part in (place, neutral) if part)
+
+    def _ask_preview(self, at: int) -> None:
+        found = self.choices[at].found
+
+        def done(outcome: Outcome[StudyPreview]) -> None:
+            if isinstance(outcome, Finished) and self._is_of(found, at):
+                self._previews[at] = outcome.result
+                self._show_preview(at)
+            elif isinstance(outcome, Failed):
+                self._notifier.warn(f"Pictures of the phases: {plain_text(outcome.error)}")
+
+        self._start(
+            "preview",
+            "Reading pictures",
+            lambda: self._services.imports.preview(found),
+            done,
+        )
+
+    def _show_preview(self, at: int) -> None:
+        if at == self._at:
+            preview = self._previews[at]
+            self._page.study.show_preview(self.choices[at], preview)
+            self._page.form.show_kept(kept_text(preview.kept))
+
+    def _is_of(self, found: FoundStudy, at: int) -> bool:
+        return at < len(self.choices) and self.choices[at].found.exam is found.exam
+
+    # ---------------------------------------------------------------- choices
+
+    def _toggle_study(self, at: int, on: bool) -> None:
+        choice = self.choices[at]
+        self._set(at, replace(choice, is_wanted=on))
+        self._ask_check()
+
+    def _toggle_phase(self, index: int, is_kept: bool) -> None:
+        self._set(self._at, self.choices[self._at].with_phase(index, is_kept))
+        self._page.study.show_problem(self.choices[self._at])
+        self._show_check()
+
+    def _toggle_part(self, part: Any, counts: bool) -> None:
+        choice = self.choices[self._at]
+        self._judge(choice.with_part(part, counts))
+
+    def _choose_clock(self, clock: Any) -> None:
+        choice = self.choices[self._at]
+        if clock is not choice.clock:
+            self._judge(replace(choice, clock=clock))
+
+    def _join_breasts(self, joins: bool) -> None:
+        self._judge(replace(self.choices[self._at], parts=None, joins=joins))
+
+    @property
+    def _current(self) -> StudyChoice:
+        return self.choices[self._at]
+
+    def _show_list(self) -> None:
+        found = {choice.origin: choice.found for choice in self.choices}
+        self._page.show_found(self.choices, found_text(list(found.values())))
+
+    def _part_breasts(self) -> None:
+        """Make two cases of the study on screen, one of each breast."""
+        self._replace([self._at], self._current.of_each_breast())
+
+    def _undo(self) -> None:
+        """Take back the last way gone; two cases of one study become one again."""
+        choice = self._current
+        if choice.ways or self.looked is None:
+            self._judge(choice.without_last_way())
+            return
+        own = [at for at, other in enumerate(self.choices) if other.origin == choice.origin]
+        name = choice.found.case_id.removesuffix(f"_{choice.side}")
+        whole = first_choice(self.looked.studies[choice.origin], choice.origin)
+        self._replace(own, [whole.with_id(name)])
+
+    def _replace(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
+        """Put choices in the place of others, and judge each of them."""
+        first = gone[0]
+        self.choices[first : first + len(gone)] = new
+        self._previews.clear()
+        self._at = first
+        self._show_list()
+        self._page.select_study(first)
+        self._judge_all(range(first, first + len(new)))
+
+    def _name(self, case_id: str) -> None:
+        self._set(self._at, self.choices[self._at].with_id(case_id))
+        self._ask_check()
+
+    def _judge_all(self, places: Sequence[int]) -> None:
+        """Sort studies anew, one after the other, and show the first of them."""
+        if not places:
+            self._show_study(self._at)
+            return
+        self._judge(self.choices[places[-1]], places[-1], lambda: self._judge_all(places[:-1]))
+
+    def _judge(
+        self,
+        choice: StudyChoice,
+        place: int | None = None,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Sort a study anew, the one on screen without `place`; till then it is not imported."""
+        at, settings = self._at if place is None else place, choice.for_judging()
+        self._check = None
+
+        def done(outcome: Outcome[FoundStudy]) -> None:
+            if isinstance(outcome, Finished) and at < len(self.choices):
+                # an id that was typed meanwhile stays
+                named = choice.with_id(self.choices[at].found.case_id)
+                self._set(at, named.with_found(outcome.result))
+                self._previews.pop(at, None)
+                if at == self._at:
+                    self._show_study(at)
+                self._ask_check()
+                then()
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Sorting the study", outcome.error)
+
+        self._start(
+            "judge",
+            f"Sorting {choice.found.case_id}",
+            lambda: self._services.imports.judge(choice.found, settings),
+            done,
+            shown=True,
+        )
+        self._show_check()
+
+    def _set(self, at: int, choice: StudyChoice) -> None:
+        self.choices[at] = choice
+        self._page.studies_model.set_choice(at, choice)
+
+    # ------------------------------------------------------------------ check
+
+    def _ask_check(self) -> None:
+        """Ask what speaks against the ids and the folder; the import waits for the answer."""
+        self._check = None
+        self._show_check()
+        if self.looked is None or self._page.state is not ImportState.FOUND:
+            return
+        studies, source = [choice.found for choice in self._wanted()], self.looked.source
+        out = self._page.form.out
+
+        def done(outcome: Outcome[ImportCheck]) -> None:
+            if isinstance(outcome, Finished):
+                self._check = outcome.result
+                self._show_check()
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Checking the import", outcome.error)
+
+        self._start(
+            "check",
+            "Checking ids",
+            lambda: self._services.imports.check(studies, source, out),
+            done,
+        )
+
+    def _wanted(self) -> list[StudyChoice]:
+        return [c for c in self.choices if c.is_wanted and c.found.exam is not None]
+
+    def _show_check(self) -> None:
+        """Show what is known of ids and folder, and whether the import can start."""
+        wanted, check, form = self._wanted(), self._check, self._page.form
+        states = {} if check is None else dict(zip(map(id, wanted), check.ids, strict=False))
+        current = self.choices[self._at] if self.choices else None
+        any_is_there = any(state.is_there for state in states.values())
+        if check is not None or current is None:
+            state = states.get(id(current), IdState())
+            target = "" if check is None else check.target_problem
+            form.show_check(target, state, any_is_there=any_is_there)
+        self._page.show_ready(
+            self._blocked(wanted, any_is_there=any_is_there) if check else "",
+            len(wanted) if check else 0,
+            can_open=self._can_open(),
+        )
+
+    def _blocked(self, wanted: list[StudyChoice], *, any_is_there: bool) -> str:
+        """Return what is in the way of the import, "" for nothing."""
+        check = self._check
+        if check is None or not wanted:
+            return "Nothing is chosen that can be imported." if check else ""
+        if check.target_problem:
+            return "The data set cannot take it: see above."
+        faults = [choice.problem for choice in wanted if choice.problem]
+        if faults:
+            return faults[0]
+        n_wrong = sum(bool(state.problem) for state in check.ids)
+        if n_wrong:
+            return (
+                "The id cannot be used: see above."
+                if n_wrong == 1
+                else (f"{n_wrong} ids cannot be used: click on the studies to see why.")
+            )
+        return "" if not any_is_there or self._page.form.replace.isChecked() else _THERE
+
+    def _can_open(self) -> bool:
+        """Whether the DICOM files can be opened as they lie there: one whole study of a folder."""
+        looked = self.looked
+        if looked is None or looked.folder != looked.source or len(self.choices) != 1:
+            return False
+        return self.choices[0].found.exam is not None and self.choices[0].is_default
+
+    def _start(
+        self,
+        name: str,
+        title: str,
+        make_job: Callable[[], Job[Any]],
+        on_end: Callable[[Outcome[Any]], None],
+        *,
+        shown: bool = False,
+    ) -> None:
+        self._jobs.start(f"import {name}", title, make_job, on_end, shown=shown)

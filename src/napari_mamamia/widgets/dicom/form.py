@@ -1,0 +1,136 @@
+"""Where an import goes and under which id: the lower part of the page Import."""
+
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QLineEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.io.dicom.facts import Dates
+from napari_mamamia.services.dicom.check import IdState
+from napari_mamamia.widgets.controls.controls import button, label, named, row, row_name, set_level
+
+__all__ = ["ImportForm"]
+
+_NAMES: Final = ("Case id", "Into", "Dates")
+_DATES: Final = (
+    (Dates.DROP, "date of the exam left out", "No date is kept; times are seconds since phase 0"),
+    (
+        Dates.SHIFT,
+        "date of the exam shifted",
+        "Kept 1 to 365 days earlier, by as much for each exam of a patient",
+    ),
+)
+
+
+class ImportForm(QWidget):
+    """`changed` says that something else is wanted; `id_edited` carries the new id."""
+
+    changed = Signal()
+    id_edited = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("import_form")
+        self._own_target = False
+        self.case_id: QLineEdit = named(
+            QLineEdit(), "import_id", "Id of the case: it must not tell who the patient is"
+        )
+        self.case_id.setPlaceholderText("id of the case")
+        self.case_id.textEdited.connect(lambda text: self.id_edited.emit(text.strip()))
+        self.id_state = label("import_id_state", tip="What speaks against this id")
+        self.replace: QCheckBox = named(
+            QCheckBox("replace the case that is there"),
+            "import_replace",
+            "Its images, times and patient file are written anew; masks in your workspace stay",
+        )
+        self.replace.toggled.connect(lambda _on: self.changed.emit())
+        self.target: QLineEdit = named(
+            QLineEdit(), "import_target", "Data set that gets the case, in the MAMA-MIA layout"
+        )
+        self.target.textEdited.connect(self._take_own_target)
+        self.target.textChanged.connect(lambda _text: self.changed.emit())
+        browse = button("import_target_browse", "…", "Choose another data set", self._browse)
+        self.target_state = label("import_target_state", tip="What speaks against this folder")
+        self.dates: QComboBox = named(
+            QComboBox(), "import_dates", "What becomes of the date of the exam"
+        )
+        for value, text, _tip in _DATES:
+            self.dates.addItem(text, value)
+        self.dates.currentIndexChanged.connect(lambda at: self.dates.setToolTip(_DATES[at][2]))
+        self.kept = label("import_kept", tip="What the case will know of the headers")
+        set_level(self.kept, "hint")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        for part in (
+            _line("Case id", self.case_id),
+            self.id_state,
+            self.replace,
+            _line("Into", self.target, browse),
+            self.target_state,
+            _line("Dates", self.dates),
+            self.kept,
+        ):
+            layout.addWidget(part)
+        self.show_check("", IdState(), any_is_there=False)
+
+    @property
+    def out(self) -> Path | None:
+        """The data set that is named, None where none is."""
+        text = self.target.text().strip()
+        return Path(text).expanduser() if text else None
+
+    @property
+    def wanted_dates(self) -> Dates:
+        """What becomes of the date."""
+        return Dates(self.dates.currentData())
+
+    def offer_target(self, folder: Path) -> None:
+        """Name a data set, unless the user named one."""
+        if not self._own_target:
+            self.target.setText(str(folder))
+
+    def show_id(self, case_id: str) -> None:
+        """Show the id of the study on screen."""
+        if self.case_id.text().strip() != case_id:
+            self.case_id.setText(case_id)
+
+    def show_check(self, target_problem: str, state: IdState, *, any_is_there: bool) -> None:
+        """Show what speaks against the folder and the id of the study on screen."""
+        self.target_state.setText(target_problem)
+        self.target_state.setVisible(bool(target_problem))
+        set_level(self.target_state, "error")
+        there = "A case of this id is in the data set already: give another id, or replace it."
+        text = state.problem or (there if state.is_there else "")
+        self.id_state.setText(text)
+        self.id_state.setVisible(bool(text))
+        set_level(self.id_state, "error" if state.problem else "warning")
+        self.replace.setVisible(any_is_there)
+
+    def show_kept(self, text: str) -> None:
+        """Show what is kept of the headers."""
+        self.kept.setText(text)
+
+    def _browse(self) -> None:
+        start = self.target.text() or str(Path.home())
+        chosen = QFileDialog.getExistingDirectory(self, "Import into", start)
+        if chosen:
+            self._own_target = True
+            self.target.setText(chosen)
+
+    def _take_own_target(self, text: str) -> None:
+        self._own_target = bool(text.strip())
+
+
+def _line(name: str, *widgets: QWidget) -> QWidget:
+    line = row(row_name(name, _NAMES), *widgets)
+    line.layout().setStretch(1, 1)
+    return line

@@ -1,0 +1,249 @@
+"""Page Import: what is in a DICOM folder or zip, what of it becomes a case, and where."""
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QFileDialog,
+    QLineEdit,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+    tool_button,
+)
+from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.dicom.choice import StudyChoice
+from napari_mamamia.widgets.dicom.form import ImportForm
+from napari_mamamia.widgets.dicom.list import StudiesModel, StudiesTable
+from napari_mamamia.widgets.dicom.study import StudyView
+
+__all__ = ["ImportPage", "ImportState"]
+
+_STEPS: Final = 1000
+_WHAT: Final = (
+    "Drop a DICOM folder, a whole study or a zip on the window, or choose one. You see what is in "
+    "it and confirm the phases; then it becomes a case of a data set, and opens. The DICOM files "
+    "are only read."
+)
+
+
+class ImportState(Enum):
+    """What the page shows."""
+
+    IDLE = "idle"
+    LOOKING = "looking"
+    FOUND = "found"
+    IMPORTING = "importing"
+    DONE = "done"
+
+
+class ImportPage(QWidget):
+    """`source_wanted` carries a path, `study_shown` a row, `study_toggled` a row and a bool."""
+
+    source_wanted = Signal(object)
+    study_shown = Signal(int)
+    study_toggled = Signal(int, bool)
+    import_wanted = Signal()
+    open_wanted = Signal()
+    cancel_wanted = Signal()
+    table_wanted = Signal()
+    closed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("import")
+        self.state = ImportState.IDLE
+        self.studies_model = StudiesModel()
+        self.studies_model.toggled.connect(self.study_toggled)
+        self.studies = StudiesTable(self.studies_model)
+        self.studies.study_shown.connect(self.study_shown)
+        self.study = StudyView()
+        self.form = ImportForm()
+        self._make_controls()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        top = row(heading("Import DICOM"), 1, self.back)
+        for part in (
+            top,
+            row(self.source, self.folder, self.zip),
+            self.note,
+            row(self.progress, self.cancel),
+            self._make_area(),
+            self.blocked,
+            row(self.start, self.open),
+            row(self.to_cases, self.to_table),
+        ):
+            layout.addWidget(part)
+        layout.setStretchFactor(self.area, 1)
+        layout.addStretch()
+        self.show_idle()
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_idle(self, text: str = "", level: str = "hint") -> None:
+        """Show what can be imported; `text` in its place says what happened."""
+        self._set_state(ImportState.IDLE)
+        self._say(text or _WHAT, level)
+
+    def show_looking(self, source: Path) -> None:
+        """Show that a source is being read."""
+        self.source.setText(str(source))
+        self.source.setToolTip(str(source))
+        self._set_state(ImportState.LOOKING)
+        self.progress.setValue(0)
+        self._say("Looking for DICOM files")
+
+    def show_progress(self, progress: Progress) -> None:
+        """Show how far the looking or importing is."""
+        self.progress.setValue(round(progress.fraction * _STEPS))
+        is_counted = self.state is ImportState.LOOKING and progress.total > 1
+        counts = f": {progress.done:,} of {progress.total:,}" if is_counted else ""
+        self._say(f"{progress.text}{counts}")
+
+    def show_found(self, choices: Sequence[StudyChoice], text: str) -> None:
+        """Show what was found; several studies as a list."""
+        self._set_state(ImportState.FOUND)
+        self._say(text)
+        self.studies_model.show_choices(choices)
+        self.studies.setVisible(len(choices) > 1)
+        self.area.verticalScrollBar().setValue(0)
+
+    def select_study(self, at: int) -> None:
+        """Mark a study of the list as the one on screen."""
+        self.studies.blockSignals(True)
+        self.studies.selectRow(at)
+        self.studies.blockSignals(False)
+
+    def show_importing(self) -> None:
+        """Show that the import runs."""
+        self._set_state(ImportState.IMPORTING)
+        self.progress.setValue(0)
+
+    def show_done(self, text: str, level: str) -> None:
+        """Show what was imported and what was not."""
+        self._set_state(ImportState.DONE)
+        self._say(text, level)
+
+    def show_failed(self, text: str) -> None:
+        """Show the table again, and why nothing was imported."""
+        self._set_state(ImportState.FOUND)
+        self._say(text, "error")
+
+    def show_ready(self, blocked: str, n_cases: int, *, can_open: bool) -> None:
+        """Show whether an import can start, and what is in its way."""
+        self.start.setText(f"Import {n_cases} case{'s' * (n_cases > 1)}" if n_cases else "Import")
+        self.start.setEnabled(n_cases > 0 and not blocked)
+        self.blocked.setText(blocked)
+        self.blocked.setVisible(bool(blocked) and self.state is ImportState.FOUND)
+        self.open.setVisible(can_open and self.state is ImportState.FOUND)
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_controls(self) -> None:
+        self.back = tool_button(
+            "import_back", "✕ Close", "Goes back to the cases; nothing is imported", self._close
+        )
+        self.source: QLineEdit = named(QLineEdit(), "import_source", "What is looked into")
+        self.source.setReadOnly(True)
+        self.folder = button(
+            "import_folder", "Folder…", "Choose a folder of DICOM files", self._browse_folder
+        )
+        self.zip = button("import_zip", "Zip…", "Choose a zip of DICOM files", self._browse_zip)
+        self.note = label("import_note", tip="What is looked into, or what was found")
+        self.progress: QProgressBar = named(
+            QProgressBar(), "import_progress", "How far the running work is"
+        )
+        self.progress.setRange(0, _STEPS)
+        self.progress.setTextVisible(False)
+        self.progress.setFixedHeight(8)
+        self.cancel = button(
+            "import_cancel", "Stop", "Stops; no case is left half", self.cancel_wanted.emit
+        )
+        self.blocked = label("import_blocked", tip="What is in the way of the import")
+        set_level(self.blocked, "warning")
+        self.start = button(
+            "import_start",
+            "Import 1 case",
+            "Writes the phases as NIfTI with their times, and opens the first case",
+            self.import_wanted.emit,
+            primary=True,
+        )
+        self.open = button(
+            "import_open",
+            "Open without importing",
+            "Shows the DICOM files as a case as they lie there; nothing is written",
+            self.open_wanted.emit,
+        )
+        self.to_cases = button(
+            "import_to_cases",
+            "Show the cases",
+            "Goes to the list of cases",
+            self._close,
+            primary=True,
+        )
+        self.to_table = button(
+            "import_to_table",
+            "Back to the table",
+            "Shows the studies again",
+            self.table_wanted.emit,
+        )
+
+    def _make_area(self) -> PageArea:
+        content = column(self.studies, self.study, self.form, 1)
+        content.layout().setContentsMargins(0, 0, 4, 0)
+        self.area = PageArea(content, "import_area", is_part=True)
+        return self.area
+
+    def _set_state(self, state: ImportState) -> None:
+        self.state = state
+        running = state in (ImportState.LOOKING, ImportState.IMPORTING)
+        found = state is ImportState.FOUND
+        self.progress.setVisible(running)
+        self.cancel.setVisible(running)
+        self.area.setVisible(found)
+        self.start.setVisible(found)
+        self.open.setVisible(False)
+        self.blocked.setVisible(False)
+        for after in (self.to_cases, self.to_table):
+            after.setVisible(state is ImportState.DONE)
+        self.source.setVisible(state is not ImportState.IDLE)
+        for choose in (self.folder, self.zip):
+            choose.setEnabled(not running)
+        set_primary(self.folder, state is ImportState.IDLE)
+
+    def _say(self, text: str, level: str = "hint") -> None:
+        self.note.setText(text)
+        set_level(self.note, level)
+
+    def _close(self) -> None:
+        self.closed.emit()
+
+    def _browse_folder(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, "Import DICOM", self._start())
+        if chosen:
+            self.source_wanted.emit(Path(chosen))
+
+    def _browse_zip(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileName(
+            self, "Import DICOM", self._start(), "Archives (*.zip);;All files (*)"
+        )
+        if chosen:
+            self.source_wanted.emit(Path(chosen))
+
+    def _start(self) -> str:
+        return str(Path(self.source.text()).parent) if self.source.text() else str(Path.home())

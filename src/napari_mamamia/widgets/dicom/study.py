@@ -1,0 +1,206 @@
+"""One study on the page Import: its table, what is wrong, its phases and their order."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QCheckBox, QComboBox, QLabel, QVBoxLayout, QWidget
+
+from napari_mamamia.io.dicom.roles import Use
+from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.services.dicom.preview import StudyPreview
+from napari_mamamia.services.dicom.ways import Way, ways_of
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    discard,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+)
+from napari_mamamia.widgets.dicom.choice import StudyChoice
+from napari_mamamia.widgets.dicom.phases import PhaseStrip
+from napari_mamamia.widgets.dicom.series import SeriesModel, SeriesTable
+from napari_mamamia.widgets.dicom.text import clock_text, phase_text, without_options
+
+__all__ = ["StudyView"]
+
+_BY_ITSELF: Final = "automatic"
+_TICK: Final = "leave the ticks in the table on what counts, and take the others away"
+_CLICK: Final = "click on what is right below"
+
+
+class StudyView(QWidget):
+    """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`.
+
+    `breasts_joined` carries whether two breasts become one case, `breasts_parted` asks for two.
+    `way_chosen` carries an answer to the refusal, `way_undone` takes the last one back.
+    """
+
+    breasts_parted = Signal()
+    way_chosen = Signal(object)
+    way_undone = Signal()
+
+    breasts_joined = Signal(bool)
+    part_toggled = Signal(object, bool)
+    phase_toggled = Signal(int, bool)
+    clock_chosen = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("import_study")
+        self.model = SeriesModel()
+        self.model.toggled.connect(self.part_toggled)
+        self.table: SeriesTable = named(
+            SeriesTable(), "import_series", "What is in the study; a tick says what counts"
+        )
+        self.table.setModel(self.model)
+        self.place = label("import_place", tip="Where the files of this study lie")
+        set_level(self.place, "hint")
+        self.problem = label("import_problem", tip="Why this study cannot be imported")
+        set_level(self.problem, "error")
+        self.join: QCheckBox = named(
+            QCheckBox("join the two breasts into one case"),
+            "import_join",
+            "Both lie on one grid, with zeros between them; or make two cases of them",
+        )
+        self.join.clicked.connect(self.breasts_joined)
+        self.part = button(
+            "import_part",
+            "Two cases, left and right",
+            "A case of each breast: ID_left and ID_right, each with its own times",
+            self.breasts_parted.emit,
+        )
+        self.breasts = column(self.part, self.join)
+        self.ways = column()
+        self.ways.setObjectName("import_ways")
+        self.undo = button(
+            "import_undo", "Undo", "Takes back what was clicked last", self.way_undone.emit
+        )
+        self.phases_title = heading("Phases to keep")
+        self.phases = PhaseStrip()
+        self.phases.toggled.connect(self.phase_toggled)
+        self.clock: QComboBox = named(
+            QComboBox(), "import_clock", "Element of the headers that puts the phases in order"
+        )
+        self.clock.activated.connect(lambda at: self.clock_chosen.emit(self.clock.itemData(at)))
+        self.clock_line = row(QLabel("Order by"), self.clock)
+        self.clock_line.layout().setStretch(1, 1)
+        self.reason = label("import_clock_reason", tip="Why this element was chosen")
+        set_level(self.reason, "hint")
+        self.warnings = label("import_warnings", tip="What is unusual about this study")
+        set_level(self.warnings, "warning")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(6)
+        for part in (
+            self.place,
+            self.table,
+            self.problem,
+            self.breasts,
+            self.ways,
+            self.undo,
+            self.clock_line,
+            self.reason,
+            self.phases_title,
+            self.phases,
+            self.warnings,
+        ):
+            layout.addWidget(part)
+
+    def show_choice(self, choice: StudyChoice) -> None:
+        """Show a study as it stands; pictures come with `show_preview`."""
+        exam = choice.found.exam
+        times_s = None if exam is None else exam.times_s
+        self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows)
+        self.table.fit()
+        self.show_problem(choice)
+        self.join.setChecked(choice.joins)
+        self.breasts.setVisible(choice.has_two_breasts)
+        n_phases = 0 if exam is None else len(exam.stacks)
+        texts = [phase_text(index, times_s) for index in range(n_phases)]
+        self.phases.show_phases(texts, choice.phases)
+        self.phases_title.setVisible(n_phases > 0)
+        self._fill_clocks(choice)
+        self.reason.setText(clock_text(exam))
+        self.reason.setVisible(bool(self.reason.text()))
+        self._warn(() if exam is None else exam.warnings)
+
+    def show_place(self, text: str) -> None:
+        """Say where the study's files lie, and why its id is not the folder's name."""
+        self.place.setText(text)
+        self.place.setVisible(bool(text))
+
+    def show_problem(self, choice: StudyChoice) -> None:
+        """Say why the study cannot be imported as it stands, and what is wrong with its series."""
+        wrong = [row.problem for row in choice.found.rows if row.problem]
+        asked = [row for row in choice.found.rows if row.use is Use.ASKED]
+        ways = [] if choice.found.exam is not None else _with_buttons(choice)
+        can_tick = choice.found.exam is None and len(asked) > 1
+        told_ways = " – or ".join([_CLICK] * bool(ways) + [_TICK] * can_tick)
+        way = f"Here: {told_ways}" if told_ways else ""
+        self._offer(ways, choice)
+        where = f" in {choice.found.place}"  # stands above
+        told = dict.fromkeys(
+            text.replace(where, "") for text in (choice.problem, *wrong, way) if text
+        )
+        self.problem.setText("\n".join(_begun(without_options(text)) for text in told))
+        self.problem.setVisible(bool(told))
+
+    def _offer(self, ways: Sequence[Way], choice: StudyChoice) -> None:
+        """Show a button for each way on that the refusal names, and one back."""
+        layout = self.ways.layout()
+        while layout.count():
+            discard(layout.takeAt(0).widget())
+        for at, way in enumerate(ways):
+            layout.addWidget(
+                button(
+                    f"import_way_{at}",
+                    way.words,
+                    f"The study is sorted again so; in the command line: {way.text}",
+                    partial(self.way_chosen.emit, way),
+                )
+            )
+        self.ways.setVisible(bool(ways))
+        done = choice.ways[-1].words if choice.ways else "two cases"
+        self.undo.setText(f"Undo: {done[:1].lower()}{done[1:]}")
+        self.undo.setVisible(bool(choice.ways or choice.side))
+
+    def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:
+        """Show the pictures, and what they warn of."""
+        self.phases.show_pictures(preview.pictures)
+        exam = choice.found.exam
+        self._warn(() if exam is None else exam.warnings)
+
+    def _warn(self, warnings: tuple[str, ...]) -> None:
+        self.warnings.setText("\n".join(f"• {_begun(text)}" for text in warnings))
+        self.warnings.setVisible(bool(warnings))
+
+    def _fill_clocks(self, choice: StudyChoice) -> None:
+        exam = choice.found.exam
+        verdicts = {} if exam is None else {v.clock: v for v in exam.choice.verdicts}
+        self.clock.clear()
+        self.clock.addItem(_BY_ITSELF, None)
+        for clock in Clock:
+            self.clock.addItem(str(clock), clock)
+            verdict = verdicts.get(clock)
+            if verdict is not None:
+                at = self.clock.count() - 1
+                self.clock.setItemData(at, verdict.reason, Qt.ItemDataRole.ToolTipRole)
+                self.clock.model().item(at).setEnabled(verdict.works)
+        at = 0 if choice.clock is None else self.clock.findData(choice.clock)
+        self.clock.setCurrentIndex(at)
+        self.clock_line.setVisible(exam is None or len(exam.stacks) > 1)
+
+
+def _with_buttons(choice: StudyChoice) -> list[Way]:
+    """Return the ways of a refusal; what two breasts become has controls of its own."""
+    return [way for way in ways_of(choice.problem) if way.sides is None]
+
+
+def _begun(text: str) -> str:
+    """Return a sentence with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

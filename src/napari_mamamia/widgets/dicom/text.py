@@ -1,0 +1,180 @@
+"""The sentences of the page Import: what is in a study, what would be kept, what was imported."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from napari_mamamia.io.exam.exam import Exam
+from napari_mamamia.io.exam.table import SeriesRow, spans
+from napari_mamamia.services.dicom.dicom import ImportSummary
+from napari_mamamia.services.dicom.finding import FoundStudy
+
+__all__ = [
+    "clock_text",
+    "found_text",
+    "kept_text",
+    "kind_text",
+    "matrix_text",
+    "phase_text",
+    "result_text",
+    "series_text",
+    "study_text",
+    "without_options",
+]
+
+_MOST_LINES = 12
+_OPTIONS = re.compile(r"(, such as --[\w-]+ [^\s:;,]+|,? \(--[^()]*\))")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_MAY_BREAK = "\N{ZERO WIDTH SPACE}"
+_KEPT_NAMES = {
+    "field_strength": "field strength",
+    "echo_time": "echo time",
+    "repetition_time": "repetition time",
+    "flip_angle": "flip angle",
+    "slice_thickness": "slice thickness",
+    "high_bit": "high bit",
+    "scanner_model": "scanner model",
+}
+_UNITS = {
+    "field_strength": " T",
+    "echo_time": " ms",
+    "repetition_time": " ms",
+    "flip_angle": "°",
+    "slice_thickness": " mm",
+}
+
+
+def series_text(series: SeriesRow) -> str:
+    """Return number and description of a series."""
+    number = "–" if series.number is None else str(series.number)
+    part = f" · {series.part}" if series.part else ""
+    return f"{number} · {_breakable(series.description) or 'no description'}{part}"
+
+
+def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
+    """Return what a series is: its phases with their times, or why it is left out; its images."""
+    images = f"{series.n_images} image{'s' * (series.n_images != 1)}"
+    if not series.phases and series.n_phases > 1:
+        images = f"{images}, {series.n_phases} of each slice"
+    if not series.phases:
+        left_out = series.kind if series.kind == "not decided" else f"left out: {series.kind}"
+        is_told = series.evidence and not series.problem and series.kind != "not chosen"
+        known = f" ({series.evidence})" if is_told else ""
+        return f"{left_out}{known}{' – see below' * bool(series.problem)}\n{images}"
+    phases = f"DCE phase{'s' * (len(series.phases) > 1)} {spans(series.phases)}"
+    times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
+    if len(times) == 1:
+        return f"{phases}\n{times[0]}{_NO_BREAK}s · {images.replace(' ', _NO_BREAK)}"
+    return f"{phases}\n{', '.join(times)}{_NO_BREAK}s\n{images}" if times else f"{phases}\n{images}"
+
+
+def matrix_text(series: SeriesRow) -> str:
+    """Return matrix and spacing of a series, each in a line, "" where unknown."""
+    if series.n_slices == 0:
+        return ""
+    rows, columns = series.size
+    matrix = f"{series.n_slices} x {rows} x {columns}"
+    spacing = f"{_NO_BREAK}x ".join(map(_mm, series.spacing_mm))
+    return f"{matrix.replace(' ', _NO_BREAK)}\n{spacing}{_NO_BREAK}mm"
+
+
+def _mm(length: float) -> str:
+    """Return a spacing to a hundredth, of a tenth and less to three figures."""
+    return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
+
+
+def phase_text(index: int, times_s: Sequence[float] | None) -> str:
+    """Return a phase's number and time."""
+    return f"{index} · {'?' if times_s is None else f'{times_s[index]:g} s'}"
+
+
+def without_options(text: str) -> str:
+    """Return a sentence without the options of the command line: in the window ticks decide.
+
+    Examples
+    --------
+    >>> without_options("name the one that counts (--use series=5, or --leave-out it)")
+    'name the one that counts'
+    """
+    return _OPTIONS.sub("", text)
+
+
+def study_text(found: FoundStudy) -> str:
+    """Return in a line what a study is, for the list of several."""
+    day = f"{found.day} · " * bool(found.day)
+    if found.exam is None:
+        return f"{day}refused"
+    n_phases, (z, y, x) = len(found.exam.stacks), found.exam.grid.shape
+    return f"{day}{n_phases} phase{'s' * (n_phases > 1)}, {z} x {y} x {x}"
+
+
+def found_text(studies: Sequence[FoundStudy]) -> str:
+    """Return what was found in a source, and what of it is no DICOM."""
+    n_images = sum(study.n_images for study in studies)
+    n_foreign = max((study.n_foreign for study in studies), default=0)
+    n_refused = sum(study.exam is None for study in studies)
+    many = "study" if len(studies) == 1 else "studies"
+    lines = [f"{len(studies)} {many}, {n_images} images"]
+    if len(studies) > 1 and n_refused:
+        lines.append(f"{n_refused} refused")
+    if n_foreign:
+        lines.append(f"{n_foreign} other file(s), no DICOM, left out")
+    archives = dict.fromkeys(name for study in studies for name in study.archives)
+    zips = "".join(
+        f" {Path(name).name} is a zip and was not looked into: import it by itself."
+        for name in archives
+    )
+    return "; ".join(lines) + "." + zips
+
+
+def clock_text(exam: Exam | None) -> str:
+    """Return what orders and times the phases, and why; "" where nothing does."""
+    if exam is None or len(exam.stacks) == 1:
+        return ""
+    chosen = exam.choice.chosen
+    timed = f"times by {chosen.timed_by}" if chosen.timed_by else "times unknown"
+    return f"{chosen.clock}: {chosen.reason}; {timed}."
+
+
+def kept_text(kept: Sequence[tuple[str, object]]) -> str:
+    """Return what of the headers would be kept, and what not."""
+    parts = ", ".join(
+        f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
+    )
+    told = f"Kept of the headers: the times and {parts}. " if kept else ""
+    return (
+        f"{told}Left out: name, number, birth date and all else of the patient; UIDs are replaced. "
+        "The images themselves are not changed."
+    )
+
+
+def result_text(
+    summary: ImportSummary, refused: Sequence[FoundStudy], out: Path
+) -> tuple[str, str]:
+    """Return what an import did to `out`, and how it is drawn: "hint", "warning" or "error"."""
+    n_cases = len(summary.imported)
+    lines = [f"{n_cases} case{'s' * (n_cases != 1)} imported into {out}."]
+    told = [
+        f"{case.case_id}: {_sentence(text)}" for case in summary.imported for text in case.warnings
+    ]
+    wrong = [f"{failure.case_id}: {_sentence(failure.reason)}" for failure in summary.failures]
+    wrong += [f"{study.case_id}: {_sentence(study.problem)}" for study in refused]
+    if wrong:
+        lines.append(f"{len(wrong)} not imported:")
+    every = [*wrong, *told]
+    lines += [f"• {line}" for line in every[:_MOST_LINES]]
+    if len(every) > _MOST_LINES:
+        lines.append(f"… and {len(every) - _MOST_LINES} more")
+    level = "hint" if not every else "warning" if n_cases else "error"
+    return "\n".join(lines), level
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _breakable(text: str) -> str:
+    """Return a text that may be wrapped behind the marks that names are written with."""
+    for mark in "_-./":
+        text = text.replace(mark, f"{mark}{_MAY_BREAK}")
+    return text

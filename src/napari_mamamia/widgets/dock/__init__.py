@@ -1,0 +1,1 @@
+"""The one dock of a viewer: it alone holds the viewer and joins pages, drops and tools."""

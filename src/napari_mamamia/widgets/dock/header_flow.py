@@ -1,0 +1,80 @@
+"""The header at work: case, place in the queue, masks, what runs, what was said."""
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.widgets.base.header import Header, MaskChip
+from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
+from napari_mamamia.widgets.base.layers import MASK_ROLES
+from napari_mamamia.widgets.base.notify import Level, Notifier
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["HeaderFlow"]
+
+_CLEARS_MESSAGE = ("list", "open", "predict", "export")
+"""What the user starts by hand: the message of what was before is out of date then."""
+
+
+class HeaderFlow(QObject):
+    """Joins the header, the session, the scene and the jobs."""
+
+    def __init__(
+        self, header: Header, session: Session, scene: Scene, jobs: JobRunner, notifier: Notifier
+    ) -> None:
+        super().__init__()
+        self._header = header
+        self._session = session
+        self._scene = scene
+        self._jobs = jobs
+        self._running: list[RunningJob] = []
+        header.cancel_wanted.connect(self._cancel)
+        header.mask_toggled.connect(scene.stack.set_visible)
+        jobs.started.connect(self._on_started)
+        jobs.progressed.connect(self._on_progress)
+        jobs.ended.connect(self._on_ended)
+        notifier.said.connect(header.say)
+        session.phases_changed.connect(self.show)
+        session.data_set_changed.connect(self.show)
+        for changed in (session.case_changed, session.queue_changed, session.masks_changed):
+            changed.connect(self.show)
+
+    def show(self, _event: object = None) -> None:
+        """Show where we are and which masks are visible."""
+        name, context = self._session.case_id, self._session.context
+        if context is not None and not self._session.listed_id:
+            name = f"{name} · {context.opened.data_set.name}"
+        if self._session.registered is not None:
+            name = f"{name} · registered"
+        if self._session.case is not None and not self._session.case.is_verified:
+            name = f"{name} · not yet verified"
+        self._header.set_case(name, self._session.position)
+        chips = []
+        for role in MASK_ROLES:
+            mask, layer = self._session.mask(role), self._scene.layer(role)
+            if mask is not None and layer is not None:
+                chips.append(MaskChip(role, mask.name, layer.visible))
+                layer.events.visible.connect(self.show)
+        self._header.set_masks(chips)
+
+    def _on_started(self, ticket: RunningJob) -> None:
+        if ticket.lane in _CLEARS_MESSAGE:
+            self._header.say(Level.HINT, "")
+        if ticket.shown:
+            self._running.append(ticket)
+            self._header.show_progress(ticket.title)
+
+    def _on_progress(self, ticket: RunningJob, progress: Progress) -> None:
+        if self._running and ticket == self._running[-1]:
+            self._header.show_progress(ticket.title, progress)
+
+    def _on_ended(self, ticket: RunningJob, _outcome: object) -> None:
+        self._running = [other for other in self._running if other != ticket]
+        if self._running:
+            self._header.show_progress(self._running[-1].title)
+        else:
+            self._header.hide_progress()
+
+    def _cancel(self) -> None:
+        if self._running:
+            self._jobs.cancel(self._running[-1].lane)

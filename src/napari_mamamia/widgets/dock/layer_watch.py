@@ -1,0 +1,86 @@
+"""What a user, or another plugin, adds to the viewer's layers or takes away."""
+
+from typing import Any
+
+from qtpy.QtCore import QObject, QTimer
+
+from napari_mamamia.widgets.base.layers import Role, tag_of
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.kinetics.map import KineticMapControl
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.score.agreement import Reviewing
+from napari_mamamia.widgets.viewer.opening import Opening
+from napari_mamamia.widgets.viewer.projecting import Projecting
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["LayerWatch"]
+
+
+class LayerWatch(QObject):
+    """Adopts a case that came another way, and follows a user who deletes one of our layers."""
+
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        opening: Opening,
+        editing: Editing,
+        projecting: Projecting,
+        kinetic_map: KineticMapControl,
+        reviewing: Reviewing,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._opening = opening
+        self._editing = editing
+        self._projecting = projecting
+        self._kinetic_map = kinetic_map
+        self._reviewing = reviewing
+        self._adopt = QTimer(self)
+        self._adopt.setSingleShot(True)
+        self._adopt.timeout.connect(self._adopt_case)
+        self._close = QTimer(self)
+        self._close.setSingleShot(True)
+        self._close.timeout.connect(self._close_case)
+        events = scene.viewer.layers.events
+        events.inserted.connect(self._on_inserted)
+        events.removed.connect(self._on_removed)
+
+    def adopt_soon(self) -> None:
+        """Adopt a case of the viewer, once all its layers are there."""
+        self._adopt.start()
+
+    def _adopt_case(self) -> None:
+        self._editing.save_if_needed(lambda saved: self._opening.adopt() if saved else None)
+
+    def _close_case(self) -> None:
+        """Close a case without phases, once napari is through with removing what was selected.
+
+        Other layers of the case go with it, which must not happen while napari goes through them.
+        """
+        if self._scene.layer(Role.PHASE) is None:
+            self._editing.save_if_needed(lambda _saved: self._session.close_case())
+
+    def _on_inserted(self, event: Any) -> None:
+        tag = tag_of(event.value)
+        if tag is not None and tag.case_id and not self._scene.is_changing:
+            self.adopt_soon()
+
+    def _on_removed(self, event: Any) -> None:
+        tag = tag_of(event.value)
+        if tag is None or self._scene.is_changing or tag.case_id != self._session.case_id:
+            return
+        if tag.role is Role.PHASE:
+            self._close.start(0)
+        elif tag.role is Role.SUBTRACTION:
+            self._scene.overlays.hide_subtraction()
+        elif tag.role is Role.PROJECTION:
+            self._projecting.hide()
+            self._scene.overlays.hide_projection()
+        elif tag.role is Role.MAP:
+            self._kinetic_map.hide()
+        elif tag.role is Role.AGREEMENT:
+            self._reviewing.turn_off()
+        elif tag.role is not Role.REFINED:
+            self._session.drop_mask(tag.role)

@@ -1,0 +1,96 @@
+"""One dock for each viewer, whichever menu item asks for it.
+
+napari docks whatever widget a menu command returns, under that command's own name, and the next
+click on the same item only hides it. Our commands all return the viewer's one panel; as soon as
+napari has docked it, it goes home to the one dock called MAMA-MIA, and the dock that napari made is
+removed. So every click opens the page it names, and place and width of the dock stay the user's.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from qtpy.QtCore import QTimer
+
+from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.widgets.adapter.adapter import bare, current_viewer, keep_when_closed, main_view
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+
+__all__ = ["DOCK_NAME", "dock_of", "page_for_menu", "show_dock"]
+
+DOCK_NAME: Final = "MAMA-MIA"
+_DATA_SET_VARIABLE: Final = "MAMAMIA_DATA_SET"
+_CASE_VARIABLE: Final = "MAMAMIA_CASE"
+
+
+def dock_of(viewer: Any) -> MamamiaDock | None:
+    """Return the viewer's panel, docked or put away in the window; None where it has none yet."""
+    view = main_view(bare(viewer))
+    found = None if view is None else view.window().findChild(MamamiaDock)
+    return found if isinstance(found, MamamiaDock) else None
+
+
+def show_dock(viewer: Any, page: str) -> MamamiaDock:
+    """Show the viewer's dock on a page, and return the panel."""
+    panel = _panel_on(viewer, page)
+    _send_home(bare(viewer), panel)
+    return panel
+
+
+def page_for_menu(page: str) -> MamamiaDock:
+    """Return the current viewer's panel on a page, for napari to dock."""
+    viewer = current_viewer()
+    if viewer is None:
+        raise MissingExtraError("napari", "pyqt6")
+    panel = _panel_on(viewer, page)
+    _soon(panel, lambda: _send_home(viewer, panel))
+    return panel
+
+
+def _panel_on(viewer: Any, page: str) -> MamamiaDock:
+    panel = dock_of(viewer)
+    if panel is None:
+        panel = MamamiaDock(viewer)
+        _open_what_was_named(panel)
+    panel.show_page(page)
+    return panel
+
+
+def _send_home(viewer: Any, panel: MamamiaDock) -> None:
+    """Put the panel into its own dock, making that if need be, and show it."""
+    home = panel.home
+    guests = [dock for dock in panel.docks if dock is not home]
+    if home is None:
+        if guests:
+            viewer.window.remove_dock_widget(guests.pop())
+        home = viewer.window.add_dock_widget(panel, name=DOCK_NAME)
+        panel.home = home
+        keep_when_closed(home, panel.put_aside)
+    elif panel.parent() is not home:
+        home.setWidget(panel)
+    for guest in guests:
+        viewer.window.remove_dock_widget(guest)
+    panel.docks = [home]
+    panel.show()
+    home.show()
+    home.raise_()
+
+
+def _open_what_was_named(panel: MamamiaDock) -> None:
+    """Open the data set that ``mamamia view`` names; once, in the first dock.
+
+    napari's command makes the dock first and shows the window then; what is opened comes after.
+    """
+    root, case_id = (os.environ.pop(name, "") for name in (_DATA_SET_VARIABLE, _CASE_VARIABLE))
+    if root:
+        _soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
+
+
+def _soon(panel: MamamiaDock, act: Callable[[], None]) -> None:
+    """Act once the present events are through, unless the window was closed by then."""
+    timer = QTimer(panel)
+    timer.setSingleShot(True)
+    timer.timeout.connect(act)
+    timer.timeout.connect(timer.deleteLater)
+    timer.start(0)

@@ -1,0 +1,144 @@
+"""The results at the bottom at work: tables of a run, kinds of failure, own tags, the log."""
+
+from typing import Final
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.services.score.case_table import CaseTable
+from napari_mamamia.widgets.base.bottom import BottomDock
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.batch.flow import BatchFlow
+from napari_mamamia.widgets.batch.results_review import ResultsReview
+from napari_mamamia.widgets.batch.run import BatchAnswer, ModelAnswer
+from napari_mamamia.widgets.dock.results_panel import ResultsPanel
+from napari_mamamia.widgets.score.tagging import Tagging
+
+__all__ = ["ResultsFlow"]
+
+_CONTRAST: Final = "contrast"
+_TAGS: Final = "results_tags"
+
+
+class ResultsFlow(QObject):
+    """Shows a run that finished, one model at a time.
+
+    Of each model's table there is one newest state: low contrast, which only images tell, is added
+    when it was looked for, tags after every change.
+    """
+
+    def __init__(
+        self,
+        panel: ResultsPanel,
+        bottom: BottomDock,
+        batch: BatchFlow,
+        review: ResultsReview,
+        tagging: Tagging,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._panel = panel
+        self._bottom = bottom
+        self._review = review
+        self._tagging = tagging
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._answer: BatchAnswer | None = None
+        self._tables: list[CaseTable] = []
+        self._looked_at: set[int] = set()
+        self._at = 0
+        batch.started.connect(bottom.prepare)
+        batch.finished.connect(self._show)
+        panel.fold_wanted.connect(bottom.fold)
+        panel.cases.model_chosen.connect(self._turn_to)
+        panel.cases.tag_wanted.connect(self._tag)
+        tagging.changed.connect(self._add_tags)
+
+    def open_case(self, case_id: str) -> None:
+        """Open a case of the table, its errors in colour, at the largest one."""
+        self._review.open_case(case_id)
+
+    # -------------------------------------------------------------------- inner
+
+    def _show(self, answer: BatchAnswer) -> None:
+        self._answer = answer
+        self._tables = [model.cases for model in answer.models]
+        self._looked_at = set()
+        self._panel.cases.show_models([model.name for model in answer.models])
+        self._turn_to(0)
+        self._bottom.show()
+        if answer.comparison is None:
+            self._panel.show_cases()
+        else:
+            self._panel.tabs.setCurrentWidget(self._panel.cohort)
+
+    def _turn_to(self, at: int) -> None:
+        if self._answer is None or not 0 <= at < len(self._answer.models):
+            return
+        self._at = at
+        model = self._answer.models[at]
+        self._panel.cases.show_table(self._tables[at], model.title)
+        self._panel.cohort.show_page(model.page, has_report=self._answer.report is not None)
+        self._panel.cohort.show_figures(model.figures)
+        self._review.show_model(model, self._answer.opened)
+        self._add_tags()
+        if model.images and at not in self._looked_at:
+            self._look_for_contrast(at, model)
+
+    def _look_for_contrast(self, at: int, model: ModelAnswer) -> None:
+        """Read the images of the cases, in a thread: the table can be used meanwhile."""
+        answer, services = self._answer, self._services
+        scores, pairs, settings = model.summary.model, model.pairs, model.settings
+
+        def work() -> Job[CaseTable]:
+            found = yield from services.look_for_contrast(
+                scores.rows, pairs, settings, model.images
+            )
+            return (yield from services.with_failures(self._tables[at], found))
+
+        def done(outcome: Outcome[CaseTable]) -> None:
+            if isinstance(outcome, Finished) and self._answer is answer:
+                self._looked_at.add(at)
+                self._put(at, outcome.result)
+                self._add_tags()
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Looking for low contrast", outcome.error)
+
+        self._jobs.start(_CONTRAST, "Looking for low contrast", work, done)
+
+    def _add_tags(self) -> None:
+        """Put the tags as they are now into the table on screen."""
+        if self._answer is None:
+            return
+        answer, at, table = self._answer, self._at, self._tables[self._at]
+        tags = self._tagging.all_of(answer.opened)
+        if not tags and table.facet("tag") is None:
+            return
+
+        def done(outcome: Outcome[CaseTable]) -> None:
+            if isinstance(outcome, Finished) and self._answer is answer:
+                self._put(at, outcome.result)
+
+        self._jobs.start(
+            _TAGS,
+            "Adding the tags",
+            lambda: self._services.with_tags(table, tags),
+            done,
+            shown=False,
+        )
+
+    def _tag(self, case_id: str, tag: str, on: bool) -> None:
+        """Tag a case in the data set that was scored."""
+        opened = None if self._answer is None else self._answer.opened
+        self._tagging.tag(case_id, tag, on, opened)
+
+    def _put(self, at: int, table: CaseTable) -> None:
+        """Keep the newest state of a table, and show it if it is on screen."""
+        self._tables[at] = table
+        if at == self._at:
+            self._panel.cases.update_table(table)

@@ -1,0 +1,70 @@
+"""The panel at the bottom: the scored cases, the cohort's numbers, the log."""
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.batch.results_cases import CasesTab
+from napari_mamamia.widgets.batch.results_cohort import CohortTab
+from napari_mamamia.widgets.batch.results_log import LogTab
+from napari_mamamia.widgets.controls.controls import named, tool_button
+from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
+
+__all__ = ["ResultsPanel"]
+
+_TIPS = (
+    "The scored cases, worst first",
+    "The cohort's numbers with intervals, and figures",
+    "Contrast curves of the pointer, the mask and pinned regions",
+    "What the plugin did and said",
+)
+
+
+class ResultsPanel(QWidget):
+    """`fold_wanted` asks to fold the panel away; the tabs have signals of their own."""
+
+    fold_wanted = Signal()
+
+    def __init__(self, jobs: JobRunner, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("results_panel")
+        self.cases = CasesTab(jobs)
+        self.cohort = CohortTab()
+        self.curves = CurvesTab()
+        self.log = LogTab()
+        self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
+        self.tabs.tabBar().setToolTip("Pages of this panel")
+        for page, text, tip in zip(
+            (self.cases, self.cohort, self.curves, self.log),
+            ("Case table", "Cohort", "Curves", "Log"),
+            _TIPS,
+            strict=True,
+        ):
+            self.tabs.addTab(page, text)
+            self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
+        fold = tool_button(
+            "results_fold",
+            "▾ Fold away",
+            "Hides this panel; page Batch shows it again",
+            self.fold_wanted.emit,
+        )
+        self.tabs.setCornerWidget(fold)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 2, 8, 4)
+        layout.addWidget(self.tabs)
+
+    def case_ids(self) -> list[str]:
+        """Return the cases as shown, in order."""
+        return self.cases.rows.case_ids()
+
+    def show_curves(self) -> None:
+        """Turn to the contrast curves."""
+        self.tabs.setCurrentWidget(self.curves)
+
+    def show_log(self) -> None:
+        """Turn to the log."""
+        self.tabs.setCurrentWidget(self.log)
+
+    def show_cases(self) -> None:
+        """Turn to the case table."""
+        self.tabs.setCurrentWidget(self.cases)

@@ -1,0 +1,206 @@
+"""Page Export: which masks are written where and how, and that they were verified."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qtpy.QtCore import QSize, Qt, QUrl, Signal
+from qtpy.QtGui import QDesktopServices
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+)
+
+from napari_mamamia.services.export.target import ExportTarget, TargetState
+from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.export.options import ExportOptions
+from napari_mamamia.widgets.export.text import what_is_written
+from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
+
+__all__ = ["ExportPage"]
+
+_ABOVE_AND_BELOW = 6
+_MOST_ROWS = 5
+_BLOCKED = frozenset({TargetState.READ_ONLY, TargetState.NO_FOLDER})
+
+
+class ExportPage(Page):
+    """`export_wanted` carries an `ExportRequest`, `target_asked` a folder to look at."""
+
+    export_wanted = Signal(object)
+    target_asked = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__("export")
+        self._done: Path | None = None
+        self._target: ExportTarget | None = None
+        self._running = False
+        self._own_out = False
+        self._own_choice = False
+        self.sets: QListWidget = named(
+            QListWidget(), "export_sets", "Which masks are written; several are kept apart by name"
+        )
+        self.sets.itemChanged.connect(lambda _item: self._take_own_choice())
+        self.options = ExportOptions()
+        self.options.changed.connect(self._describe)
+        self.out: QLineEdit = named(QLineEdit(), "export_out", "Folder to write to")
+        self.out.textEdited.connect(self._take_own_out)
+        self.out.textChanged.connect(self._ask_target)
+        browse = button("export_browse", "…", "Choose another folder", self._browse)
+        self.target = label("export_target", tip="What lies in that folder now")
+        self.replace: QCheckBox = named(
+            QCheckBox("replace files of an earlier export"),
+            "export_replace",
+            "Files of the same names in that folder are replaced; others stay",
+        )
+        self.replace.toggled.connect(lambda _on: self._show_target())
+        self.what = label("export_what", tip="What will be written, and how")
+        self.start = button(
+            "export_start", "Export", "Writes and verifies every file", self._ask, primary=True
+        )
+        self.result = label("export_result", tip="What the last export wrote")
+        self.open_folder = button(
+            "export_open", "Open the folder", "Shows the exported files", self._open_folder
+        )
+        for part in (
+            QLabel("Masks"),
+            self.sets,
+            self.options,
+            row(QLabel("To"), self.out, browse),
+            self.target,
+            self.replace,
+            self.what,
+            self.start,
+            self.result,
+            self.open_folder,
+        ):
+            self.body.addWidget(part)
+        self.body.addStretch()
+        self.open_folder.hide()
+        self.replace.hide()
+
+    # ------------------------------------------------------------- for the dock
+
+    @property
+    def _row_height(self) -> int:
+        return int(self.sets.fontMetrics().height()) + _ABOVE_AND_BELOW
+
+    def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
+        """Offer the masks that the workspace holds, the first ticked; own ticks stay."""
+        before = {one.folder for one in self.chosen()} if self._own_choice else set()
+        self.sets.blockSignals(True)
+        self.sets.clear()
+        for k, found in enumerate(sets):
+            item = QListWidgetItem(f"{found.title} ({found.n_cases})")
+            item.setData(Qt.ItemDataRole.UserRole, found)
+            item.setToolTip(str(found.folder))
+            item.setSizeHint(QSize(0, self._row_height))
+            checked = found.folder in before or (k == 0 and not before)
+            item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
+            self.sets.addItem(item)
+        self.sets.blockSignals(False)
+        rows = min(max(len(sets), 1), _MOST_ROWS)
+        self.sets.setFixedHeight(rows * self._row_height + 6)
+        self.options.show_kind(is_dicom=is_dicom)
+        self._show_choice()
+
+    def chosen(self) -> tuple[MaskSet, ...]:
+        """Return the sets that are ticked, in the order shown."""
+        items = (self.sets.item(k) for k in range(self.sets.count()))
+        return tuple(
+            item.data(Qt.ItemDataRole.UserRole)
+            for item in items
+            if item.checkState() == Qt.CheckState.Checked
+        )
+
+    def show_target(self, target: ExportTarget) -> None:
+        """Say what lies in the folder; a stale answer about another folder is dropped."""
+        if str(target.folder) == self.out.text().strip():
+            self._target = target
+            self._show_target()
+
+    def show_result(self, text: str, folder: Path | None, level: str = "hint") -> None:
+        """Show what was written; `folder` where there is something to look at."""
+        set_level(self.result, level)
+        self.result.setText(text)
+        self._done = folder
+        self.open_folder.setVisible(folder is not None)
+
+    def set_running(self, running: bool) -> None:
+        """Keep the button from being pressed twice."""
+        self._running = running
+        self._show_target()
+
+    def look_again(self) -> None:
+        """Ask what lies in the folder, such as after an export."""
+        self._ask_target()
+
+    # -------------------------------------------------------------------- inner
+
+    def _take_own_choice(self) -> None:
+        self._own_choice = True
+        self._show_choice()
+
+    def _show_choice(self) -> None:
+        chosen = self.chosen()
+        if chosen and not self._own_out:
+            folder = chosen[0].default_out
+            self.out.setText(str(folder if len(chosen) == 1 else folder.with_name("masks")))
+            self.out.setCursorPosition(len(self.out.text()))
+        self.options.show_number_of_sets(len(chosen))
+        self._describe()
+
+    def _describe(self) -> None:
+        self.what.setText(what_is_written(self.chosen(), self.options.wish()))
+        self._show_target()
+
+    def _take_own_out(self, _text: str) -> None:
+        self._own_out = True
+
+    def _ask_target(self, _text: str = "") -> None:
+        self._target = None
+        self._show_target()
+        if self.out.text().strip():
+            self.target_asked.emit(Path(self.out.text().strip()))
+
+    def _show_target(self) -> None:
+        """Show the folder's state, and whether an export can start."""
+        state = TargetState.FREE if self._target is None else self._target.state
+        taken = state in (TargetState.BUNDLE, TargetState.TAKEN)
+        self.replace.setVisible(taken)
+        text = "" if self._target is None or state is TargetState.FREE else self._target.text
+        is_own = taken and self._target is not None and self._target.folder == self._done
+        if is_own:
+            text = "The export below lies there: choose another folder, or replace it."
+        problem = self.options.wish().problem if self.chosen() else "Choose the masks first."
+        text = problem or text
+        self.target.setText(text)
+        self.target.setVisible(bool(text))
+        level = "hint" if is_own and not problem else "warning"
+        set_level(self.target, "error" if state in _BLOCKED else level)
+        blocked = state in _BLOCKED or (taken and not self.replace.isChecked())
+        ready = bool(self.out.text().strip()) and not problem
+        self.start.setEnabled(ready and not blocked and not self._running)
+
+    def _browse(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, "Export to", self.out.text())
+        if chosen:
+            self._own_out = True
+            self.out.setText(chosen)
+
+    def _ask(self) -> None:
+        wanted = ExportRequest(
+            self.chosen(),
+            Path(self.out.text().strip()),
+            self.replace.isVisible() and self.replace.isChecked(),
+            self.options.wish(),
+        )
+        self.export_wanted.emit(wanted)
+
+    def _open_folder(self) -> None:
+        if self._done is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._done)))

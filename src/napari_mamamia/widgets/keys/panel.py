@@ -1,0 +1,96 @@
+"""The panel on `?`: every key of ours, to be changed by a click, and napari's own."""
+
+from collections.abc import Sequence
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS, Key
+from napari_mamamia.widgets.controls.controls import button, heading, label, row, set_level
+from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.keys.key_button import KeyButton
+
+__all__ = ["KeysPanel"]
+
+_HINT = "Click a key, then press the one you want."
+_PAGES = (
+    "Keys of Refine act while that page is shown; on another page they do nothing, but for the "
+    "two that go there. A tool is put down when its page is left."
+)
+
+
+class KeysPanel(QWidget):
+    """`closed` asks for the page before, `key_wanted` carries an action and its new key."""
+
+    closed = Signal()
+    key_wanted = Signal(str, str)
+    reset_wanted = Signal()
+
+    def __init__(self, keys: Sequence[Key] = KEYS) -> None:
+        super().__init__()
+        self.setObjectName("keys_panel")
+        self.hint = label("keys_hint", _HINT, "How a key is changed, or why it was not")
+        set_level(self.hint, "hint")
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(heading("Keys"))
+        layout.addWidget(self.hint)
+        layout.addWidget(label("keys_pages", _PAGES, "Where the keys of the page Refine act"))
+        layout.addWidget(self._make_table(keys))
+        layout.addWidget(heading("The mouse, while a tool is on"))
+        layout.addWidget(label("keys_mouse", _table(MOUSE_LINES), "What the mouse does"))
+        layout.addWidget(heading("napari's own, while no tool is on"))
+        layout.addWidget(label("keys_napari", _table(NAPARI_KEYS), "napari's keys"))
+        layout.addStretch()
+        area = PageArea(content, "keys_area", is_part=True)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
+        outer.addWidget(self._make_buttons())
+        self.show_keys(keys)
+
+    def show_keys(self, keys: Sequence[Key]) -> None:
+        """Show the keys as they are now."""
+        for key in keys:
+            self.buttons[key.action].show_key(key.shown)
+
+    def show_refused(self, reason: str) -> None:
+        """Say why a key was not changed; "" for none."""
+        self.hint.setText(f"Not changed: {reason}." if reason else _HINT)
+        set_level(self.hint, "warning" if reason else "hint")
+
+    def _make_table(self, keys: Sequence[Key]) -> QWidget:
+        made, grid = QWidget(), QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(2)
+        grid.setColumnStretch(1, 1)
+        self.buttons: dict[str, KeyButton] = {}
+        for at, key in enumerate(keys):
+            control = KeyButton(key.action, key.text)
+            control.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+            control.setEnabled(not key.by_qt)
+            control.key_given.connect(self.key_wanted)
+            self.buttons[key.action] = control
+            text = key.text + (" (held)" if key.held else "")
+            grid.addWidget(control, at, 0)
+            grid.addWidget(label(f"key_text_{key.action}", text, text), at, 1)
+        made.setLayout(grid)
+        return made
+
+    def _make_buttons(self) -> QWidget:
+        back = button("keys_close", "Back", "Goes back to the page before", self.closed.emit)
+        reset = button(
+            "keys_reset", "Reset all keys", "Gives every action its own key back", self._reset
+        )
+        return row(back, 1, reset)
+
+    def _reset(self) -> None:
+        self.reset_wanted.emit()
+
+
+def _table(lines: Sequence[tuple[str, str]]) -> str:
+    cells = "".join(
+        f"<tr><td><b>{key}</b>&nbsp;&nbsp;&nbsp;</td><td>{text}</td></tr>" for key, text in lines
+    )
+    return f"<table cellspacing='2'>{cells}</table>"

@@ -1,0 +1,1 @@
+"""Page Kinetics: maps, curves, FTV, times, motion."""

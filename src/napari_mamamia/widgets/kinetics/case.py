@@ -1,0 +1,200 @@
+"""The open case as page Kinetics sees it: with typed times, and a repeated pre as it is wanted."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
+from napari_mamamia.services.case.context import CaseKey
+from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
+from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.kinetic_services import KineticServices
+from napari_mamamia.widgets.base.layers import MASK_ROLES, tag_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.session import Session, SessionMask
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["KineticCase"]
+
+_LANE: Final = "kinetic_pre"
+
+
+class KineticCase(QObject):
+    """`changed` says that the case or its times are others now; `opened` that the case is."""
+
+    changed = Signal()
+    opened = Signal()
+
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        jobs: JobRunner,
+        services: KineticServices,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._jobs = jobs
+        self._notifier = notifier
+        self._session = session
+        self._scene = scene
+        self._services = services
+        self._of: Case | None = None
+        self._timed: Case | None = None
+        self._case: Case | None = None
+        self._pre = RepeatedPre.LEAVE_OUT
+        self._typed: dict[CaseKey, tuple[float, ...]] = {}
+        self._clock = TimingRule()
+        self._rules: dict[CaseKey, TimingRule] = {}
+        session.case_changed.connect(self._follow)
+        session.phases_changed.connect(self._switch)
+
+    @property
+    def case(self) -> Case | None:
+        """The open case with its times, once all its phases are read; None before."""
+        return self._case
+
+    @property
+    def own_case(self) -> Case | None:
+        """The same with the phases that the files hold: neither registered nor averaged."""
+        case = self._session.case
+        return None if case is None or self._timed is None else self._with_typed(case)
+
+    @property
+    def n_before(self) -> int:
+        """How many phases the pixels show to be before contrast."""
+        return 1 if self._timed is None else self._timed.n_before
+
+    @property
+    def pre(self) -> RepeatedPre:
+        """What became of a repeated pre in `case`."""
+        return RepeatedPre.LEAVE_OUT if self._case is self._timed else self._pre
+
+    def set_pre(self, how: RepeatedPre) -> None:
+        """Treat a repeated pre otherwise; `changed` says when it is done."""
+        self._pre = how
+        self._treat_pre()
+
+    @property
+    def source(self) -> str:
+        """Where the times come from, in a few words; "" where there are none."""
+        case = self._case
+        if case is None:
+            return ""
+        if self._session.case_key in self._typed:
+            return "typed in, for this session"
+        context = self._session.context
+        record = None if context is None else context.record
+        return self._services.times_source(case, self._session.files, record)
+
+    @property
+    def rule(self) -> TimingRule:
+        """Which clock phases are chosen by: this case's own, else the one of the session."""
+        return self._rules.get(self._session.case_key, self._clock)
+
+    def set_timing(self, timing: Timing, text: str) -> str:
+        """Take a clock, an injection's second or two phases; return why not.
+
+        A named clock holds for the session, an injection and phases for this case.
+        """
+        case = self._case
+        if case is None:
+            return "open a case first"
+        try:
+            rule = self._services.typed_rule(timing, text)
+            self._services.require_rule(case, rule)
+        except MamamiaError as error:
+            return str(error)
+        if timing in (Timing.INJECTION, Timing.MANUAL):
+            self._rules[self._session.case_key] = rule
+        else:
+            self._rules.pop(self._session.case_key, None)
+            self._clock = rule
+        self.changed.emit()
+        return ""
+
+    def type_times(self, times_s: Sequence[float]) -> str:
+        """Take times in seconds, one for each phase, none to go back; return why not."""
+        case = self._session.shown_case
+        if case is None:
+            return "open a case first"
+        if times_s:
+            try:
+                self._services.require_rule(self._services.with_times(case, times_s), self.rule)
+            except MamamiaError as error:
+                return str(error)
+            self._typed[self._session.case_key] = tuple(times_s)
+        else:
+            self._typed.pop(self._session.case_key, None)
+        self._take(case)
+        self.changed.emit()
+        return ""
+
+    def shown_mask(self) -> SessionMask | None:
+        """Return the visible mask that matters most, None where none is shown."""
+        layer = self._scene.shown_mask()
+        tag = None if layer is None else tag_of(layer)
+        if tag is None or tag.role not in MASK_ROLES:
+            return None
+        return self._session.mask(tag.role)
+
+    @property
+    def note(self) -> str:
+        """What is said of every number of the case: "registered", or "" for its own phases."""
+        return "" if self._session.registered is None else "registered"
+
+    def _switch(self) -> None:
+        """Go on with other voxels of the same case."""
+        case = self._session.shown_case
+        if case is not None and case.is_loaded:
+            self._take(case)
+            self.changed.emit()
+
+    def _follow(self) -> None:
+        case, before = self._session.shown_case, self._case
+        if case is not None and case is self._of:
+            return
+        self._pre = RepeatedPre.LEAVE_OUT
+        if case is None or not case.is_loaded:
+            self._jobs.cancel(_LANE)
+            self._of = self._timed = self._case = None
+        else:
+            self._take(case)
+        if before is not self._case:
+            self.opened.emit()
+            self.changed.emit()
+
+    def _take(self, case: Case) -> None:
+        self._of = case
+        self._timed = self._with_typed(case)
+        self._treat_pre()
+
+    def _with_typed(self, case: Case) -> Case:
+        typed = self._typed.get(self._session.case_key)
+        return self._services.with_times(case, typed) if typed else case
+
+    def _treat_pre(self) -> None:
+        """Take the case as it is; where its pre was repeated, soon as that is wanted."""
+        self._jobs.cancel(_LANE)
+        self._case = timed = self._timed
+        how = self._pre
+        if timed is None or timed.n_before < 2:
+            return
+
+        def done(outcome: Outcome[Case]) -> None:
+            if isinstance(outcome, Finished):
+                self._case = outcome.result
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Scans before contrast", outcome.error)
+            self.changed.emit()
+
+        self._jobs.start(
+            _LANE,
+            "Scans before contrast",
+            lambda: job_of(self._services.with_pre, timed, how),
+            done,
+            shown=False,
+        )

@@ -1,0 +1,192 @@
+"""The page Kinetics at work: it joins map, times, FTV, numbers and curves."""
+
+from collections.abc import Callable
+from typing import Final
+
+from qtpy.QtCore import QObject, QTimer
+
+from napari_mamamia.core.progress import Job
+from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
+from napari_mamamia.services.kinetics.row import KineticRow
+from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer, MapKind, ShownMap
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.kinetic_services import KineticServices
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.kinetics.case import KineticCase
+from napari_mamamia.widgets.kinetics.curves_flow import CurvesFlow
+from napari_mamamia.widgets.kinetics.ftv_live import FtvLive
+from napari_mamamia.widgets.kinetics.map import KineticMapControl
+from napari_mamamia.widgets.kinetics.page import KineticsPage
+
+__all__ = ["KineticsFlow"]
+
+_NUMBERS: Final = "kinetic_numbers"
+_AFTER_MS: Final = 300
+
+
+class KineticsFlow(QObject):
+    """What needs computing is computed only while the page is on screen."""
+
+    def __init__(
+        self,
+        page: KineticsPage,
+        session: Session,
+        state: KineticCase,
+        maps: KineticMapControl,
+        ftv: FtvLive,
+        curves: CurvesFlow,
+        jobs: JobRunner,
+        services: KineticServices,
+        notifier: Notifier,
+        show_curves: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._session = session
+        self._state = state
+        self._maps = maps
+        self._ftv = ftv
+        self._curves = curves
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._is_on = False
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(_AFTER_MS)
+        self._later.timeout.connect(self._measure)
+        maps.set_floor(50.0)
+        page.map_wanted.connect(self._choose_map)
+        page.cover_changed.connect(maps.set_covering)
+        page.floor_changed.connect(maps.set_floor)
+        page.range_changed.connect(maps.set_range)
+        page.times.times_typed.connect(self._type_times)
+        page.times.timing_chosen.connect(self._choose_timing)
+        page.curves_wanted.connect(show_curves)
+        page.ftv.settings_changed.connect(ftv.set_settings)
+        page.ftv.draw_wanted.connect(ftv.draw)
+        page.ftv.mask_wanted.connect(ftv.around_mask)
+        page.ftv.seg.seg_wanted.connect(ftv.take_seg)
+        page.times.pre_chosen.connect(state.set_pre)
+        maps.shown_changed.connect(self._show_map)
+        maps.failed.connect(lambda why: page.show_map(None, why))
+        ftv.answered.connect(self._show_ftv)
+        ftv.unknown.connect(page.ftv.show_unknown)
+        ftv.compared.connect(self._show_seg)
+        ftv.seg_failed.connect(page.ftv.seg.show_failed)
+        ftv.region_changed.connect(page.ftv.show_region)
+        ftv.drawing_changed.connect(page.ftv.set_drawing)
+        state.changed.connect(self._show_case)
+        session.case_changed.connect(self._show_case)
+        session.masks_changed.connect(self.refresh)
+        session.mask_edited.connect(self.refresh)
+        self._show_case()
+
+    def want(self, wanted: bool) -> None:
+        """Say whether the page is on screen."""
+        was, self._is_on = self._is_on, wanted
+        self._ftv.want(wanted or self._shows_ftv())
+        if wanted and not was:
+            self._later.start()
+
+    def refresh(self, *_: object) -> None:
+        """Measure again, soon: another mask is shown, or it was changed."""
+        self._later.start()
+
+    # -------------------------------------------------------------------- inner
+
+    def _choose_map(self, kind: MapKind | None) -> None:
+        if kind is None:
+            self._maps.hide()
+        else:
+            self._maps.show(kind)
+
+    def _show_map(self, shown: ShownMap | None) -> None:
+        self._page.show_map(shown)
+        ranges = () if shown is None else self._services.map_ranges(shown.kind)
+        self._page.show_ranges(ranges, self._maps.range_now)
+        self._ftv.want(self._is_on or self._shows_ftv())
+        if self._shows_ftv():
+            self._ftv.set_settings(self._page.ftv.settings())
+
+    def _shows_ftv(self) -> bool:
+        shown = self._maps.shown
+        return shown is not None and shown.kind is MapKind.FTV
+
+    def _show_ftv(self, answer: FtvAnswer) -> None:
+        self._page.ftv.show_answer(answer)
+        self._maps.paint_ftv(answer)
+
+    def _show_seg(self, found: FtvUnderSeg | None) -> None:
+        self._page.ftv.seg.show_comparison(found)
+        if found is not None:
+            self._page.ftv.set_settings(found.limits)
+
+    def _type_times(self, text: str) -> None:
+        try:
+            times = tuple(float(part) for part in text.replace(",", " ").split())
+        except ValueError:
+            self._page.times.refuse(
+                f"expected seconds such as 0, 82, 148, got {text!r}: type a number for each phase"
+            )
+            return
+        why = self._state.type_times(times)
+        if why:
+            self._page.times.refuse(why)
+        else:
+            self._page.times.times.clearFocus()
+
+    def _choose_timing(self, timing: Timing, text: str) -> None:
+        why = self._state.set_timing(timing, text)
+        if why:
+            self._page.times.refuse(why)
+
+    def _show_case(self) -> None:
+        case = self._session.case
+        if case is None:
+            self._page.need("Open a case first.")
+            return
+        if len(case.phases) < 2:
+            self._page.need("Kinetics needs a phase after contrast; this case has one phase.")
+            return
+        self._page.need("")
+        case = self._state.case
+        if case is None:
+            self._page.times.show_times("", "reading the phases…", "", "")
+            return
+        known = [time for time in case.times_s if time is not None]
+        times = ", ".join(f"{time:g}" for time in known) if len(known) == len(case.phases) else ""
+        self._page.times.show_times(
+            times, self._state.source, *self._services.timing_text(case, self._state.rule)
+        )
+        self._page.times.show_timing(self._state.rule)
+        self._page.times.show_pre(self._state.n_before, self._state.pre)
+        self._page.times.offer_injection(case.scan.injection_s)
+        self.refresh()
+
+    def _measure(self) -> None:
+        """Measure the mask shown and prepare its FTV, if they are on screen."""
+        self._curves.refresh_mask()
+        case, mask = self._state.case, self._state.shown_mask()
+        if self._is_on or self._shows_ftv():
+            self._ftv.prepare()
+        if not self._is_on or case is None or len(case.phases) < 2:
+            return
+        if mask is None:
+            self._page.show_numbers(None, "no mask is shown: predict, or show one above")
+            return
+
+        rule = self._state.rule
+
+        def done(outcome: Outcome[KineticRow]) -> None:
+            if isinstance(outcome, Finished) and self._state.case is case:
+                self._page.show_numbers(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._page.show_numbers(None, str(outcome.error))
+
+        def work() -> Job[KineticRow]:
+            return self._services.mask_numbers(case, mask.buffer, str(mask.role), rule)
+
+        self._jobs.start(_NUMBERS, "Kinetics of the mask", work, done, shown=False)

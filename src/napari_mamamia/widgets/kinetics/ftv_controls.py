@@ -1,0 +1,242 @@
+"""Thresholds of the functional tumour volume with the volume that they give, live."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QGridLayout, QLabel, QSlider, QVBoxLayout, QWidget
+
+from napari_mamamia.kinetics.tumour_volume import FtvSettings
+from napari_mamamia.services.kinetics.phase_text import phases_text
+from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer
+from napari_mamamia.widgets.controls.controls import (
+    FittedLabel,
+    button,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+)
+from napari_mamamia.widgets.kinetics.colours import SER_COLOURS
+from napari_mamamia.widgets.kinetics.ftv_seg import FtvSegControls
+
+__all__ = ["FtvControls"]
+
+_WIDEST: Final = "26 of 26"
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """A slider: its field, name, range and start in steps of `step`, and how it is shown."""
+
+    field: str
+    name: str
+    least: int
+    most: int
+    start: int
+    step: float
+    unit: str
+    tip: str
+
+
+_FAR_MORE: Final = 8
+_SER: Final = tuple(SER_COLOURS.values())
+
+_THRESHOLDS: Final = (
+    _Threshold(
+        "background",
+        "Background",
+        10,
+        100,
+        60,
+        0.01,
+        "%",
+        "Least signal before contrast, in percent of its 95th percentile in the box (UCSF: 60)",
+    ),
+    _Threshold(
+        "enhancement", "PE early", 10, 150, 70, 1.0, "%", "Least PE of the early phase (UCSF: 70)"
+    ),
+    _Threshold(
+        "neighbours",
+        "Neighbours",
+        0,
+        26,
+        4,
+        1,
+        "of 26",
+        "How many of a voxel's 26 neighbours must pass too (UCSF: 4; in its results of I-SPY 1: 9)",
+    ),
+    _Threshold("ser", "SER", 0, 200, 0, 0.01, "", "Least signal enhancement ratio (UCSF: 0)"),
+)
+
+
+class FtvControls(QWidget):
+    """`settings_changed` carries `FtvSettings`; `draw_wanted` "box", "omit" or ""."""
+
+    settings_changed = Signal(object)
+    draw_wanted = Signal(str)
+    mask_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = label("kinetics_ftv", "FTV –", "Functional tumour volume, UCSF form")
+        self.basis = label(
+            "kinetics_ftv_phases", "", "Phases that this FTV rests on, and by which rule"
+        )
+        self.bins = label("kinetics_ftv_bins", "", "FTV by signal enhancement ratio, UCSF's bins")
+        self.bins.setTextFormat(Qt.TextFormat.RichText)
+        self.region = label("kinetics_ftv_region", "", "Where FTV is counted")
+        self.remark = label("kinetics_ftv_remark", "", "What is unusual about this FTV")
+        set_level(self.remark, "warning")
+        self._sliders: dict[str, QSlider] = {}
+        self._shown: dict[str, QLabel] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        self.reset = button(
+            "kinetics_ftv_reset", "UCSF", "Sets UCSF's thresholds again", self._reset
+        )
+        layout.addWidget(row(heading("Functional tumour volume"), 1, self.reset))
+        layout.addWidget(self.value)
+        layout.addWidget(self.basis)
+        layout.addWidget(self._make_sliders())
+        layout.addWidget(self._make_boxes())
+        self.seg = FtvSegControls()
+        for made in (self.region, self.bins, self.remark, self.seg):
+            layout.addWidget(made)
+
+    def settings(self) -> FtvSettings:
+        """Return the thresholds as the sliders stand."""
+        value = {name: slider.value() for name, slider in self._sliders.items()}
+        return FtvSettings(
+            value["background"] / 100,
+            float(value["enhancement"]),
+            value["neighbours"],
+            value["ser"] / 100,
+        )
+
+    def set_settings(self, settings: FtvSettings) -> None:
+        """Set the sliders, and say so once."""
+        values = {
+            "background": round(100 * settings.background),
+            "enhancement": round(settings.enhancement),
+            "neighbours": settings.neighbours,
+            "ser": round(100 * settings.ser),
+        }
+        for one in _THRESHOLDS:
+            slider = self._sliders[one.field]
+            slider.blockSignals(True)
+            slider.setValue(values[one.field])
+            slider.blockSignals(False)
+            self._write(one)
+        self.settings_changed.emit(self.settings())
+
+    def show_answer(self, answer: FtvAnswer) -> None:
+        """Show a volume and its parts."""
+        found = answer.found
+        self.value.setText(f"<b>FTV {found.volume_cc:.2f} cc</b>")
+        self.value.setToolTip(found.settings.name)
+        self.basis.setText(f"{phases_text(found.choice)} · {found.settings.variant}")
+        self.basis.show()
+        parts = zip(found.bins, SER_COLOURS.values(), strict=True)
+        head = "<tr><td></td><td>SER</td><td align='right'>volume</td>"
+        head += "<td align='right'>&nbsp;&nbsp;share</td></tr>"
+        lines = "".join(
+            f'<tr><td><span style="color:{colour}">■</span>&nbsp;{name}&nbsp;&nbsp;</td>'
+            f"<td>{text.removeprefix('SER ')}&nbsp;&nbsp;</td>"
+            f"<td align='right'>{part.volume_cc:.2f}&nbsp;cc</td>"
+            f"<td align='right'>&nbsp;&nbsp;{_percent(part.percent)}&nbsp;%</td></tr>"
+            for part, (text, name, colour) in parts
+        )
+        self.bins.setText(f"<table cellspacing='0'>{head}{lines}</table>")
+        ranges = ", ".join(f"{name} SER {text.removeprefix('SER ')}" for text, name, _ in _SER)
+        self.bins.setToolTip(f"Volume in cc and share in percent of each bin: {ranges}")
+        dark = found.too_dark > _FAR_MORE * sum(part.voxels for part in found.bins)
+        self.remark.setText(
+            f"{found.too_dark} voxels enhance but are too dark before contrast: without fat "
+            "suppression FTV is not to be used"
+            if dark
+            else ""
+        )
+        self.remark.setVisible(dark)
+
+    def show_unknown(self, reason: str) -> None:
+        """Show that there is no volume, and why."""
+        self.value.setText("<b>FTV –</b>")
+        self.value.setToolTip(f"unknown: {reason}")
+        self.basis.hide()
+        self.bins.setText("")
+        self.remark.setText(reason)
+        self.remark.setVisible(bool(reason))
+
+    def show_region(self, text: str) -> None:
+        """Say where FTV is counted."""
+        self.region.setText(text)
+
+    def set_drawing(self, what: str) -> None:
+        """Show whether a box is waited for."""
+        self.draw_box.setChecked(what == "box")
+        self.omit.setChecked(what == "omit")
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_sliders(self) -> QWidget:
+        holder = QWidget()
+        grid = QGridLayout(holder)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(2)
+        for place, one in enumerate(_THRESHOLDS):
+            slider: QSlider = named(
+                QSlider(Qt.Orientation.Horizontal), f"kinetics_ftv_{one.field}", one.tip
+            )
+            slider.setRange(one.least, one.most)
+            slider.setValue(one.start)
+            shown = FittedLabel("", (_WIDEST,))
+            shown.setAlignment(Qt.AlignmentFlag.AlignRight)
+            self._sliders[one.field], self._shown[one.field] = slider, shown
+            slider.valueChanged.connect(lambda _value, which=one: self._moved(which))
+            grid.addWidget(QLabel(one.name), place, 0)
+            grid.addWidget(slider, place, 1)
+            grid.addWidget(shown, place, 2)
+            self._write(one)
+        return holder
+
+    def _make_boxes(self) -> QWidget:
+        self.around = button(
+            "kinetics_ftv_mask",
+            "Around mask",
+            "Counts in the shown mask's box and 10 mm around it; forgets boxes that you drew",
+            self.mask_wanted.emit,
+        )
+        self.draw_box = button(
+            "kinetics_ftv_box",
+            "Draw box",
+            "Then drag over the tumour: FTV is counted in that box",
+            lambda: self.draw_wanted.emit("box" if self.draw_box.isChecked() else ""),
+        )
+        self.omit = button(
+            "kinetics_ftv_omit",
+            "Omit…",
+            "Then drag over what is no tumour: that box is left out",
+            lambda: self.draw_wanted.emit("omit" if self.omit.isChecked() else ""),
+        )
+        for made in (self.draw_box, self.omit):
+            made.setCheckable(True)
+        return row(self.around, self.draw_box, self.omit, 1)
+
+    def _moved(self, which: _Threshold) -> None:
+        self._write(which)
+        self.settings_changed.emit(self.settings())
+
+    def _write(self, which: _Threshold) -> None:
+        value = self._sliders[which.field].value()
+        text = f"{value / 100:.2f}" if which.field == "ser" else f"{value}"
+        self._shown[which.field].setText(f"{text} {which.unit}".strip())
+
+    def _reset(self) -> None:
+        self.set_settings(FtvSettings())
+
+
+def _percent(value: float) -> str:
+    return "–" if value != value else f"{value:.0f}"

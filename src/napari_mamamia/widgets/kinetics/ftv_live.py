@@ -1,0 +1,196 @@
+"""Functional tumour volume while its thresholds move: prepared once, counted in a thread."""
+
+from pathlib import Path
+
+from qtpy.QtCore import QObject, QTimer, Signal
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.progress import Job
+from napari_mamamia.kinetics.tumour_volume import FtvImages, FtvSettings
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prompt
+from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
+from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.kinetic_services import KineticServices
+from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome, plain_text
+from napari_mamamia.widgets.controls.controls import breakable
+from napari_mamamia.widgets.kinetics.case import KineticCase
+from napari_mamamia.widgets.viewer.prompts import PromptTool
+
+__all__ = ["FtvLive"]
+
+_PREPARE = "ftv_prepare"
+_COUNT = "ftv_count"
+_SEG = "ftv_seg"
+
+
+class FtvLive(QObject):
+    """`answered` carries an `FtvAnswer`, `unknown` the reason why there is none.
+
+    `region_changed` says in words where FTV is counted, `drawing_changed` whether a box is waited
+    for ("", "box" or "omit"). `compared` carries an `FtvUnderSeg`, None where no SEG is taken any
+    more; `seg_failed` the reason why a SEG was not taken.
+    """
+
+    answered = Signal(object)
+    unknown = Signal(str)
+    region_changed = Signal(str)
+    drawing_changed = Signal(str)
+    compared = Signal(object)
+    seg_failed = Signal(str)
+
+    def __init__(
+        self,
+        state: KineticCase,
+        prompts: PromptTool,
+        jobs: JobRunner,
+        services: KineticServices,
+    ) -> None:
+        super().__init__()
+        self._state = state
+        self._prompts = prompts
+        self._jobs = jobs
+        self._services = services
+        self.settings = FtvSettings()
+        self._images: FtvImages | None = None
+        self._drawn: list[Box] = []
+        self._omitted: list[Box] = []
+        self._seg = ""
+        self._drawing = ""
+        self._is_wanted = False
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.timeout.connect(self._settle)
+        prompts.given.connect(self._take_box)
+        prompts.mode_changed.connect(self._follow_mode)
+        state.opened.connect(self._forget)
+        state.changed.connect(self.prepare)
+
+    def want(self, wanted: bool) -> None:
+        """Say whether the number is on screen; nothing is computed while it is not."""
+        was, self._is_wanted = self._is_wanted, wanted
+        if wanted and not was:
+            self.prepare()
+
+    def set_settings(self, settings: FtvSettings) -> None:
+        """Count anew under other thresholds; an older count that still runs is dropped."""
+        self.settings = settings
+        self._count()
+
+    def draw(self, what: str) -> None:
+        """Wait for a "box" or a box to "omit" on the image; "" for nothing."""
+        self._drawing = what
+        self._prompts.set_mode(what)
+        self.drawing_changed.emit(what)
+
+    def around_mask(self) -> None:
+        """Count around the mask shown again, without boxes that were drawn."""
+        self._drawn, self._omitted, self._seg = [], [], ""
+        self.prepare()
+
+    def take_seg(self, path: Path) -> None:
+        """Count under a SEG of UCSF, beside its own numbers, and go on in its regions."""
+        case = self._state.own_case
+        if case is None:
+            self.seg_failed.emit("Open a case first, and wait until it is read.")
+            return
+
+        def done(outcome: Outcome[FtvUnderSeg]) -> None:
+            if isinstance(outcome, Finished):
+                found = outcome.result
+                self._drawn, self._omitted = list(found.boxes), list(found.omitted)
+                self._seg = path.name
+                self.compared.emit(found)
+                self.prepare()
+            elif isinstance(outcome, Failed):
+                self.seg_failed.emit(plain_text(outcome.error))
+
+        self._jobs.start(
+            _SEG,
+            f"FTV under {path.name}",
+            lambda: self._services.ftv_under_seg(case, path),
+            done,
+        )
+
+    def prepare(self) -> None:
+        """Prepare the region, if the number is on screen."""
+        if not self._is_wanted:
+            return
+        self._images = None
+        case = self._state.case
+        if case is None:
+            self.unknown.emit("open a case first")
+            return
+        mask = self._state.shown_mask()
+        buffer = None if mask is None else mask.buffer
+        drawn, omitted, rule = list(self._drawn), list(self._omitted), self._state.rule
+
+        def work() -> Job[FtvImages]:
+            boxes = drawn or [self._services.ftv_box(case, buffer)]
+            boxes = [box for box in boxes if not box.is_empty]
+            return (yield from self._services.prepare_ftv(case, boxes, omitted, rule))
+
+        def done(outcome: Outcome[FtvImages]) -> None:
+            if isinstance(outcome, Finished) and self._state.case is case:
+                self._images = outcome.result
+                self._count()
+            elif isinstance(outcome, Failed):
+                self.unknown.emit(str(outcome.error))
+
+        self.region_changed.emit(self._region(None if mask is None else str(mask.role)))
+        self._jobs.start(_PREPARE, "Preparing FTV", work, done, shown=False)
+
+    # -------------------------------------------------------------------- inner
+
+    def _count(self) -> None:
+        case, images, settings = self._state.case, self._images, self.settings
+        if case is None or images is None:
+            return
+
+        def done(outcome: Outcome[FtvAnswer]) -> None:
+            if isinstance(outcome, Finished) and self._images is images:
+                self.answered.emit(outcome.result)
+            elif isinstance(outcome, Failed):
+                self.unknown.emit(str(outcome.error))
+
+        count = self._services.live_ftv
+        self._jobs.start(_COUNT, "FTV", lambda: count(case, images, settings), done, shown=False)
+
+    def _take_box(self, prompt: Prompt) -> None:
+        if not isinstance(prompt, BoxPrompt) or not self._drawing:
+            return
+        if self._drawing == "omit":
+            self._omitted.append(prompt.box)
+        else:
+            self._drawn, self._seg = [prompt.box], ""
+        self.draw("")
+        self.prepare()
+
+    def _follow_mode(self, mode: str) -> None:
+        """Notice a drag that gave no box; one that does gives it right after the mode ends."""
+        if not mode and self._drawing:
+            self._later.start()
+
+    def _settle(self) -> None:
+        if self._drawing and not self._prompts.is_waiting:
+            self._drawing = ""
+            self.drawing_changed.emit("")
+
+    def _region(self, mask: str | None) -> str:
+        if self._seg:
+            where = f"the VOI of {breakable(self._seg)}"
+        elif self._drawn:
+            where = "the box that you drew"
+        elif mask is not None:
+            where = f"the {mask} mask's box + 10 mm"
+        else:
+            where = "no box: show a mask or draw a box"
+        count = len(self._omitted)
+        return f"In {where}" + (f", {count} box(es) omitted" if count else "")
+
+    def _forget(self) -> None:
+        self._drawn, self._omitted, self._images, self._seg = [], [], None, ""
+        self._jobs.cancel(_SEG)
+        self.compared.emit(None)
+        if self._drawing:
+            self.draw("")

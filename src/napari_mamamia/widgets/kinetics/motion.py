@@ -1,0 +1,185 @@
+"""Section Motion of page Kinetics: registering phases, what it did, whether it is used."""
+
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QComboBox, QProgressBar, QVBoxLayout, QWidget
+
+from napari_mamamia.core.progress import Progress
+from napari_mamamia.kinetics.registration.motion import PhaseMotion
+from napari_mamamia.kinetics.registration.settings import TransformKind, Verdict
+from napari_mamamia.services.register.case import RegisteredCase
+from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
+
+__all__ = ["MotionControls"]
+
+_HEIGHT: Final = 8
+_OFF: Final = (
+    "Off: the phases are shown as they were acquired. Contrast can pass for motion, so compare "
+    "before you use registered ones."
+)
+_USED: Final = (
+    "In use for this session: image, subtraction, maps, curves and FTV. Predict, Refine, Score and "
+    "Export keep the acquired phases; nothing is written."
+)
+_HEAD: Final = (
+    "<tr><th align='left'>phase</th><th align='right'>residual&nbsp;%</th>"
+    "<th align='right'>moved&nbsp;mm</th><th></th></tr>"
+)
+_MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "✗"}
+
+
+class MotionControls(QWidget):
+    """`register_wanted` carries a `TransformKind`, `use_wanted` whether to use what was found."""
+
+    register_wanted = Signal(object)
+    cancel_wanted = Signal()
+    use_wanted = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind: QComboBox = named(
+            QComboBox(),
+            "motion_transform",
+            "Rigid turns and shifts; B-spline then bends smoothly where that fits better",
+        )
+        self.kind.addItem("rigid + B-spline", TransformKind.BSPLINE)
+        self.kind.addItem("rigid", TransformKind.RIGID)
+        self.start = button(
+            "motion_register",
+            "Register phases…",
+            "Moves every phase onto phase 1 and resamples it; a phase that does not get better "
+            "stays as it is. Masks stay on phase 1. Takes some tens of seconds for each phase",
+            lambda: self.register_wanted.emit(self.kind.currentData()),
+        )
+        self.cancel = button(
+            "motion_cancel",
+            "Cancel",
+            "Stops the registration; nothing of it is kept",
+            self.cancel_wanted.emit,
+        )
+        self.progress: QProgressBar = named(
+            QProgressBar(), "motion_progress", "How far the registration is"
+        )
+        self.progress.setTextVisible(False)
+        self.progress.setFixedHeight(_HEIGHT)
+        self.running = label("motion_running", tip="What the registration does now")
+        self.table = label(
+            "motion_table",
+            tip="Residual where nothing enhances, before and after; displacement, 95th percentile",
+        )
+        self.table.setTextFormat(Qt.TextFormat.RichText)
+        self.volume = label("motion_volume", tip="Volume that enhances around the mask shown")
+        self.state = label("motion_state", _OFF, "Which phases are shown and computed from")
+        self.use = button(
+            "motion_use",
+            "Use registered phases",
+            "Shows and computes from the registered phases, in this session only",
+            lambda: self.use_wanted.emit(True),
+        )
+        self.back = button(
+            "motion_back",
+            "Back to the original",
+            "Shows and computes from the phases as they were acquired",
+            lambda: self.use_wanted.emit(False),
+        )
+        self._lay_out()
+        self.show_idle()
+        self.show_found(None)
+
+    def show_idle(self) -> None:
+        """Show that nothing runs."""
+        self._working.hide()
+        self.running.hide()
+        self.start.setEnabled(True)
+
+    def show_progress(self, progress: Progress | None) -> None:
+        """Show how far a registration is; None before its first step."""
+        self._working.show()
+        self.running.show()
+        self.start.setEnabled(False)
+        self.progress.setRange(0, 1000 if progress and progress.total else 0)
+        if progress is not None:
+            self.progress.setValue(round(1000 * progress.fraction))
+        self.running.setText("Starting" if progress is None else progress.text)
+
+    def show_found(self, found: RegisteredCase | None) -> None:
+        """Show what a registration found; None for nothing yet."""
+        has_any = found is not None and bool(found.found.changed)
+        self.table.setVisible(found is not None)
+        self._choice.setVisible(has_any)
+        if found is None:
+            self.volume.hide()
+            return
+        rows = "".join(map(_row, found.found.motions))
+        self.table.setText(f"<table cellspacing='0' cellpadding='1'>{_HEAD}{rows}</table>")
+        self.table.setToolTip("\n".join(map(_tip, found.found.motions)))
+        self._show_volume(found)
+        if not has_any:
+            self.say("No phase fits better after registration: nothing to use.")
+
+    def show_used(self, used: bool) -> None:
+        """Show whether the registered phases are in use."""
+        self.use.setEnabled(not used)
+        self.back.setEnabled(used)
+        self.say(_USED if used else _OFF, warns=used)
+
+    def say(self, text: str, *, warns: bool = False) -> None:
+        """Show which phases are shown, or why there are no registered ones."""
+        self.state.setText(text)
+        set_level(self.state, "warning" if warns else "hint")
+
+    # -------------------------------------------------------------------- inner
+
+    def _lay_out(self) -> None:
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        self._working = row(self.progress, self.cancel)
+        self._choice = row(self.use, self.back, 1)
+        layout.addWidget(heading("Motion"))
+        layout.addWidget(row(self.start, self.kind, 1))
+        for made in (self._working, self.running, self.table, self.volume, self._choice):
+            layout.addWidget(made)
+        layout.addWidget(self.state)
+
+    def _show_volume(self, found: RegisteredCase) -> None:
+        volume = found.volume
+        text = volume.warning or volume.reason
+        if not text:
+            text = (
+                f"Tumour volume {volume.before_cc:.2f} → {volume.after_cc:.2f} cc "
+                f"({volume.percent:+.0f} %)"
+            )
+        self.volume.setText(text)
+        self.volume.setToolTip(volume.variant or volume.reason)
+        set_level(self.volume, "warning" if volume.warning else "hint")
+        self.volume.show()
+
+
+def _row(motion: PhaseMotion) -> str:
+    if motion.verdict is Verdict.REFERENCE:
+        return f"<tr><td>{motion.phase}</td><td colspan='3'>reference, not touched</td></tr>"
+    before, after = motion.before.residual_percent, motion.after.residual_percent
+    words = f"{_MARKS[motion.verdict]}&nbsp;{motion.verdict}"
+    return (
+        f"<tr><td>{motion.phase}</td><td align='right'>{before:.1f}&nbsp;→&nbsp;{after:.1f}</td>"
+        f"<td align='right'>{motion.displacement.p95_mm:.1f}</td><td>{words}</td></tr>"
+    )
+
+
+def _tip(motion: PhaseMotion) -> str:
+    if motion.verdict is Verdict.REFERENCE:
+        return f"phase {motion.phase}: the others were moved onto it"
+    jacobian = (
+        ""
+        if motion.jacobian_min != motion.jacobian_min
+        else (f", volume in the mask × {motion.jacobian_min:.2f} to {motion.jacobian_max:.2f}")
+    )
+    note = f" ({motion.note})" if motion.note else ""
+    far = motion.displacement
+    return (
+        f"phase {motion.phase}: {motion.applied}{note}; moved by {far.median_mm:.1f} mm (median), "
+        f"{far.max_mm:.1f} mm (most); NMI {motion.before.nmi:.3f} to {motion.after.nmi:.3f}"
+        f"{jacobian}"
+    )

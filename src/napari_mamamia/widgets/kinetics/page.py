@@ -1,0 +1,253 @@
+"""Page Kinetics: map, times, functional tumour volume, numbers of the mask shown."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QLabel,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.services.kinetics.map_ranges import MapRange
+from napari_mamamia.services.kinetics.row import KineticRow
+from napari_mamamia.services.kinetics.show_kinetics import MapKind, ShownMap
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    heading,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+)
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.kinetics.ftv_controls import FtvControls
+from napari_mamamia.widgets.kinetics.legend import KineticLegend
+from napari_mamamia.widgets.kinetics.motion import MotionControls
+from napari_mamamia.widgets.kinetics.times import TimesControls
+
+__all__ = ["KineticsPage"]
+
+_UNKNOWN: Final = "–"
+_NUMBERS: Final = (
+    ("volume", "Volume", "Voxels of the mask times the volume of one"),
+    ("diameter", "Longest diameter", "Largest distance of two voxels: in 3-D, and in one slice"),
+    ("peak", "Peak PE", "Largest enhancement of the mean curve; of any voxel"),
+    ("classes", "Mean curve", "Initial rise and delayed course of the mean curve"),
+    (
+        "course",
+        "Curve types",
+        "Of the voxels with an initial PE of 50 % or more: predominant; worst",
+    ),
+    ("angio", "Angio-volume", "Volume with an initial PE of 50 % or more"),
+    ("types", "P / L / W", "Angio-volume with a persistent, plateau, washout curve"),
+    (
+        "ultrafast",
+        "Ultrafast",
+        "Maximum slope of the mean curve; arrival of contrast after the start of phase 0",
+    ),
+)
+
+
+class KineticsPage(Page):
+    """`map_wanted` carries a `MapKind`, or None for no map; `floor_changed` percent or None.
+
+    `range_changed` carries a `MapRange` for the map shown.
+    """
+
+    map_wanted = Signal(object)
+    cover_changed = Signal(bool)
+    floor_changed = Signal(object)
+    range_changed = Signal(object)
+    curves_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("kinetics")
+        self.ftv = FtvControls()
+        self.motion = MotionControls()
+        self._cells: dict[str, QLabel] = {}
+        holder = QWidget()
+        self._inner = QVBoxLayout(holder)
+        self._inner.setContentsMargins(0, 0, 4, 0)
+        self._inner.setSpacing(5)
+        self.body.addWidget(holder)
+        self._make_map()
+        self._inner.addWidget(line())
+        self.times = TimesControls()
+        self._inner.addWidget(self.times)
+        self._inner.addWidget(line())
+        self._inner.addWidget(self.ftv)
+        self._inner.addWidget(line())
+        self._make_numbers()
+        self._inner.addWidget(line())
+        self._inner.addWidget(self.motion)
+        self._inner.addStretch(1)
+        self.show_map(None)
+        self.show_numbers(None, "show a mask")
+
+    # ------------------------------------------------------------- for the dock
+
+    def show_map(self, shown: ShownMap | None, why_none: str = "") -> None:
+        """Show which map is on the image, or why there is none."""
+        self.legend.show_map(shown)
+        self.legend.setVisible(shown is not None)
+        at = 0 if shown is None else self.maps.findData(shown.kind)
+        self.maps.blockSignals(True)
+        self.maps.setCurrentIndex(at)
+        self.maps.blockSignals(False)
+        self.map_text.setText(shown.text if shown else why_none)
+        self.map_text.setVisible(bool(self.map_text.text()))
+        set_level(self.map_text, "warning" if why_none and shown is None else "hint")
+
+    def show_ranges(self, ranges: Sequence[MapRange], chosen: MapRange | None) -> None:
+        """Show which ranges of colours the map can have; none for classes."""
+        self.ranges.blockSignals(True)
+        self.ranges.clear()
+        for one in ranges:
+            self.ranges.addItem(one.name, one)
+        at = 0 if chosen is None else self.ranges.findText(chosen.name)
+        self.ranges.setCurrentIndex(max(0, at))
+        self.ranges.blockSignals(False)
+        self._range_line.setVisible(bool(ranges))
+
+    def show_numbers(self, found: KineticRow | None, why: str = "") -> None:
+        """Show the numbers of the mask on screen; where unknown a dash with the reason on hover."""
+        name = "" if found is None else f": {found.mask}"
+        self.numbers_title.setText(f"Shown mask{name}")
+        texts = {} if found is None else _texts(found)
+        for key, _, tip in _NUMBERS:
+            text = texts.get(key, _UNKNOWN)
+            self._cells[key].setText(text)
+            reason = _reason(found, key) or why
+            self._cells[key].setToolTip(
+                f"unknown: {reason}" if text == _UNKNOWN and reason else tip
+            )
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_map(self) -> None:
+        self.maps: QComboBox = named(
+            QComboBox(), "kinetics_map", with_key("Map that lies on the image", "kinetic_map")
+        )
+        self.maps.addItem("no map", None)
+        for kind in MapKind:
+            self.maps.addItem(str(kind), kind)
+        self.maps.currentIndexChanged.connect(
+            lambda at: self.map_wanted.emit(self.maps.itemData(at))
+        )
+        self.covers: QCheckBox = named(
+            QCheckBox("in place of the image"),
+            "kinetics_covers",
+            "The map covers the image; off: the image shines through",
+        )
+        self.covers.toggled.connect(self.cover_changed)
+        self.has_floor: QCheckBox = named(
+            QCheckBox("only where PE ≥"),
+            "kinetics_has_floor",
+            "Leaves the map out where the initial phase enhances less",
+        )
+        self.has_floor.setChecked(True)
+        self.floor: QSpinBox = named(
+            QSpinBox(), "kinetics_floor", "Least PE of the initial phase, in percent"
+        )
+        self.floor.setRange(0, 200)
+        self.floor.setSingleStep(10)
+        self.floor.setValue(50)
+        self.floor.setSuffix(" %")
+        self.has_floor.toggled.connect(lambda _on: self._tell_floor())
+        self.floor.valueChanged.connect(lambda _value: self._tell_floor())
+        self.ranges: QComboBox = named(
+            QComboBox(),
+            "kinetics_range",
+            "Values that the colours of the map stand for; auto: 1st to 99th percentile of the map",
+        )
+        self.ranges.currentIndexChanged.connect(
+            lambda at: self.range_changed.emit(self.ranges.itemData(at))
+        )
+        self._range_line = row(QLabel("Colours"), self.ranges, 1)
+        self._range_line.hide()
+        self.legend = KineticLegend()
+        self.map_text = label("kinetics_map_text", tip="Which phases the map rests on")
+        chooser = row(QLabel("Map"), self.maps)
+        chooser.layout().setStretch(1, 1)
+        self._inner.addWidget(chooser)
+        self._inner.addWidget(self.legend)
+        self._inner.addWidget(self.map_text)
+        self._inner.addWidget(self._range_line)
+        self._inner.addWidget(row(self.has_floor, self.floor, 1))
+        self._inner.addWidget(row(self.covers, 1))
+
+    def _make_numbers(self) -> None:
+        self.numbers_title = heading("Shown mask")
+        self.to_curves = button(
+            "kinetics_curves",
+            "Curves",
+            "Opens the curves at the bottom: of the pointer, of the mask, of pinned regions",
+            self.curves_wanted.emit,
+            primary=True,
+        )
+        self._inner.addWidget(row(self.numbers_title, 1, self.to_curves))
+        holder = QWidget()
+        grid = QGridLayout(holder)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(2)
+        for place, (key, name, tip) in enumerate(_NUMBERS):
+            cell: QLabel = named(QLabel(_UNKNOWN), f"kinetics_{key}", tip)
+            cell.setAlignment(Qt.AlignmentFlag.AlignRight)
+            cell.setWordWrap(True)
+            cell.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._cells[key] = cell
+            grid.addWidget(QLabel(name), place, 0)
+            grid.addWidget(cell, place, 1)
+        grid.setColumnStretch(1, 1)
+        self._inner.addWidget(holder)
+
+    def _tell_floor(self) -> None:
+        self.floor_changed.emit(float(self.floor.value()) if self.has_floor.isChecked() else None)
+
+
+def _reason(found: KineticRow | None, key: str) -> str:
+    """Return why a number is unknown."""
+    if found is None:
+        return ""
+    return found.ultrafast_reason if key == "ultrafast" else found.curve_reason
+
+
+def _texts(found: KineticRow) -> dict[str, str]:
+    parts = (found.persistent_mm3, found.plateau_mm3, found.washout_mm3)
+    return {
+        "volume": _number(found.volume_mm3 / 1000, 2, "ml"),
+        "diameter": f"{_number(found.longest_diameter_mm, 1, 'mm')} · "
+        f"{_number(found.in_plane_diameter_mm, 1, 'mm')} in plane",
+        "peak": f"{_number(found.peak_pe_of_mean_percent, 0, '%')} · "
+        f"{_number(found.peak_pe_percent, 0, '%')} any voxel",
+        "classes": _words(found.initial_class, found.delayed_class),
+        "course": _words(found.predominant_curve, found.worst_curve, "; worst "),
+        "angio": _number(found.angio_volume_mm3 / 1000, 2, "ml"),
+        "types": " / ".join(_number(part / 1000, 2, "") for part in parts)
+        + (" ml" if parts[0] == parts[0] else ""),
+        "ultrafast": _both(
+            _number(found.maximum_slope_percent_per_s, 1, "%/s"),
+            _number(found.bolus_arrival_s, 1, "s"),
+        ),
+    }
+
+
+def _both(slope: str, arrival: str) -> str:
+    return _UNKNOWN if slope == _UNKNOWN else f"{slope} · arrival {arrival}"
+
+
+def _words(first: str, second: str, between: str = ", ") -> str:
+    words = [_UNKNOWN if word in ("undefined", "") else word for word in (first, second)]
+    return between.join(words) if words != [_UNKNOWN] * 2 else _UNKNOWN
+
+
+def _number(value: float, digits: int, unit: str) -> str:
+    return _UNKNOWN if value != value else f"{value:,.{digits}f} {unit}".strip()

@@ -1,0 +1,171 @@
+"""Section of the page Kinetics: times of the phases, the clock that chooses, the pre."""
+
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
+from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
+from napari_mamamia.widgets.controls.controls import label, named, row, set_level
+
+__all__ = ["TimesControls"]
+
+_TIMINGS: Final = {
+    Timing.UCSF_FTV: "Counts from the first phase with contrast, as UCSF's program does",
+    Timing.PHASE0_START: "Counts from the start of phase 0",
+    Timing.INJECTION: "Counts from the injection: as the headers tell it, else as you type",
+    Timing.MANUAL: "Takes the two phases that you name",
+}
+_TYPED: Final = {
+    Timing.INJECTION: ("seconds", "Seconds from the start of phase 0 to the injection; Enter"),
+    Timing.MANUAL: ("early, late", "The early and the late phase, such as 2, 4; Enter"),
+}
+_PRES: Final = {
+    RepeatedPre.LEAVE_OUT: "The last scan before contrast counts, as in an import",
+    RepeatedPre.AVERAGE: "Their mean counts, which has less noise; needs that nothing moved",
+    RepeatedPre.KEEP: "All phases after phase 0 count as after contrast, whatever the pixels show",
+}
+
+
+class TimesControls(QWidget):
+    """Signals of what the user says of the times.
+
+    `times_typed` carries the text of the times, "" to go back to the case's own; `timing_chosen` a
+    `Timing` and what was typed beside it; `pre_chosen` a `RepeatedPre`.
+    """
+
+    times_typed = Signal(str)
+    timing_chosen = Signal(object, str)
+    pre_chosen = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rule = TimingRule()
+        self._injection = ""
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(5)
+        self.times: QLineEdit = named(
+            QLineEdit(),
+            "kinetics_times",
+            "Seconds of each phase, separated by commas; Enter takes them, empty goes back",
+        )
+        self.times.setPlaceholderText("0, 82, 148, …")
+        self.times.returnPressed.connect(lambda: self.times_typed.emit(self.times.text()))
+        self.source = label("kinetics_times_source", tip="Where the times come from")
+        self.phases = label("kinetics_phases", tip="Which phases the numbers rest on")
+        self.times_warning = label("kinetics_times_warning", tip="What is missing or unusual")
+        set_level(self.times_warning, "warning")
+        self._make_timing()
+        self._make_pre()
+        typed = row(QLabel("Times"), self.times, QLabel("s"))
+        chooser = row(QLabel("Timing"), self.timing, self.timing_value)
+        for made in (typed, chooser, self._pre_line):
+            made.layout().setStretch(1, 1)
+            layout.addWidget(made)
+        for made in (self.source, self.times_warning, self.phases):
+            layout.addWidget(made)
+
+    def show_times(self, times: str, source: str, phases: str, warning: str) -> None:
+        """Show the times in seconds, where they come from, what they choose, and what is wrong."""
+        if not self.times.hasFocus() or not times:
+            self.times.setText(times)
+        self.source.setText(source or "no times known: type the seconds of each phase")
+        set_level(self.source, "hint" if source else "warning")
+        self.phases.setText(phases)
+        self.times_warning.setText(warning)
+        self.times_warning.setVisible(bool(warning))
+
+    def show_timing(self, rule: TimingRule) -> None:
+        """Show which clock the phases are chosen by."""
+        self._rule = rule
+        at = self.timing.findData(rule.timing)
+        self.timing.blockSignals(True)
+        self.timing.setCurrentIndex(at)
+        self.timing.blockSignals(False)
+        self._show_typed(rule.timing)
+        if rule.injection_s is not None:
+            self.timing_value.setText(f"{rule.injection_s:g}")
+        if rule.phases is not None:
+            self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
+
+    def show_pre(self, n_before: int, how: RepeatedPre) -> None:
+        """Show what becomes of the phases that are before contrast by their pixels."""
+        self._pre_line.setVisible(n_before > 1)
+        later = "phase 1" if n_before == 2 else f"phases 1-{n_before - 1}"
+        earlier = "phase 0" if n_before == 2 else f"phases 0-{n_before - 2}"
+        self.pre.blockSignals(True)
+        for at, text in enumerate(
+            (
+                f"phase {n_before - 1}; {earlier} left out",
+                f"mean of phases 0-{n_before - 1}",
+                f"phase 0; {later} kept",
+            )
+        ):
+            self.pre.setItemText(at, text)
+        self.pre.setCurrentIndex(self.pre.findData(how))
+        self.pre.blockSignals(False)
+
+    def offer_injection(self, second: float | None) -> None:
+        """Take the second that the headers give where the injection is chosen as the clock."""
+        self._injection = "" if second is None else f"{second:g}"
+
+    def refuse(self, why: str) -> None:
+        """Say why what was typed does not count."""
+        self.times_warning.setText(why)
+        self.times_warning.show()
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_timing(self) -> None:
+        self.timing: QComboBox = named(
+            QComboBox(), "kinetics_timing", "Which clock chooses the early and the late phase"
+        )
+        for place, (timing, tip) in enumerate(_TIMINGS.items()):
+            self.timing.addItem(str(timing), timing)
+            self.timing.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
+        self.timing_value: QLineEdit = named(
+            QLineEdit(), "kinetics_timing_value", "Takes it with Enter"
+        )
+        self.timing_value.returnPressed.connect(self._tell_timing)
+        self.timing_value.editingFinished.connect(self._leave_timing)
+        self.timing_value.hide()
+
+    def _make_pre(self) -> None:
+        self.pre: QComboBox = named(
+            QComboBox(),
+            "kinetics_pre",
+            "What the signal before contrast is where it was scanned again",
+        )
+        for place, (how, tip) in enumerate(_PRES.items()):
+            self.pre.addItem("", how)
+            self.pre.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.pre.currentIndexChanged.connect(lambda at: self.pre_chosen.emit(self.pre.itemData(at)))
+        self._pre_line = row(QLabel("Before contrast"), self.pre)
+        self._pre_line.hide()
+
+    def _timing_changed(self) -> None:
+        timing = self.timing.currentData()
+        self._show_typed(timing)
+        known = self._injection if timing is Timing.INJECTION else ""
+        if timing in _TYPED:
+            self.timing_value.setText(known)
+            self.timing_value.setFocus()
+        if timing not in _TYPED or known:
+            self._tell_timing()
+
+    def _show_typed(self, timing: Timing) -> None:
+        hint, tip = _TYPED.get(timing, ("", ""))
+        self.timing_value.setPlaceholderText(hint)
+        self.timing_value.setToolTip(tip)
+        self.timing_value.setVisible(bool(hint))
+
+    def _leave_timing(self) -> None:
+        """Show the clock that counts again where nothing was typed for the chosen one."""
+        if not self.timing_value.text().strip():
+            self.show_timing(self._rule)
+
+    def _tell_timing(self) -> None:
+        self.timing_chosen.emit(self.timing.currentData(), self.timing_value.text())

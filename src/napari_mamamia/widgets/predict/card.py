@@ -1,0 +1,83 @@
+"""The card of the chosen model: what it is, what it gets of the open case, what it would take."""
+
+from dataclasses import dataclass
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
+
+from napari_mamamia.widgets.controls.controls import breakable, button, label, named, set_level
+from napari_mamamia.widgets.predict.inputs import InputStrip
+
+__all__ = ["ModelCard", "ModelPanel"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What is shown of the chosen model.
+
+    `note` must stand by its results; `facts` are plain lines on the model itself, `detail` is their
+    tooltip; `needs` says what it takes. `is_trained` shows the options of a trained model.
+    """
+
+    title: str
+    note: str
+    needs: str
+    facts: str = ""
+    detail: str = ""
+    is_trained: bool = False
+
+
+class ModelPanel(QFrame):
+    """Shows a `ModelCard`; `measure_wanted` asks for the time of one tile."""
+
+    measure_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        named(self, "predict_card", "The model that Start runs")
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.title = label("predict_title", tip="The model that Start runs")
+        self.title.setProperty("heading", True)
+        self.measure = button(
+            "predict_measure",
+            "Measure",
+            "Runs one tile to tell how long this case will take",
+            self.measure_wanted.emit,
+        )
+        self.note = label("predict_note", tip="What to know about every result of it")
+        set_level(self.note, "warning")
+        self.facts = label("predict_facts", tip="What the model is")
+        self.needs = label("predict_needs", tip="What the model would take for this case")
+        self.problem = label("predict_problem", tip="Why the model cannot run on this case")
+        set_level(self.problem, "warning")
+        self.inputs = InputStrip()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 4, 6, 4)
+        layout.setSpacing(3)
+        first = QHBoxLayout()
+        first.addWidget(self.title, stretch=1)
+        first.addWidget(self.measure)
+        layout.addLayout(first)
+        for part in (self.note, self.facts, self.problem, self.inputs, self.needs):
+            layout.addWidget(part)
+
+    def show_model(self, card: ModelCard) -> None:
+        """Show a model; empty lines take no room."""
+        self.title.setText(breakable(card.title))
+        self.measure.setVisible(card.is_trained)
+        for part, text in ((self.note, card.note), (self.facts, card.facts)):
+            part.setText(text)
+            part.setVisible(bool(text))
+        self.facts.setToolTip(card.detail or "What the model is")
+        self.show_needs(card.needs)
+
+    def show_needs(self, text: str) -> None:
+        """Show what the model takes, such as after it was measured."""
+        self.needs.setText(text)
+        self.needs.setVisible(bool(text))
+
+    def show_problem(self, text: str) -> None:
+        """Show why the model cannot run on this case, "" if it can."""
+        self.problem.setText(text)
+        self.problem.setVisible(bool(text))
+        self.measure.setEnabled(not text)

@@ -1,0 +1,114 @@
+"""Where models were in doubt or disagreed; a click, or a button of next or previous, goes there."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListWidget, QVBoxLayout, QWidget
+
+from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace, DoubtKind
+from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
+
+__all__ = ["DoubtList"]
+
+_LEAST_HEIGHT: Final = 80
+_KINDS: Final = {DoubtKind.ENTROPY: "entropy", DoubtKind.VARIANCE: "variance between models"}
+
+
+class DoubtList(QWidget):
+    """`chosen` carries the number of a place, the heaviest at 0.
+
+    `kind_wanted` carries the `DoubtKind` that the places should be found by.
+    """
+
+    chosen = Signal(int)
+    kind_wanted = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("predict_doubt_places")
+        self.title = label("predict_doubt_title", tip="How many places were found")
+        self.title.setProperty("heading", True)
+        self.before = tool_button(
+            "predict_doubt_previous", "‹", "Previous doubtful place  (key Shift+G)", self.previous
+        )
+        self.after = tool_button(
+            "predict_doubt_next", "›", "Next doubtful place  (key G)", self.next
+        )
+        self.list: QListWidget = named(
+            QListWidget(),
+            "predict_doubt_list",
+            "Where the model was most in doubt: volume and mean amount; a click goes there",
+        )
+        self.kinds: QComboBox = named(
+            QComboBox(),
+            "predict_doubt_from",
+            "What the doubt is measured by: the entropy of the mean probability, or how far the "
+            "models' probabilities lie apart",
+        )
+        self.kinds.setMinimumContentsLength(8)
+        self.kinds.currentIndexChanged.connect(self._choose_kind)
+        self.kinds_row = row(QLabel("doubt from"), self.kinds, 1)
+        self.list.setAlternatingRowColors(True)
+        self.list.setMinimumHeight(_LEAST_HEIGHT)
+        self.list.currentRowChanged.connect(self._choose)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(3)
+        first = QHBoxLayout()
+        first.addWidget(self.title, stretch=1)
+        first.addWidget(self.before)
+        first.addWidget(self.after)
+        layout.addLayout(first)
+        layout.addWidget(self.kinds_row)
+        layout.addWidget(self.list)
+        self.show_kinds((), None)
+        self.show_doubt(None)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there are places to step through."""
+        return bool(self.list.count() > 0)
+
+    def show_doubt(self, found: Doubt | None) -> None:
+        """List the places of a prediction; None while there is no map of doubt."""
+        places: Sequence[DoubtfulPlace] = found.places if found else ()
+        self.list.blockSignals(True)
+        self.list.clear()
+        for number, place in enumerate(places, start=1):
+            amount = f"{place.mean:.2f} {found.unit if found else ''}".strip()
+            self.list.addItem(f"{number}   {place.volume_mm3 / 1000:.2f} ml   {amount}")
+        self.list.setCurrentRow(-1)
+        self.list.blockSignals(False)
+        if found is not None:
+            more = f", the heaviest {len(places)}" if found.n_places > len(places) else ""
+            self.title.setText(f"{found.n_places} doubtful place(s){more}")
+        self.setVisible(found is not None)
+
+    def show_kinds(self, kinds: Sequence[DoubtKind], chosen: DoubtKind | None) -> None:
+        """Offer measures of doubt; one alone needs no choice."""
+        self.kinds.blockSignals(True)
+        self.kinds.clear()
+        for kind in kinds:
+            self.kinds.addItem(_KINDS[kind], kind)
+        self.kinds.setCurrentIndex(self.kinds.findData(chosen))
+        self.kinds.blockSignals(False)
+        self.kinds_row.setVisible(len(kinds) > 1)
+
+    def next(self) -> None:
+        """Go to the next place, after the last one to the first."""
+        if self.is_shown:
+            self.list.setCurrentRow((self.list.currentRow() + 1) % self.list.count())
+
+    def previous(self) -> None:
+        """Go to the place before, before the first one to the last."""
+        if self.is_shown:
+            self.list.setCurrentRow((self.list.currentRow() - 1) % self.list.count())
+
+    def _choose_kind(self, _index: int) -> None:
+        if self.kinds.currentData() is not None:
+            self.kind_wanted.emit(self.kinds.currentData())
+
+    def _choose(self, number: int) -> None:
+        if number >= 0:
+            self.chosen.emit(number)

@@ -1,0 +1,187 @@
+"""After a failure on the page Predict: models that fit instead, or a closed room to convert in."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QObject
+from qtpy.QtWidgets import QFileDialog
+
+from napari_mamamia.core.errors import RefusedCheckpointError
+from napari_mamamia.io.workspace.workspace import file_name
+from napari_mamamia.segmentation.model.planner import (
+    OutOfMemoryError,
+    OverLimitError,
+    duration_text,
+)
+from napari_mamamia.segmentation.run.registry import ModelEntry
+from napari_mamamia.services.predict.convert_model import Converted
+from napari_mamamia.services.predict.offers import Offer
+from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.controls.controls import breakable
+from napari_mamamia.widgets.predict.help import Remedy
+from napari_mamamia.widgets.predict.models import PredictModels
+from napari_mamamia.widgets.predict.page import PredictPage
+
+__all__ = ["PredictFailure"]
+
+_LANE: Final = "help"
+_CONVERT: Final = "convert"
+_REFUSED: Final = (
+    "In a closed room (no network, none of your files) its numbers can be taken out into a new "
+    "folder that runs nothing."
+)
+
+
+class PredictFailure(QObject):
+    """Offers what may be done after an error; nothing is done unasked."""
+
+    def __init__(
+        self,
+        page: PredictPage,
+        session: Session,
+        models: PredictModels,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._session = session
+        self._models = models
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._is_told = False
+        models.changed.connect(self.forget)
+        models.name_taken.connect(self._offer_name)
+
+    def tell(self, error: Exception) -> None:
+        """Take the error of a run, which the page shows until something else is chosen."""
+        self._is_told = True
+        self.offer_help(error)
+
+    def offer_help(self, error: Exception) -> None:
+        """Show what may be done about an error, if anything."""
+        if isinstance(error, RefusedCheckpointError):
+            self._ask_for_room(str(error).split(". ")[0])
+        elif isinstance(error, OverLimitError | OutOfMemoryError):
+            self._ask_for_models()
+
+    def forget(self) -> None:
+        """Take an error and what is offered away, because something else is chosen."""
+        self._jobs.cancel(_LANE)
+        self._page.help.show_remedies(())
+        if self._is_told:
+            self._is_told = False
+            self._page.show_result("", (), 0)
+
+    def _offer_name(self, path: Path, name: str) -> None:
+        """Offer to add a model under another name than its own, which is taken."""
+        add = Remedy(
+            f"Add it as {name}",
+            f"Adds {path} to the list under this name",
+            partial(self._models.add, path, name),
+        )
+        self._page.help.show_remedies((add,), "Another model of the list has this model's name.")
+
+    # ------------------------------------------------------------- another model
+
+    def _ask_for_models(self) -> None:
+        case = self._session.case
+        if case is None:
+            return
+        choices = self._page.options.choices()
+        names = self._models.names
+
+        def done(outcome: Outcome[Sequence[Offer]]) -> None:
+            if isinstance(outcome, Finished):
+                self._show_models(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Looking for models that fit", outcome.error)
+
+        look = partial(self._services.predict.other_models, case, choices, names)
+        self._jobs.start(
+            _LANE, "Looking for models that fit", lambda: job_of(look), done, shown=False
+        )
+
+    def _show_models(self, found: Sequence[Offer]) -> None:
+        made = [
+            Remedy(
+                f"Use {one.name} (about {duration_text(one.seconds)})",
+                f"Chooses {one.title}; Start runs it",
+                partial(self._page.models.choose, one.name),
+            )
+            for one in found
+        ]
+        said = "These fit this case:" if found else "No other model of the list fits this case."
+        self._page.help.show_remedies(made, said)
+
+    # --------------------------------------------------------------- a closed room
+
+    def _ask_for_room(self, wanted: str) -> None:
+        """Offer a closed room; `wanted` says what the checkpoint would have run."""
+        entry = self._models.entry
+        if entry is None:
+            return
+        look = self._services.predict.isolation_reason
+
+        def done(outcome: Outcome[str]) -> None:
+            reason = outcome.result if isinstance(outcome, Finished) else ""
+            if isinstance(outcome, Failed):
+                reason = str(outcome.error)
+            self._show_room(entry, wanted, reason)
+
+        self._jobs.start(
+            _LANE, "Looking for a closed room", lambda: job_of(look), done, shown=False
+        )
+
+    def _show_room(self, entry: ModelEntry, wanted: str, reason: str) -> None:
+        said = f"{breakable(wanted)}.\n{_REFUSED}"
+        if reason:
+            self._page.help.show_remedies((), f"{said}\nNot on this computer: {reason}")
+            return
+        offer = Remedy(
+            "Convert in a closed room…",
+            "Asks for a folder, writes the model into a new folder inside it, and adds that to the "
+            "list; the model itself stays as it is",
+            partial(self._choose_place, entry),
+        )
+        self._page.help.show_remedies((offer,), said)
+
+    def _choose_place(self, entry: ModelEntry) -> None:
+        chosen = QFileDialog.getExistingDirectory(self._page, "Write the converted model into")
+        if chosen:
+            self.convert(entry, Path(chosen))
+
+    def convert(self, entry: ModelEntry, place: Path) -> None:
+        """Convert a model into a new folder of `place`, and add what comes out."""
+        name = file_name(f"{entry.name}_converted", "the name of a model")
+
+        def done(outcome: Outcome[Converted]) -> None:
+            self._page.set_running(False)
+            if isinstance(outcome, Finished):
+                made = outcome.result
+                self._page.show_result(f"Converted, {made.isolation}: {made.folder}", (), 0)
+                self._models.add(made.folder, name)
+            elif isinstance(outcome, Failed):
+                self._page.show_result(f"failed: {outcome.error}", (), 0)
+                self._notifier.fail(f"Converting {entry.name}", outcome.error)
+            else:
+                self._page.show_result("stopped: nothing was written", (), 0)
+
+        self._jobs.start(
+            _CONVERT,
+            f"Converting {entry.name}",
+            lambda: self._services.predict.convert(entry, place / name),
+            done,
+        )
+        self._page.set_running(True, "converting…")
+
+    def cancel(self) -> None:
+        """Stop converting; nothing of it is kept."""
+        self._jobs.cancel(_CONVERT)

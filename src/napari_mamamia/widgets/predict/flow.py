@@ -1,0 +1,236 @@
+"""Page Predict at work: model card, inputs, start, stop, prompts, candidates, doubtful places."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.segmentation.model.segmenter import Prompt
+from napari_mamamia.services.case.context import CaseKey
+from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace
+from napari_mamamia.services.predict.keep_prediction import KeptPrediction
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.predict.all import PredictAll
+from napari_mamamia.widgets.predict.card import ModelCard
+from napari_mamamia.widgets.predict.estimate import PredictEstimate
+from napari_mamamia.widgets.predict.failure import PredictFailure
+from napari_mamamia.widgets.predict.help import Remedy
+from napari_mamamia.widgets.predict.models import PredictModels
+from napari_mamamia.widgets.predict.page import PredictPage
+from napari_mamamia.widgets.predict.pictures import PredictPictures
+from napari_mamamia.widgets.predict.predicting import Answer, Keeping, OlderFound, Predicting
+from napari_mamamia.widgets.predict.recipe_flow import RecipeFlow
+from napari_mamamia.widgets.viewer.prompts import PromptTool
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["PredictFlow"]
+
+_SECONDS_PER_MEGAVOXEL: Final = 0.15
+"""Measured on 2 cores: 160 x 448 x 448 voxels in 4.8 s; only the estimate rests on it."""
+
+
+class PredictFlow(QObject):
+    """Joins the page, the session and predicting."""
+
+    def __init__(
+        self,
+        page: PredictPage,
+        session: Session,
+        scene: Scene,
+        predicting: Predicting,
+        prompts: PromptTool,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._session = session
+        self._scene = scene
+        self._predicting = predicting
+        self._prompts = prompts
+        self._services = services
+        self._places: Sequence[DoubtfulPlace] = ()
+        self._shown_case: CaseKey = (None, "")
+        self.models = PredictModels(page, jobs, services, notifier)
+        self.estimate = PredictEstimate(
+            jobs, services, lambda: session.case, lambda: self.models.planned()
+        )
+        self.pictures = PredictPictures(
+            page.card.inputs, jobs, services.predict, notifier, scene.view.slice_shown
+        )
+        self.failure = PredictFailure(page, session, self.models, jobs, services, notifier)
+        self.recipes = RecipeFlow(page, self.models, jobs, services, notifier)
+        self.all = PredictAll(page, session, self.models, jobs, services, notifier)
+        for part in (self.models, self.estimate, self.pictures, self.failure, self.recipes):
+            part.setParent(self)
+        self.all.setParent(self)
+        self._connect()
+        self._show_case()
+
+    def start(self, prompt: Prompt | None) -> None:
+        """Predict the open case, if it is ready."""
+        case = self._session.case
+        if case is not None and not self._problem(case):
+            self._predicting.start(self.models.segmenter(), prompt)
+
+    def close(self) -> None:
+        """End the process of the models."""
+        self.estimate.close()
+        self.models.close()
+
+    # --------------------------------------------------------------------- inner
+
+    def _connect(self) -> None:
+        page, predicting, prompts = self._page, self._predicting, self._prompts
+        page.start_wanted.connect(lambda: self.start(None))
+        page.cancel_wanted.connect(self._cancel)
+        page.prompt_wanted.connect(prompts.set_mode)
+        page.candidate_chosen.connect(predicting.choose)
+        page.place_wanted.connect(self._go_to_place)
+        page.doubt.kind_wanted.connect(predicting.look_for_doubt)
+        page.card.measure_wanted.connect(lambda: self.estimate.ask(measure=True))
+        prompts.mode_changed.connect(page.set_prompt)
+        prompts.given.connect(self.start)
+        predicting.running_changed.connect(lambda on: page.set_running(on))
+        predicting.answered.connect(self._show_answer)
+        predicting.older_found.connect(self._ask_of_older)
+        predicting.ended.connect(lambda text: page.show_result(text, (), 0))
+        predicting.failed.connect(self.failure.tell)
+        predicting.doubt_found.connect(self._show_places)
+        self._session.case_changed.connect(self._show_case)
+        self.models.changed.connect(self._choice_changed)
+        self.estimate.changed.connect(lambda: page.card.show_needs(self._needs()))
+        self.estimate.failed.connect(self.failure.offer_help)
+
+    def _cancel(self) -> None:
+        self._predicting.cancel()
+        self.all.cancel()
+        self.failure.cancel()
+
+    def _go_to_place(self, number: int) -> None:
+        if 0 <= number < len(self._places):
+            self._scene.view.go_to(self._places[number].voxel)
+
+    def _choice_changed(self) -> None:
+        self.estimate.forget()
+        self._show_case()
+
+    def _show_case(self) -> None:
+        case = self._session.case
+        self._page.need("" if case else "Open a case first.")
+        if case is None:
+            return
+        self._page.show_model(self._card(case))
+        problem = self._problem(case)
+        self._page.show_problem(problem)
+        if self._session.case_key != self._shown_case:
+            self._shown_case = self._session.case_key
+            self._prompts.set_mode("")
+            self._page.show_result("", (), 0)
+            self._show_places(None)
+        if problem:
+            self.pictures.hide()
+            return
+        whole = any(one.recipe.whole_numbers for one in self.models.planned())
+        self.pictures.show(case, self.models.channels(case), whole_numbers=whole)
+        if self.models.is_trained and case.is_loaded:
+            self.estimate.look_soon()
+
+    def _problem(self, case: Case) -> str:
+        """Return why what is chosen cannot run on the case now, "" if it can."""
+        missing = self.models.problem()
+        if missing:
+            return missing
+        try:
+            case.require_phases(self.models.phases_needed)
+        except MamamiaError as error:
+            return str(error)
+        return ""
+
+    def _needs(self) -> str:
+        return self.estimate.text or "looking at this case…"
+
+    def _card(self, case: Case) -> ModelCard:
+        if not self.models.is_trained:
+            return self._own_card(case)
+        if self.models.problem():
+            return ModelCard(" and ".join(self.models.names), "", "", is_trained=True)
+        made = self.models.segmenter()
+        facts = [
+            self._services.facts_of(entry, planned)
+            for entry, planned in zip(self.models.entries, self.models.planned(), strict=True)
+        ]
+        if self.models.is_several:
+            return ModelCard(made.title, made.note, self._needs(), is_trained=True)
+        (one,) = facts
+        digest = f"sha256 {one.sha256[:12]}" if one.sha256 else "sha256 not computed"
+        return ModelCard(
+            made.title,
+            "",
+            self._needs(),
+            f"{one.what}\n{one.licence} · {digest}\n{one.device}",
+            f"sha256 of the weights: {one.sha256 or 'not computed'}",
+            is_trained=True,
+        )
+
+    def _own_card(self, case: Case) -> ModelCard:
+        own = self.models.own
+        megavoxels = case.signal[0].size / 1e6
+        seconds = max(1, round(megavoxels * _SECONDS_PER_MEGAVOXEL))
+        return ModelCard(
+            own.title,
+            own.note,
+            "Needs phase 0 and one phase after contrast; no weights, no GPU. "
+            f"About {seconds} s for this case.",
+        )
+
+    def _show_answer(self, answer: Answer) -> None:
+        made = answer.prediction
+        if not made.candidates:
+            text = "Nothing was found."
+        else:
+            saved = "not saved" if answer.not_saved else "saved"
+            text = f"{len(made.candidates)} candidate(s) in {made.seconds:.1f} s, {saved}."
+        said = "\n".join((text, *made.notes))
+        self._page.show_result(said, made.candidates, answer.chosen, made.unsure)
+        kind = answer.doubt.kind if answer.doubt is not None else None
+        self._page.doubt.show_kinds(answer.doubt_kinds, kind)
+        self._show_places(answer.doubt)
+        if self.models.is_trained:
+            self.estimate.look_again()
+
+        if answer.older is not None:
+            keep = partial(self._predicting.keep, answer)
+            self._ask(answer.older, keep, "The new one is shown, but not saved.")
+
+    def _ask_of_older(self, found: OlderFound) -> None:
+        run = partial(self._predicting.start, found.segmenter, found.prompt)
+        self._page.result.setText("")
+        self._ask(found.older, run, "Nothing was run yet.")
+
+    def _ask(self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str) -> None:
+        """Ask what becomes of a prediction that exists; it stays as long as nothing is said."""
+        remedies = (
+            Remedy(
+                "Replace it",
+                "The new prediction takes the place of the one that is there",
+                lambda: go_on(Keeping(older)),
+            ),
+            Remedy(
+                "Keep both",
+                "The one that is there stays; the new one gets the model's name with a number",
+                lambda: go_on(Keeping(beside=True)),
+            ),
+        )
+        self._page.help.show_remedies(remedies, f"There is {older} already. {said}")
+
+    def _show_places(self, doubt: Doubt | None) -> None:
+        self._places = doubt.places if doubt else ()
+        self._page.doubt.show_doubt(doubt)

@@ -1,0 +1,52 @@
+"""What may be done after a prediction failed: a button for each way; none starts a run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QVBoxLayout, QWidget
+
+from napari_mamamia.widgets.controls.controls import button, discard, label
+
+__all__ = ["PredictHelp", "Remedy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A button: its text, its tooltip, and what a click does."""
+
+    text: str
+    tip: str
+    take: Callable[[], None]
+
+
+class PredictHelp(QWidget):
+    """Shows ways on, and `shown` tells that there are some; without any it takes no room."""
+
+    shown = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("predict_help")
+        self.said = label("predict_help_text", tip="What may be done now")
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(3)
+        self._layout.addWidget(self.said)
+        self.buttons: list[QWidget] = []
+        self.show_remedies(())
+
+    def show_remedies(self, remedies: Sequence[Remedy], said: str = "") -> None:
+        """Show a sentence and a button for each way on, in place of what was shown."""
+        for old in self.buttons:
+            discard(old)
+        self.buttons = []
+        for number, one in enumerate(remedies):
+            made = button(f"predict_offer_{number}", one.text, one.tip, one.take)
+            self._layout.addWidget(made)
+            self.buttons.append(made)
+        self.said.setText(said)
+        self.said.setVisible(bool(said))
+        self.setVisible(bool(remedies or said))
+        if remedies or said:
+            self.shown.emit()

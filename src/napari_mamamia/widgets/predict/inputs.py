@@ -1,0 +1,131 @@
+"""What the chosen model gets of the open case: a small picture of each channel with its text."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from napari_mamamia.services.predict.input_pictures import (
+    InputChannel,
+    InputPicture,
+    InputPictures,
+)
+from napari_mamamia.widgets.controls.controls import breakable, discard, label, named, set_level
+from napari_mamamia.widgets.controls.grey_pixmap import grey_pixmap
+
+__all__ = ["InputStrip"]
+
+_IN_A_ROW: Final = 4
+_SIDES: Final = (92, 68)
+"""Width of a picture in pixels: up to three side by side, and four; the dock has no more room."""
+_NO_BREAK: Final = "\u00a0"
+_KEPT_TOGETHER: Final = re.compile(r"(channel|phase|contrast|\(\d+) (\d+|←|s\))")
+"""A number stays with its word, and a unit with its number."""
+
+
+class InputStrip(QWidget):
+    """Shows the texts at once and each picture when it is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("predict_input_strip")
+        self.warning = label("predict_input_warning", tip="What looks wrong with this case's input")
+        set_level(self.warning, "warning")
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(6)
+        self._grid.setVerticalSpacing(2)
+        self._shown: tuple[InputChannel, ...] = ()
+        self._pictures: list[QLabel] = []
+        self._height = 1.0
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(3)
+        layout.addLayout(self._grid)
+        layout.addWidget(self.warning)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.show_channels(())
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What goes where, a text for each channel."""
+        return tuple(channel.text for channel in self._shown)
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether the pictures of the channels shown are there."""
+        return any(not one.pixmap().isNull() for one in self._pictures)
+
+    def show_channels(self, channels: Sequence[InputChannel]) -> None:
+        """Show the texts; pictures of the same channels stay until new ones come."""
+        if tuple(channels) == self._shown and channels:
+            return
+        self._shown = tuple(channels)
+        self._clear()
+        side = _side(len(channels))
+        for number, channel in enumerate(channels):
+            across, down = number % _IN_A_ROW, 2 * (number // _IN_A_ROW)
+            picture = self._frame(number, channel, side)
+            text = label(f"predict_input_text_{number}", _caption(channel.text), channel.text)
+            text.setAlignment(Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(picture, down, across, Qt.AlignmentFlag.AlignLeft)
+            self._grid.addWidget(text, down + 1, across)
+            self._grid.setColumnStretch(across, 1)
+            self._pictures.append(picture)
+        self.warning.hide()
+        self.setVisible(bool(channels))
+
+    def show_pictures(self, found: InputPictures) -> None:
+        """Put the pictures in; those of other channels than are shown are dropped."""
+        if tuple(one.channel for one in found.pictures) != self._shown:
+            return
+        shapes = [one.pixels.shape for one in found.pictures if one.pixels is not None]
+        self._height = max((min(rows / columns, 1.0) for rows, columns in shapes), default=1.0)
+        for place, one in zip(self._pictures, found.pictures, strict=True):
+            place.setFixedHeight(round(place.width() * self._height))
+            _fill(place, one, found.slice_index)
+        self.warning.setText(found.warning)
+        self.warning.setVisible(bool(found.warning))
+
+    def forget_pictures(self) -> None:
+        """Take the pictures away, such as those of another case."""
+        for place in self._pictures:
+            place.clear()
+        self.warning.hide()
+
+    def _frame(self, number: int, channel: InputChannel, side: int) -> QLabel:
+        made: QLabel = named(QLabel(), f"predict_input_{number}", channel.text)
+        made.setFixedSize(side, round(side * self._height))
+        made.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        return made
+
+    def _clear(self) -> None:
+        self._pictures = []
+        while (item := self._grid.takeAt(0)) is not None:
+            discard(item.widget())
+        for across in range(_IN_A_ROW):
+            self._grid.setColumnStretch(across, 0)
+
+
+def _fill(place: QLabel, one: InputPicture, slice_index: int) -> None:
+    if one.pixels is None:
+        place.setText("–")
+        return
+    rows, columns = one.pixels.shape
+    share = min(place.width() / columns, place.height() / rows)
+    place.setPixmap(grey_pixmap(one.pixels, int(columns * share), int(rows * share)))
+    place.setToolTip(
+        f"{one.channel.text}, slice {slice_index}: black {one.low:.4g}, white {one.high:.4g} "
+        "(1 and 99 % of its values)"
+    )
+
+
+def _side(channels: int) -> int:
+    return _SIDES[0] if channels < _IN_A_ROW else _SIDES[1]
+
+
+def _caption(text: str) -> str:
+    together = _KEPT_TOGETHER.sub(rf"\1{_NO_BREAK}\2", text)
+    return breakable(together.replace(" ←", f"{_NO_BREAK}←"))

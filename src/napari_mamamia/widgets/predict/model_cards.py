@@ -1,0 +1,170 @@
+"""The list of models on the page Predict: choosing one or several, adding one, removing one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QFileDialog,
+    QListWidget,
+    QListWidgetItem,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.widgets.controls.controls import button, label, named, row
+
+__all__ = ["ModelLine", "ModelList"]
+
+_LIST_HEIGHT: Final = 92
+_FILTER: Final = (
+    "Models (*.zip *.pt *.ts *.pt2 *.onnx *.safetensors *.xml);;nnU-Net or MONAI zip (*.zip);;"
+    "TorchScript (*.pt *.ts);;torch.export (*.pt2);;ONNX (*.onnx);;safetensors (*.safetensors);;"
+    "All files (*)"
+)
+_HINT: Final = "Drop a model's folder or file here. Ctrl+click chooses several models."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLine:
+    """A model in the list: its name, one line on it, and why it cannot be used ("" if it can)."""
+
+    name: str
+    title: str
+    text: str
+    problem: str = ""
+
+
+class ModelList(QWidget):
+    """`chosen` carries the names of the chosen models, in the order of the list.
+
+    `path_chosen` carries the folder or file of a model to add, `fusing_changed` tells that several
+    models are to be joined in another way.
+    """
+
+    chosen = Signal(object)
+    path_chosen = Signal(object)
+    forget_wanted = Signal(str)
+    fusing_changed = Signal()
+
+    def __init__(self, ways: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__()
+        self.setObjectName("predict_model_list")
+        self.list: QListWidget = named(
+            QListWidget(), "predict_models", "Models; Start runs what is chosen. " + _HINT
+        )
+        self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.list.setWordWrap(True)
+        self.list.setAlternatingRowColors(True)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setFixedHeight(_LIST_HEIGHT)
+        self.list.itemSelectionChanged.connect(self._choose)
+        self.add_folder = button(
+            "predict_add_model",
+            "Add folder…",
+            "Choose an nnU-Net result folder or a MONAI bundle; it is recognised, nothing of it is "
+            "run",
+            self._choose_folder,
+        )
+        self.add_file = button(
+            "predict_add_file",
+            "Add file…",
+            "Choose a zip of an nnU-Net model or MONAI bundle, or a TorchScript, torch.export, "
+            "ONNX or safetensors file; it is recognised, nothing of it is run",
+            self._choose_file,
+        )
+        self.forget = button(
+            "predict_forget_model",
+            "Remove",
+            "Takes the chosen model off this list; its files stay",
+            lambda: self.forget_wanted.emit(self.current),
+        )
+        self.hint = label("predict_models_hint", _HINT, "How models are added and chosen")
+        self.fusing: QComboBox = named(
+            QComboBox(), "predict_fused_by", "How the chosen models' answers become one mask"
+        )
+        for key, text in ways:
+            self.fusing.addItem(text, key)
+        self.fusing.currentIndexChanged.connect(lambda _index: self.fusing_changed.emit())
+        self.fusing_said = label("predict_fused_text", tip="The models that run one after another")
+        self.fusing_row = row(self.fusing_said, self.fusing)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self.list)
+        layout.addWidget(self.hint)
+        layout.addWidget(row(self.add_folder, self.add_file, 1, self.forget))
+        layout.addWidget(self.fusing_row)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the chosen models, in the order of the list."""
+        items = sorted(self.list.selectedItems(), key=self.list.row)
+        return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
+
+    @property
+    def fusing_rule(self) -> object:
+        """How several models are joined, as one of the keys that `ways` has."""
+        return self.fusing.currentData()
+
+    @property
+    def current(self) -> str:
+        """Name of the chosen model, of several the first one."""
+        return next(iter(self.names), "")
+
+    def show_models(self, lines: Sequence[ModelLine], chosen: Sequence[str]) -> None:
+        """List the models; the first one is this software's own."""
+        self.list.blockSignals(True)
+        self.list.clear()
+        for one in lines:
+            item = QListWidgetItem(f"{one.title}\n{one.problem or one.text}")
+            item.setData(Qt.ItemDataRole.UserRole, one.name)
+            item.setToolTip(one.problem or one.text)
+            self.list.addItem(item)
+        self._select(chosen)
+        self.list.blockSignals(False)
+        self._show_choice()
+
+    def choose(self, name: str) -> None:
+        """Choose one model by its name, as a click would."""
+        self.list.blockSignals(True)
+        self._select((name,))
+        self.list.blockSignals(False)
+        self._choose()
+
+    def _select(self, names: Sequence[str]) -> None:
+        self.list.clearSelection()
+        items = [self.list.item(place) for place in range(self.list.count())]
+        wanted = [item for item in items if item.data(Qt.ItemDataRole.UserRole) in names]
+        for item in wanted or items[:1]:
+            if item is (wanted or items)[0]:
+                self.list.setCurrentItem(item)
+            item.setSelected(True)
+
+    def _choose(self) -> None:
+        if self.names:
+            self._show_choice()
+            self.chosen.emit(self.names)
+
+    def _show_choice(self) -> None:
+        rows = [self.list.row(item) for item in self.list.selectedItems()]
+        several = len(rows) > 1
+        self.forget.setEnabled(len(rows) == 1 and rows[0] > 0)
+        self.fusing_row.setVisible(several)
+        self.fusing_said.setText(f"{len(rows)} models, fused by")
+
+    def _choose_folder(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, "Folder of a model (nnU-Net, MONAI bundle)")
+        if chosen:
+            self.path_chosen.emit(Path(chosen))
+
+    def _choose_file(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileName(self, "File of a model", "", _FILTER)
+        if chosen:
+            self.path_chosen.emit(Path(chosen))

@@ -1,0 +1,239 @@
+"""The models of the page Predict at work: the list, adding one, what is chosen and how it runs."""
+
+from pathlib import Path
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError
+from napari_mamamia.segmentation.model.segmenter import Segmenter
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+from napari_mamamia.segmentation.run.registry import ModelEntry
+from napari_mamamia.services.predict.input_pictures import InputChannel
+from napari_mamamia.services.predict.model_choice import RunChoices
+from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.predict.model_cards import ModelLine
+from napari_mamamia.widgets.predict.page import PredictPage
+
+__all__ = ["PredictModels"]
+
+Member = ModelEntry | Segmenter
+
+
+class PredictModels(QObject):
+    """Which models are chosen and how they run; `changed` when either is another.
+
+    `name_taken` carries the path of a model whose name another one has, and a name that is free.
+    """
+
+    changed = Signal()
+    name_taken = Signal(object, str)
+
+    def __init__(
+        self,
+        page: PredictPage,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self.own = services.segmenters()[0]
+        self._entries: dict[str, ModelEntry] = {}
+        self._chosen: tuple[str, ...] = (self.own.name,)
+        self._added = ""
+        self._host = services.new_host()
+        self._made: tuple[object, Segmenter] | None = None
+        page.models.chosen.connect(self.choose)
+        page.models.fusing_changed.connect(self.changed.emit)
+        page.models.forget_wanted.connect(self.forget)
+        page.model_added.connect(self.add)
+        page.options.changed.connect(self.changed.emit)
+        self._show(())
+        self.reload()
+
+    # ------------------------------------------------------------------ the choice
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether a chosen model has weights."""
+        return any(name in self._entries for name in self._chosen)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether several models are to be fused."""
+        return len(self._chosen) > 1
+
+    @property
+    def entry(self) -> ModelEntry | None:
+        """The chosen model as it was added; None for this software's own, and for several."""
+        return None if self.is_several else self._entries.get(self._chosen[0])
+
+    @property
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """The chosen models that were added."""
+        return tuple(self._entries[name] for name in self._chosen if name in self._entries)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the chosen models."""
+        return self._chosen
+
+    def segmenter(self) -> Segmenter:
+        """Return what runs as it is set on the page.
+
+        Raises
+        ------
+        ModelError
+            If recipe, folds and model do not fit each other, or models cannot be fused.
+        """
+        asked = (self._members(), self._page.options.choices(), self._page.models.fusing_rule)
+        if self._made is None or self._made[0] != asked:
+            self._made = (asked, self._make(*asked))
+        return self._made[1]
+
+    def planned(self) -> tuple[PlannedSegmenter, ...]:
+        """Return the trained models among what runs; nothing where one of them has a problem."""
+        if self.problem():
+            return ()
+        made = self.segmenter()
+        members = getattr(made, "members", (made,))
+        return tuple(one for one in members if isinstance(one, PlannedSegmenter))
+
+    def problem(self) -> str:
+        """Return why what is chosen cannot be run at all, "" if it can."""
+        for entry in self.entries:
+            if entry.problem:
+                return entry.problem
+        try:
+            self.segmenter()
+        except MamamiaError as error:
+            return str(error)
+        return self._services.why_not_here() if self.is_trained else ""
+
+    def choose(self, names: tuple[str, ...]) -> None:
+        """Take models of the list."""
+        self._chosen = names
+        self._show_recipe()
+        self.changed.emit()
+
+    @property
+    def phases_needed(self) -> int:
+        """How many phases the chosen models need at least."""
+        needed = [self._services.phases_of(one) for one in self.planned()]
+        return max((*needed, 2) if self._has_own or not needed else needed)
+
+    def channels(self, case: Case) -> tuple[InputChannel, ...]:
+        """Return what the chosen models get of a case; of several models each picture once."""
+        calls = self._services.predict
+        found = [calls.model_channels(one) for one in self.planned()]
+        if self._has_own:
+            found.append(calls.kinetic_channels(case, self._services.choose_image_phases(case)))
+        return found[0] if len(found) == 1 else calls.shared_channels(found)
+
+    # ------------------------------------------------------------------- the list
+
+    def reload(self) -> None:
+        """List the models anew; their folders are looked at in a thread."""
+
+        def done(outcome: Outcome[tuple[ModelEntry, ...]]) -> None:
+            if isinstance(outcome, Finished):
+                self._show(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Listing the models", outcome.error)
+
+        look = self._services.listed_models
+        self._jobs.start("models", "Listing the models", lambda: job_of(look), done, shown=False)
+
+    def add(self, path: Path, name: str = "") -> None:
+        """Add the model at a path and choose it; "" takes the model's own name."""
+
+        def done(outcome: Outcome[ModelEntry]) -> None:
+            if isinstance(outcome, Finished):
+                self._added = outcome.result.name
+                self._notifier.hint(f"Model {self._added} was added.")
+                self.reload()
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Adding a model", outcome.error)
+                if isinstance(outcome.error, SaveConflictError):
+                    self.name_taken.emit(path, self._free_name(path))
+
+        named = (name,) if name else ()
+        title = f"Looking at {path.name}"
+        self._jobs.start("model", title, lambda: self._services.add_model(path, *named), done)
+
+    def forget(self, name: str) -> None:
+        """Take a model off the list."""
+        if name in self._entries:
+            self._services.forget_model(name)
+            self.reload()
+
+    def replace(self, entry: ModelEntry) -> None:
+        """Take a model as it is now, such as after its recipe was edited."""
+        self._entries[entry.name] = entry
+        self._show_recipe(choose=True)
+        self.changed.emit()
+
+    def close(self) -> None:
+        """End the process of the models."""
+        self._host.close()
+
+    # --------------------------------------------------------------------- inner
+
+    @property
+    def _has_own(self) -> bool:
+        return self.own.name in self._chosen
+
+    def _free_name(self, path: Path) -> str:
+        """Return a name that no model has yet, after the folder or file."""
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.stem) or "model"
+        taken = {one.casefold() for one in (*self._entries, self.own.name)}
+        tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
+        return next(one for one in tries if one.casefold() not in taken)
+
+    def _members(self) -> tuple[Member, ...]:
+        return tuple(self._entries.get(name, self.own) for name in self._chosen)
+
+    def _make(self, members: tuple[Member, ...], choices: RunChoices, rule: object) -> Segmenter:
+        if len(members) > 1:
+            return self._services.predict.fused(members, rule, choices, self._host)
+        (member,) = members
+        if not isinstance(member, ModelEntry):
+            return member
+        return self._services.planned(member, choices, self._host)
+
+    def _show(self, entries: tuple[ModelEntry, ...]) -> None:
+        self._made = None
+        self._entries = {entry.name: entry for entry in entries}
+        if self._added in self._entries:
+            self._chosen, self._added = (self._added,), ""
+        kept = (n for n in self._chosen if n in self._entries or n == self.own.name)
+        self._chosen = tuple(kept) or (self.own.name,)
+        lines = [ModelLine(self.own.name, self.own.title, "needs no weights")]
+        lines += [_line_of(entry) for entry in entries]
+        self._page.models.show_models(lines, self._chosen)
+        self._show_recipe()
+        self.changed.emit()
+
+    def _show_recipe(self, *, choose: bool = False) -> None:
+        entry = self.entry
+        edited = entry is not None and entry.recipe is not None
+        self._page.options.blockSignals(True)
+        self._page.options.show_own_recipe(edited=edited, choose=choose)
+        self._page.options.set_several(self.is_several)
+        self._page.options.blockSignals(False)
+
+
+def _line_of(entry: ModelEntry) -> ModelLine:
+    card = entry.card
+    count = len(card.channels)
+    text = f"{card.kind.value}, {count} channel{'' if count == 1 else 's'}"
+    if card.folds:
+        text += f", fold{'' if len(card.folds) == 1 else 's'} {', '.join(card.folds)}"
+    licence = "" if card.licence.strip() else ", licence unknown"
+    return ModelLine(entry.name, entry.name, text + licence, entry.problem)

@@ -1,0 +1,274 @@
+"""Page Predict: the models, what they are given, start and stop, candidates and doubtful places."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
+from qtpy.QtWidgets import (
+    QFrame,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.segmentation.model.segmenter import Candidate
+from napari_mamamia.services.predict.fused_models import FusionRule
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    heading,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+)
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.predict.card import ModelCard, ModelPanel
+from napari_mamamia.widgets.predict.doubt_list import DoubtList
+from napari_mamamia.widgets.predict.help import PredictHelp
+from napari_mamamia.widgets.predict.model_cards import ModelList
+from napari_mamamia.widgets.predict.options import RunOptions
+
+__all__ = ["PredictPage"]
+
+_LEAST_HEIGHT: Final = 90
+_WHEN_UNSURE: Final = "Look at each candidate below, or choose “at a click” and click the tumour."
+_LAID_OUT_MS: Final = 50
+"""After this time new texts have their height, so that can be scrolled to."""
+
+
+class PredictPage(Page):
+    """Start, stop, choose a model, a candidate or a doubtful place.
+
+    `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a `Candidate`,
+    `grow_wanted` asks to grow it,
+    `model_added` the path of a model, `place_wanted` the number of a doubtful place.
+    """
+
+    start_wanted = Signal()
+    all_wanted = Signal()
+    cancel_wanted = Signal()
+    model_added = Signal(object)
+    place_wanted = Signal(int)
+    prompt_wanted = Signal(str)
+    candidate_chosen = Signal(object)
+    grow_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("predict")
+        self.setAcceptDrops(True)
+        self.body.addWidget(self._make_area())
+        self.models = ModelList([(rule, rule.said) for rule in FusionRule])
+        self.models.path_chosen.connect(self.model_added.emit)
+        self.inner.addWidget(self.models)
+        self.card = ModelPanel()
+        self.inner.addWidget(self.card)
+        self.options = RunOptions()
+        self.inner.addWidget(self.options)
+        self.inner.addWidget(self._make_buttons())
+        self.inner.addWidget(self._make_prompts())
+        self.result = label("predict_result", tip="What the last prediction gave")
+        self.inner.addWidget(self.result)
+        self.unsure = label("predict_unsure", tip="Why candidate 1 may not be the tumour")
+        set_level(self.unsure, "warning")
+        self.unsure.hide()
+        self.inner.addWidget(self.unsure)
+        self.help = PredictHelp()
+        self.help.shown.connect(self._reveal.start)
+        self.inner.addWidget(self.help)
+        self.candidates_title = heading("Candidates")
+        self.inner.addWidget(self.candidates_title)
+        self.inner.addWidget(self._make_list(), stretch=1)
+        self.grow = button(
+            "predict_grow",
+            "Grow from this candidate",
+            "Takes the chosen candidate into your own mask on page Refine, and follows the image "
+            "to its edge",
+            self.grow_wanted.emit,
+        )
+        self.inner.addWidget(self.grow)
+        self.doubt = DoubtList()
+        self.doubt.chosen.connect(self.place_wanted.emit)
+        self.inner.addWidget(self.doubt, stretch=1)
+        self.inner.addStretch()
+        self.show_result("", (), 0)
+
+    # ------------------------------------------------------------- for the dock
+
+    def show_model(self, card: ModelCard) -> None:
+        """Show the model that Start runs."""
+        self.card.show_model(card)
+        self.options.setVisible(card.is_trained)
+
+    def show_problem(self, problem: str) -> None:
+        """Show why the model cannot run on this case, "" if it can."""
+        self.card.show_problem(problem)
+        for control in (self.start, self.all, self.at_click, self.in_box):
+            control.setEnabled(not problem)
+
+    def set_running(self, running: bool, said: str = "predicting…") -> None:
+        """Show the button that stops in place of the one that starts, and what runs."""
+        for control in (self.start, self.all):
+            control.setVisible(not running)
+        self.cancel.setVisible(running)
+        if running:
+            self.result.setText(said)
+            self.help.show_remedies(())
+
+    def show_result(
+        self, text: str, candidates: Sequence[Candidate], chosen: int, unsure: str = ""
+    ) -> None:
+        """Show what came out; `chosen` is the rank of the candidate on screen, 0 for none.
+
+        `unsure` says why candidate 1 may not be the tumour.
+        """
+        self.result.setText(text)
+        self.unsure.setText(f"Is this the tumour? {unsure}\n{_WHEN_UNSURE}" if unsure else "")
+        self.unsure.setVisible(bool(unsure))
+        self.help.show_remedies(())
+        self.list.blockSignals(True)
+        self.list.clear()
+        for candidate in candidates:
+            item = QListWidgetItem(_line_of(candidate))
+            item.setData(Qt.ItemDataRole.UserRole, candidate)
+            item.setToolTip("\n".join(candidate.reasons) or "No reasons were given")
+            self.list.addItem(item)
+            if candidate.rank == chosen:
+                self.list.setCurrentItem(item)
+        self.list.blockSignals(False)
+        self.list.setVisible(bool(candidates))
+        if text:
+            self._reveal.start()
+        self.candidates_title.setVisible(bool(candidates))
+        self.grow.setVisible(bool(candidates))
+
+    def set_prompt(self, mode: str) -> None:
+        """Show which prompt the image waits for."""
+        self.at_click.setChecked(mode == "click")
+        self.in_box.setChecked(mode == "box")
+
+    # ------------------------------------------------------------------ dropping
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take one folder or file of this computer."""
+        if _dropped_path(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Add the model that was dropped."""
+        path = _dropped_path(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self.model_added.emit(path)
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_area(self) -> QScrollArea:
+        """Return what scrolls when a window is too low for all, instead of making it higher."""
+        self.area: QScrollArea = named(QScrollArea(), "predict_scroll", "")
+        self.area.setWidgetResizable(True)
+        self.area.setFrameShape(QFrame.Shape.NoFrame)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        holder = QWidget()
+        self.inner = QVBoxLayout(holder)
+        self.inner.setContentsMargins(0, 0, 0, 0)
+        self.area.setWidget(holder)
+        self._reveal = QTimer(self)
+        self._reveal.setSingleShot(True)
+        self._reveal.setInterval(_LAID_OUT_MS)
+        self._reveal.timeout.connect(self._show_news)
+        # what came out may be laid out later than the wait: it is looked for again once it is
+        self.area.verticalScrollBar().rangeChanged.connect(self._news_grew)
+        return self.area
+
+    def _news_grew(self) -> None:
+        if self.help.isVisible():
+            self._reveal.start()
+
+    def _show_news(self) -> None:
+        """Scroll to what came out, or to what may be done about it."""
+        if self.help.isVisible():
+            self.area.ensureWidgetVisible(self.help)
+            return
+        for news in (self.grow, self.result):  # the last counts where both do not fit
+            if news.isVisible():
+                self.area.ensureWidgetVisible(news)
+
+    def _make_buttons(self) -> QWidget:
+        self.start = button(
+            "predict_start",
+            "Start",
+            "Segments the tumour in the whole volume",
+            self.start_wanted.emit,
+            primary=True,
+        )
+        self.cancel = button(
+            "predict_cancel",
+            "Cancel",
+            "Stops; nothing is changed",
+            self.cancel_wanted.emit,
+        )
+        self.cancel.hide()
+        self.all = button(
+            "predict_all",
+            "Predict all",
+            "Predicts every case of the data set that has no prediction of this model yet",
+            self.all_wanted.emit,
+        )
+        return row(self.start, self.cancel, self.all, 1)
+
+    def _make_prompts(self) -> QWidget:
+        self.at_click = self._prompt_button(
+            "click", "at a click", "Then click on the tumour in the image"
+        )
+        self.in_box = self._prompt_button(
+            "box",
+            "in a box",
+            "Then drag a box around the tumour in the image; it is as deep as its longer side",
+        )
+        return row(QLabel("or only"), self.at_click, self.in_box, 1)
+
+    def _prompt_button(self, mode: str, text: str, tip: str) -> QPushButton:
+        made = button(f"predict_{mode}", text, tip, lambda: None)
+        made.setCheckable(True)
+        made.clicked.connect(lambda on: self.prompt_wanted.emit(mode if on else ""))
+        return made
+
+    def _make_list(self) -> QListWidget:
+        self.list: QListWidget = named(
+            QListWidget(),
+            "predict_candidates",
+            "Regions that may be the tumour, best first; a click shows one and makes it the "
+            "prediction",
+        )
+        self.list.setWordWrap(True)
+        self.list.setMinimumHeight(_LEAST_HEIGHT)
+        self.list.setMaximumHeight(2 * _LEAST_HEIGHT)
+        self.list.setAlternatingRowColors(True)
+        self.list.currentItemChanged.connect(self._choose)
+        self.inner.addWidget(line())
+        return self.list
+
+    def _choose(self, item: QListWidgetItem | None, _before: object = None) -> None:
+        if item is not None:
+            self.candidate_chosen.emit(item.data(Qt.ItemDataRole.UserRole))
+
+
+def _dropped_path(event: Any) -> Path | None:
+    """Return the one folder or file of a drop, None for anything else."""
+    urls = event.mimeData().urls()
+    local = urls[0].toLocalFile() if len(urls) == 1 else ""
+    return Path(local) if local else None
+
+
+def _line_of(candidate: Candidate) -> str:
+    """Return the candidate in words: how large, how it enhances, and what else it may be."""
+    doubts = [reason for reason in candidate.reasons[1:] if reason.endswith("?")]
+    lines = [f"{candidate.rank}   {candidate.volume_mm3 / 1000:.2f} ml"]
+    return "\n".join((*lines, *candidate.reasons[:1], *doubts))

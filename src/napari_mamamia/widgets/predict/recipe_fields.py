@@ -1,0 +1,237 @@
+"""Fields of a recipe that need more than one control, each with its message beside it."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QGridLayout,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, Scope
+from napari_mamamia.widgets.controls.controls import label, named, row, set_level
+
+__all__ = ["ChannelLines", "NormaliseField", "SpacingField", "number_field", "problem_of"]
+
+_EXPRESSIONS: Final = (
+    ("p0", "before contrast"),
+    ("p1", "first phase after contrast"),
+    ("p2", "second phase after contrast"),
+    ("p3", "third phase after contrast"),
+    ("first_post", "first phase after contrast"),
+    ("last_post", "last phase after contrast"),
+    ("p1-p0", "first subtraction"),
+    ("p2-p0", "second subtraction"),
+    ("pe", "percent enhancement of the first phase after contrast, in %"),
+    ("ser", "signal enhancement ratio, no unit"),
+)
+_CHANNEL_TIP: Final = (
+    "What the network gets here: a phase (p0, p1 …, first_post, last_post), a difference (p1-p0), "
+    "pe or pe(p2) in %, or ser; type another one"
+)
+
+
+def problem_of(make: Callable[[], object]) -> str:
+    """Return why the domain refuses what `make` builds, "" if it does not."""
+    try:
+        make()
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def number_field(
+    name: str, tip: str, low: float, high: float, unit: str = "", decimals: int = 2
+) -> QDoubleSpinBox:
+    """Return a field for a number with its unit."""
+    made: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
+    made.setDecimals(decimals)
+    made.setRange(low, high)
+    made.setSuffix(f" {unit}" if unit else "")
+    made.setKeyboardTracking(False)
+    return made
+
+
+class _Field(QWidget):
+    """A field; `changed` after each change, `problem` is "" or why its value is refused."""
+
+    changed = Signal()
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self.said = label(f"{name}_problem", tip="Why this cannot be")
+        set_level(self.said, "error")
+        self.said.hide()
+        self.body = QVBoxLayout(self)
+        self.body.setContentsMargins(0, 0, 0, 0)
+        self.body.setSpacing(3)
+
+    @property
+    def problem(self) -> str:
+        """Why the value is refused, "" if it is not."""
+        return problem_of(self._check)
+
+    def _check(self) -> None:
+        """Build the domain's object; it raises what is wrong."""
+
+    def _tell(self, *_: object) -> None:
+        self.said.setText(self.problem)
+        self.said.setVisible(bool(self.problem))
+        self.changed.emit()
+
+
+class ChannelLines(_Field):
+    """One line for each channel of the model, with the expression that makes it."""
+
+    def __init__(self) -> None:
+        super().__init__("recipe_channels")
+        self.combos: list[QComboBox] = []
+        self.lines = QGridLayout()
+        self.lines.setContentsMargins(0, 0, 0, 0)
+        self.lines.setColumnStretch(2, 1)
+        self.body.addLayout(self.lines)
+        self.body.addWidget(self.said)
+
+    def make_lines(self, names: Sequence[str]) -> None:
+        """Make a line for each channel, once."""
+        for number, name in enumerate(names):
+            made: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
+            made.setEditable(True)
+            named(made.lineEdit(), f"recipe_channel_{number}_text", _CHANNEL_TIP)
+            made.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+            for expression, said in _EXPRESSIONS:
+                made.addItem(expression)
+                made.setItemData(made.count() - 1, said, Qt.ItemDataRole.ToolTipRole)
+            made.setMinimumContentsLength(12)
+            made.currentTextChanged.connect(self._tell)
+            self.combos.append(made)
+            self.lines.addWidget(QLabel(f"channel {number} {name} ←".replace("  ", " ")), number, 0)
+            self.lines.addWidget(made, number, 1)
+
+    def show_expressions(self, expressions: Sequence[str]) -> None:
+        """Show expressions; a channel without one shows its own phase."""
+        for number, combo in enumerate(self.combos):
+            text = expressions[number] if number < len(expressions) else f"p{number}"
+            combo.setCurrentText(text)
+
+    def expressions(self) -> tuple[str, ...]:
+        """Return what is typed, blanks left out."""
+        return tuple(combo.currentText().replace(" ", "") for combo in self.combos)
+
+    def _check(self) -> None:
+        Recipe(channels=self.expressions())
+
+
+class NormaliseField(_Field):
+    """Normalising before the network's own: whose statistics, and clipping."""
+
+    def __init__(self) -> None:
+        super().__init__("recipe_normalise")
+        self.scope: QComboBox = named(
+            QComboBox(),
+            "recipe_scope",
+            "(value - mean) / standard deviation before the network's own normalising: whose mean "
+            "and standard deviation are taken",
+        )
+        self.scope.addItem("nothing", None)
+        for scope in Scope:
+            self.scope.addItem(f"z-score of {scope.value}", scope)
+        self.clipped: QCheckBox = named(
+            QCheckBox("clip at"), "recipe_clip", "Cuts each channel at two percentiles first"
+        )
+        self.low = number_field("recipe_clip_low", "Lower percentile, 0 to 100", 0, 100, "%")
+        self.high = number_field("recipe_clip_high", "Upper percentile, 0 to 100", 0, 100, "%")
+        self.nonzero: QCheckBox = named(
+            QCheckBox("of voxels that are not 0"),
+            "recipe_nonzero",
+            "Takes the percentiles over voxels that are not zero",
+        )
+        self.scope.currentIndexChanged.connect(self._tell)
+        self.clipped.toggled.connect(self._tell)
+        self.nonzero.toggled.connect(self._tell)
+        for spin in (self.low, self.high):
+            spin.valueChanged.connect(self._tell)
+        self.body.addWidget(row(self.scope, 1))
+        self.body.addWidget(row(self.clipped, self.low, QLabel("to"), self.high, 1))
+        self.body.addWidget(self.nonzero)
+        self.body.addWidget(self.said)
+
+    def show_value(self, value: Normalise | None) -> None:
+        """Show it; None is no normalising."""
+        self.scope.setCurrentIndex(self.scope.findData(None if value is None else value.scope))
+        percentiles = None if value is None else value.percentiles
+        self.clipped.setChecked(percentiles is not None)
+        low, high = percentiles or (0.1, 99.9)
+        self.low.setValue(low)
+        self.high.setValue(high)
+        self.nonzero.setChecked(value is not None and value.nonzero)
+        self._tell()
+
+    def value(self) -> Normalise | None:
+        """Return what is set, or raise `ModelError`."""
+        scope = self.scope.currentData()
+        if scope is None:
+            return None
+        clipped = self.clipped.isChecked()
+        percentiles = (self.low.value(), self.high.value()) if clipped else None
+        return Normalise(scope, percentiles, self.nonzero.isChecked())
+
+    def _check(self) -> None:
+        self.value()
+
+    def _tell(self, *_: object) -> None:
+        on = self.scope.currentData() is not None
+        clips = on and self.clipped.isChecked()
+        self.clipped.setEnabled(on)
+        for part in (self.low, self.high, self.nonzero):
+            part.setEnabled(clips)
+        super()._tell()
+
+
+class SpacingField(_Field):
+    """The spacing that the volume is resampled to, along z, y and x."""
+
+    def __init__(self) -> None:
+        super().__init__("recipe_spacing")
+        self.on: QCheckBox = named(
+            QCheckBox("resample to"),
+            "recipe_spacing_on",
+            "Resamples the volume before the network, and the mask back to the nearest voxel",
+        )
+        self.parts = tuple(
+            number_field(f"recipe_spacing_{axis}", f"Spacing along {axis}, 0.05 to 50 mm", 0, 99)
+            for axis in "zyx"
+        )
+        self.on.toggled.connect(self._tell)
+        for part in self.parts:
+            part.valueChanged.connect(self._tell)
+        self.body.addWidget(row(self.on, *self.parts, 1))
+        self.body.addWidget(self.said)
+
+    def show_value(self, value: tuple[float, float, float] | None) -> None:
+        """Show it; None leaves the case's own spacing."""
+        self.on.setChecked(value is not None)
+        for part, size in zip(self.parts, value or (1.0, 1.0, 1.0), strict=True):
+            part.setValue(size)
+        self._tell()
+
+    def value(self) -> tuple[float, float, float] | None:
+        """Return what is set."""
+        z, y, x = (part.value() for part in self.parts)
+        return (z, y, x) if self.on.isChecked() else None
+
+    def _check(self) -> None:
+        Recipe(spacing_mm=self.value())
+
+    def _tell(self, *_: object) -> None:
+        for part in self.parts:
+            part.setEnabled(self.on.isChecked())
+        super()._tell()

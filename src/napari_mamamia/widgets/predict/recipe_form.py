@@ -1,0 +1,267 @@
+"""Every field of a recipe, in plain words, with units; what is refused is said beside its field."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QLineEdit,
+    QWidget,
+)
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.recipe import Recipe, RegionKind
+from napari_mamamia.widgets.controls.controls import heading, label, named, row, set_level
+from napari_mamamia.widgets.predict.recipe_fields import (
+    ChannelLines,
+    NormaliseField,
+    SpacingField,
+    number_field,
+    problem_of,
+)
+from napari_mamamia.widgets.predict.recipe_steps import StepList
+
+__all__ = ["RecipeForm"]
+
+_LARGEST_MARGIN_MM: Final = 200
+_STEP: Final = 0.5
+"""nnU-Net's own distance of tiles, as a share of the patch."""
+
+_LEFT: Final = "as on the page"
+
+
+class RecipeForm(QWidget):
+    """Shows a recipe and gives back the changed one; `changed` after each change.
+
+    What the form does not know of a recipe stays as it was.
+    """
+
+    changed = Signal()
+
+    def __init__(self, card: ModelCard, recipe: Recipe) -> None:
+        super().__init__()
+        self.setObjectName("recipe_form")
+        self._base = recipe
+        self._layout = QFormLayout(self)
+        self._layout.setContentsMargins(4, 4, 4, 4)
+        self._layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self._layout.setRowWrapPolicy(QFormLayout.RowWrapPolicy.DontWrapRows)
+        self._make_title()
+        self._make_channels(card, recipe)
+        self._make_region()
+        self._make_network(card, recipe)
+        self._make_after(card)
+        self._connect()
+        self.show_recipe(recipe)
+
+    # -------------------------------------------------------------------- for others
+
+    def show_recipe(self, recipe: Recipe) -> None:
+        """Show another recipe in all fields."""
+        self.title.setText(recipe.title)
+        self.channels.show_expressions(recipe.channels)
+        self.whole.setChecked(recipe.whole_numbers)
+        self.normalise.show_value(recipe.normalise)
+        self.spacing.show_value(recipe.spacing_mm)
+        self.region.setCurrentIndex(self.region.findData(recipe.region))
+        self.margin.setValue(recipe.margin_mm)
+        for name, box in self.folds.items():
+            box.setChecked(recipe.folds is not None and name in recipe.folds)
+        self.checkpoint.setCurrentText(recipe.checkpoint or _LEFT)
+        self.stepped.setChecked(recipe.step is not None)
+        self.step.setValue(_STEP if recipe.step is None else recipe.step)
+        _show(self.mirroring, recipe.mirroring)
+        _show(self.trainer, recipe.accept_trainer)
+        self.steps.show_steps(recipe.post)
+        self.labels.setText(", ".join(map(str, recipe.tumour_labels)))
+
+    def recipe(self) -> Recipe:
+        """Return what is set; raises `ModelError` where the domain refuses it."""
+        folds = tuple(name for name, box in self.folds.items() if box.isChecked())
+        checkpoint = self.checkpoint.currentText().strip()
+        return replace(
+            self._base,
+            title=self.title.text().strip(),
+            channels=self._channels(),
+            whole_numbers=self.whole.isChecked(),
+            normalise=self.normalise.value(),
+            spacing_mm=self.spacing.value(),
+            region=self.region.currentData(),
+            margin_mm=self.margin.value(),
+            post=self.steps.steps,
+            folds=folds or None,
+            checkpoint="" if checkpoint == _LEFT else checkpoint,
+            step=self.step.value() if self.stepped.isChecked() else None,
+            mirroring=self.mirroring.currentData(),
+            accept_trainer=self.trainer.currentData(),
+            tumour_labels=self._labels(),
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why what is set cannot be a recipe, "" if it can."""
+        return problem_of(self.recipe)
+
+    # ------------------------------------------------------------------------ making
+
+    def _make_title(self) -> None:
+        self.title: QLineEdit = named(
+            QLineEdit(), "recipe_title", "How the model is called on the page and in reports"
+        )
+        self.title.setPlaceholderText("the model's own name")
+        self._layout.addRow("name", self.title)
+
+    def _make_channels(self, card: ModelCard, recipe: Recipe) -> None:
+        self._section("Before the network")
+        self.channels = ChannelLines()
+        count = max(len(card.channels), 0 if card.channels else len(recipe.channels), 1)
+        names = [*card.channels, *[""] * (count - len(card.channels))]
+        self.channels.make_lines(names)
+        self._layout.addRow(self.channels)
+        self.whole = _check(
+            "whole_numbers",
+            "subtract in whole numbers",
+            "Cuts phases to 16-bit whole numbers before they are subtracted, as some pipelines do",
+        )
+        self._layout.addRow("", self.whole)
+        self.normalise = NormaliseField()
+        self._layout.addRow("normalise", self.normalise)
+        self.spacing = SpacingField()
+        self._layout.addRow("z, y, x in mm", self.spacing)
+
+    def _make_region(self) -> None:
+        self._section("Where it looks")
+        self.region: QComboBox = named(
+            QComboBox(),
+            "recipe_region",
+            "The whole volume; or cut to the breast first, which changes the result; or only tiles "
+            "that reach the breast, where the result stays the same inside",
+        )
+        for kind in RegionKind:
+            self.region.addItem(kind.value, kind)
+        self.margin = number_field(
+            "recipe_margin", "How far around the breast, in mm", 0, _LARGEST_MARGIN_MM, "mm", 1
+        )
+        self._layout.addRow("region", row(self.region, 1))
+        self._layout.addRow("margin", row(self.margin, 1))
+
+    def _make_network(self, card: ModelCard, recipe: Recipe) -> None:
+        self._section("The network")
+        self.folds = {
+            name: _check(
+                f"fold_{name}",
+                name if name in card.folds else f"{name} (not there)",
+                "Averages this fold; with none chosen, those that the page says",
+            )
+            for name in dict.fromkeys((*card.folds, *(recipe.folds or ())))
+        }
+        if self.folds:
+            self._layout.addRow("folds", row(*self.folds.values(), 1))
+        self.checkpoint: QComboBox = named(
+            QComboBox(),
+            "recipe_checkpoint",
+            "File name of the weights in each fold's folder; else the final ones, or the best",
+        )
+        self.checkpoint.setEditable(True)
+        named(self.checkpoint.lineEdit(), "recipe_checkpoint_text", self.checkpoint.toolTip())
+        self.checkpoint.addItems([_LEFT, *card.checkpoints])
+        self._layout.addRow("checkpoint", row(self.checkpoint, 1))
+        self.stepped = _check("step_on", "fixed at", "Fixes the distance of tiles")
+        self.step = number_field(
+            "recipe_step", "Distance of tiles as a share of the patch; nnU-Net's is 0.5", 0.05, 1
+        )
+        self._layout.addRow("tile step", row(self.stepped, self.step, 1))
+        self.mirroring = _choice(
+            "mirroring",
+            ("on", "off"),
+            "Whether mirrored copies are averaged, up to 8 times as long",
+        )
+        self._layout.addRow("mirrored copies", row(self.mirroring, 1))
+        self.trainer = _choice(
+            "trainer",
+            ("accept", "refuse"),
+            "Whether a trainer that nnU-Net does not have is taken to build the plans' own network",
+        )
+        self._layout.addRow("unknown trainer", row(self.trainer, 1))
+
+    def _make_after(self, card: ModelCard) -> None:
+        self._section("After the network")
+        self.steps = StepList()
+        self._layout.addRow(self.steps)
+        known = ", ".join(f"{'/'.join(map(str, values))} {name}" for name, values in card.labels)
+        self.labels: QLineEdit = named(
+            QLineEdit(),
+            "recipe_labels",
+            "Values of the network's answer that are tumour, with commas; empty takes all but "
+            f"background. The model's: {known or 'not known'}",
+        )
+        self.labels.setPlaceholderText(f"all but background ({known})" if known else "all")
+        self._layout.addRow("tumour labels", self.labels)
+        self.said = label("recipe_problem", tip="Why this cannot be a recipe")
+        set_level(self.said, "error")
+        self._layout.addRow(self.said)
+
+    def _section(self, title: str) -> None:
+        self._layout.addRow(heading(title))
+
+    def _connect(self) -> None:
+        for part in (self.channels, self.normalise, self.spacing, self.steps):
+            part.changed.connect(self._tell)
+        for text in (self.title, self.labels):
+            text.textChanged.connect(self._tell)
+        for combo in (self.region, self.mirroring, self.trainer):
+            combo.currentIndexChanged.connect(self._tell)
+        self.checkpoint.currentTextChanged.connect(self._tell)
+        for box in (self.whole, self.stepped, *self.folds.values()):
+            box.toggled.connect(self._tell)
+        for spin in (self.margin, self.step):
+            spin.valueChanged.connect(self._tell)
+
+    # ------------------------------------------------------------------------- inner
+
+    def _channels(self) -> tuple[str, ...]:
+        """Return the expressions; "channel k is phase k" stays unsaid where it was."""
+        found = self.channels.expressions()
+        plain = tuple(f"p{number}" for number in range(len(found)))
+        return () if found == plain and not self._base.channels else found
+
+    def _labels(self) -> tuple[int, ...]:
+        words = [word for word in self.labels.text().replace(",", " ").split() if word]
+        try:
+            return tuple(int(word) for word in words)
+        except ValueError as error:
+            raise ModelError(
+                f"tumour labels should be whole numbers such as 1, 2, got {self.labels.text()!r}: "
+                "type numbers with commas"
+            ) from error
+
+    def _tell(self, *_: object) -> None:
+        self.margin.setEnabled(self.region.currentData() is not RegionKind.WHOLE)
+        self.step.setEnabled(self.stepped.isChecked())
+        parts = (self.channels, self.normalise, self.spacing, self.steps)
+        said = "" if any(part.problem for part in parts) else self.problem
+        self.said.setText(said)
+        self.said.setVisible(bool(said))
+        self.changed.emit()
+
+
+def _check(name: str, text: str, tip: str) -> QCheckBox:
+    made: QCheckBox = named(QCheckBox(text), f"recipe_{name}", tip)
+    return made
+
+
+def _choice(name: str, texts: Sequence[str], tip: str) -> QComboBox:
+    """Return a choice of as on the page, yes and no."""
+    made: QComboBox = named(QComboBox(), f"recipe_{name}", tip)
+    for text, value in zip((_LEFT, *texts), (None, True, False), strict=True):
+        made.addItem(text, value)
+    return made
+
+
+def _show(combo: QComboBox, value: Any) -> None:
+    combo.setCurrentIndex((None, True, False).index(value))

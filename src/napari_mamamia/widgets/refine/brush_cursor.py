@@ -1,0 +1,211 @@
+"""The brush at the mouse: a circle at the radius that really paints, and what a press would do."""
+
+from collections.abc import Callable
+from math import sqrt
+from typing import Any, Final
+
+from qtpy.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from qtpy.QtGui import QKeyEvent
+from qtpy.QtWidgets import QLabel, QWidget
+
+from napari_mamamia.core.edits import Action, Extent, Tool
+from napari_mamamia.widgets.adapter.adapter import canvas_widget, layer_scrolling
+from napari_mamamia.widgets.controls.colours import MARK_COLOURS, WARNING_COLOURS
+from napari_mamamia.widgets.refine.state import PaintTool, RefineState
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["BrushCursor", "cursor_text", "section_radius_mm", "sign_colour", "slices_reached"]
+
+_BESIDE: Final = QPoint(14, 14)
+_NO_CURSOR: Final = "standard"
+_MODIFIER_KEYS: Final = {
+    Qt.Key.Key_Shift: ("Shift", Qt.KeyboardModifier.ShiftModifier),
+    Qt.Key.Key_Control: ("Control", Qt.KeyboardModifier.ControlModifier),
+    Qt.Key.Key_Alt: ("Alt", Qt.KeyboardModifier.AltModifier),
+}
+
+
+def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
+    """Return the radius of a sphere's section by a plane at a distance from its centre; 0 beyond.
+
+    Examples
+    --------
+    >>> section_radius_mm(5.0, 3.0), section_radius_mm(5.0, 6.0)
+    (4.0, 0.0)
+    """
+    return sqrt(max(radius_mm**2 - distance_mm**2, 0.0))
+
+
+def sign_colour(state: RefineState, instead: str = "") -> str:
+    """Return the colour of what a press would do: adding, erasing, smoothing, or nothing."""
+    if instead:
+        return WARNING_COLOURS["dark"]
+    if state.brush.tool is Tool.SMOOTH and state.is_painting:
+        return MARK_COLOURS["line"]
+    return MARK_COLOURS[str(state.brush.action)]
+
+
+def slices_reached(radius_mm: float, spacing_mm: float) -> int:
+    """Return in how many slices on each side of its own a sphere has a section.
+
+    Examples
+    --------
+    >>> slices_reached(5.0, 2.0), slices_reached(1.0, 2.0)
+    (2, 0)
+    """
+    count = 0
+    while section_radius_mm(radius_mm, (count + 1) * spacing_mm) > 0:
+        count += 1
+    return count
+
+
+def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
+    """Return what stands beside the circle, such as "+ 3-D"; with `slices` how deep it reaches.
+
+    The brush of `state` is the one that a press paints with, its buttons and keys counted.
+
+    Examples
+    --------
+    >>> from napari_mamamia.core.edits import Brush
+    >>> cursor_text(RefineState(PaintTool.SPHERE, Brush(tool=Tool.SPHERE)))
+    '+ 3-D sphere'
+    >>> cursor_text(RefineState(PaintTool.SMARTPAINT, Brush().inverted()), slices=2)
+    '− 3-D ±2 slices'
+    """
+    brush = state.brush
+    sign = "−" if brush.action is Action.ERASE else "+"
+    if state.tool is PaintTool.NONE:
+        return ""
+    if state.tool is PaintTool.OUTLINE:
+        return f"{sign} outline"
+    if brush.tool is Tool.SMOOTH:
+        sign = "~"
+    deep = "3-D" if brush.extent is Extent.VOLUME else "2-D"
+    plain = " sphere" if brush.tool is Tool.SPHERE else ""
+    if slices is not None and brush.extent is Extent.VOLUME:
+        plain += f" ±{slices} slice{'s' * (slices != 1)}"
+    return f"{sign} {deep}{plain}"
+
+
+class HeldKeys(QObject):
+    """Says which of Shift, Ctrl and Alt are down, also while the mouse stands still."""
+
+    changed = Signal(object)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Look at the keys of a canvas; every event goes on to it."""
+        if isinstance(event, QKeyEvent) and event.key() in _MODIFIER_KEYS:
+            name, _ = _MODIFIER_KEYS[Qt.Key(event.key())]
+            held = {n for n, m in _MODIFIER_KEYS.values() if event.modifiers() & m}
+            is_down = event.type() == QEvent.Type.KeyPress
+            self.changed.emit(held | {name} if is_down else held - {name})
+        return False
+
+
+class BrushCursor:
+    """Sets napari's own circle cursor, in world units, and a small text that follows the mouse.
+
+    A text needs a window; without one there is the circle alone.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._layer: Any | None = None
+        self._text: QLabel | None = None
+        self._scrolling: list[Any] = []
+        self._is_over = False
+        self.held = HeldKeys()
+        self.canvas_of_view: Callable[[Any], QWidget | None] = canvas_widget
+
+    def show(self, layer: Any, state: RefineState, radius_mm: float, instead: str = "") -> None:
+        """Show what a press would do over the image while `layer` is the chosen one.
+
+        `radius_mm` is that of what the brush paints. Where a press paints nothing, `instead` is
+        said. Moving the image by a drag is switched off.
+        """
+        self._layer = layer
+        layer.mouse_pan = False
+        self._take_alt_wheel()
+        if instead:
+            layer.cursor = "forbidden"
+        elif state.is_painting:
+            layer.cursor_size = 2 * radius_mm
+            layer.cursor = "circle"
+        else:
+            layer.cursor = "cross"
+        grid, axis = self._scene.grid, self._scene.view.upright_axis
+        slices = None
+        if grid is not None and axis is not None:
+            slices = slices_reached(radius_mm, grid.spacing_mm[axis])
+        self._say(instead or cursor_text(state, slices=slices), sign_colour(state, instead))
+
+    def hide(self) -> None:
+        """Give napari its cursor and its drag back."""
+        if self._text is not None:
+            self._text.hide()
+        self._scene.viewer.mouse_wheel_callbacks.extend(self._scrolling)
+        self._scrolling = []
+        layer, self._layer = self._layer, None
+        if layer is not None:
+            layer.cursor = _NO_CURSOR
+            layer.mouse_pan = True
+            layer.mouse_zoom = True
+
+    def _take_alt_wheel(self) -> None:
+        callbacks = self._scene.viewer.mouse_wheel_callbacks
+        for function in layer_scrolling(self._scene.viewer):
+            callbacks.remove(function)
+            self._scrolling.append(function)
+
+    def _say(self, text: str, colour: str) -> None:
+        label = self._label()
+        if label is None:
+            return
+        if label.text() != text:
+            label.setStyleSheet(
+                f"background: rgba(0, 0, 0, 225); color: {colour}; padding: 1px 3px;"
+            )
+            label.setText(text)
+            label.adjustSize()
+        label.setVisible(bool(text) and self._is_over)
+
+    def move(self, pixel: Any, viewer: Any | None = None) -> None:
+        """Let the text follow the mouse; `pixel` is (x, y) on the canvas of `viewer`."""
+        self._is_over = True
+        if self._text is not None and self._layer is not None:
+            canvas = self.canvas_of_view(viewer or self._scene.viewer)
+            if canvas is not None and self._text.parent() is not canvas:
+                self._text.setParent(canvas)
+                canvas.installEventFilter(self.held)
+            room = self._text.parentWidget()
+            x, y = int(pixel[0]) + _BESIDE.x(), int(pixel[1]) + _BESIDE.y()
+            if room is not None:
+                x = min(x, max(room.width() - self._text.width(), 0))
+                y = min(y, max(room.height() - self._text.height(), 0))
+            self._text.move(QPoint(x, y))
+            self._text.setVisible(bool(self._text.text()))
+
+    def come_home(self) -> None:
+        """Leave a view that goes: the text belongs to the main one again."""
+        home = canvas_widget(self._scene.viewer)
+        if self._text is not None and home is not None:
+            self._text.setParent(home)
+            self._text.hide()
+
+    def leave(self, viewer: Any) -> None:
+        """Take the text away where the mouse leaves a view; it comes back with its next move."""
+        if not viewer.mouse_over_canvas:
+            self._is_over = False
+            if self._text is not None:
+                self._text.hide()
+
+    def _label(self) -> QLabel | None:
+        canvas = canvas_widget(self._scene.viewer)
+        if self._text is None and canvas is not None:
+            self._text = QLabel(canvas)
+            self._text.setObjectName("brush_text")
+            self._text.setToolTip("What a press would do")
+            self._text.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+            self._text.hide()
+            canvas.installEventFilter(self.held)
+        return self._text

@@ -1,0 +1,334 @@
+"""The reader's own mask: opened with its journal, painted on, saved by itself and when asked.
+
+A mask is opened for editing as soon as its case is read where the reader has begun one, and made
+from another mask when the reader says so. It is saved a few seconds after a change, before another
+case is opened and before the window closes; each step is in the journal before that.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, QTimer, Signal
+
+from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.services.refine.edit_case import OpenEditing
+from napari_mamamia.services.refine.numbers import empty_map
+from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.state import label_map
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.layers import Role, tag_for
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session, SessionMask
+from napari_mamamia.widgets.refine.live_mask import LiveMask
+from napari_mamamia.widgets.refine.mask_saving import MaskSaving
+from napari_mamamia.widgets.refine.mask_watch import SaveState
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Editing"]
+
+_LANE: Final = "edit"
+
+
+class Editing(QObject):
+    """Opens, follows and saves the refined mask. `state_changed` says that `state` is new.
+
+    `opened` says that another mask can be painted on, or none any more; `stepped` that a step was
+    done, undone or redone.
+    """
+
+    state_changed = Signal()
+    opened = Signal()
+    stepped = Signal()
+
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._asked_for: tuple[object, str] | None = None
+        self._pending: OpenEditing | None = None
+        self._wanted_start: tuple[LabelMap | None, str] | None = None
+        self._begin = QTimer(self)
+        self._begin.setSingleShot(True)
+        self._begin.timeout.connect(self._begin_pending)
+        self.mask = LiveMask(scene, notifier)
+        self.mask.setParent(self)
+        self.mask.stepped.connect(self._on_stepped)
+        self.saving = MaskSaving(session, self.mask, jobs, services, notifier)
+        self.saving.setParent(self)
+        self.saving.state_changed.connect(self.state_changed)
+        session.case_changed.connect(self._follow)
+        session.masks_changed.connect(self._follow)
+        session.reader_changed.connect(self._follow)
+        scene.viewer.layers.events.removed.connect(self._on_removed)
+
+    # ------------------------------------------------------------------- state
+
+    @property
+    def live(self) -> EditingSession | None:
+        """The editing session, None while no mask is open for editing."""
+        return self.mask.live
+
+    @property
+    def layer(self) -> Any | None:
+        """The layer that is painted on."""
+        return self.mask.layer
+
+    @property
+    def open(self) -> OpenEditing | None:
+        """The mask that is open for editing, with its journal; None where none is."""
+        return self.saving.open
+
+    @property
+    def state(self) -> SaveState:
+        """How far the edited mask is saved."""
+        return self.saving.state
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something is not on disk yet."""
+        return self.saving.is_dirty
+
+    # ----------------------------------------------------------------- opening
+
+    def start(self, source: Role | None) -> None:
+        """Copy the mask of a role (None: an empty one) as this reader's own.
+
+        Where the reader has a mask of the case already, the copy becomes a step of it; where that
+        is just being opened, once it is open.
+        """
+        case, reader = self._session.case, self._session.reader
+        if case is None or not reader:
+            return
+        origin = None if source is None else self._session.mask(source)
+        name = "" if origin is None else f"{origin.role} {origin.name}".strip()
+        labels = None if origin is None else label_map(origin.buffer, case.grid)
+        if self.live is not None:
+            self._lay_over(labels, name)
+        elif self._jobs.is_running(_LANE) or self._pending is not None:
+            self._wanted_start = (labels, name)
+        else:
+            self._open(case, reader, labels, name)
+
+    def _lay_over(self, labels: LabelMap | None, name: str) -> None:
+        live = self.live
+        if live is None:
+            return
+        step = live.apply_labels(name or "empty mask", labels or empty_map(live.grid))
+        if step is not None:
+            self._scene.redraw_box(Role.REFINED, step.difference.box)
+            self.mask.stepped.emit()
+
+    def _follow(self) -> None:
+        """Open the reader's mask once its case is read; let it go with its case."""
+        case, reader = self._session.case, self._session.reader
+        wanted = None if case is None or not reader else (id(case.signal), reader)
+        if self.open is not None and not self._is_of(self.open, case, reader):
+            self._let_go()
+        if self._session.mask(Role.REFINED) is None and self.open is not None:
+            self._let_go()
+            self._asked_for = wanted  # a mask that the user took away is not brought back
+        self._lock_layer()
+        if wanted is None or case is None or not reader or not case.is_loaded:
+            return
+        if self.open is None and wanted != self._asked_for and self._session.workspace:
+            self._asked_for = wanted
+            self._open(case, reader, None, "", only_if_begun=True)
+
+    def _is_of(self, opened: OpenEditing, case: Case | None, reader: str | None) -> bool:
+        """Whether the open mask belongs here; one that cannot be saved stays whoever reads."""
+        same = case is not None and opened.case.signal is case.signal
+        return same and (opened.reader == reader or self.is_dirty)
+
+    def _open(
+        self,
+        case: Case,
+        reader: str,
+        start: LabelMap | None,
+        name: str,
+        *,
+        only_if_begun: bool = False,
+    ) -> None:
+        workspace = self._session.workspace
+        begun = self._services.is_begun
+
+        def work() -> Job[OpenEditing | None]:
+            yield Progress(0, 1, "Opening your mask")
+            if only_if_begun and workspace and not begun(workspace, reader, case.case_id):
+                return None
+            return (
+                yield from self._services.open_editing(
+                    case, workspace, reader, start, started_from=name
+                )
+            )
+
+        def opened(outcome: Outcome[OpenEditing | None]) -> None:
+            if isinstance(outcome, Finished) and outcome.result is not None:
+                self._opened(outcome.result, case)
+                return
+            wanted, self._wanted_start = self._wanted_start, None
+            if isinstance(outcome, Failed):
+                self._notifier.fail("Opening your mask for editing", outcome.error)
+            elif isinstance(outcome, Finished) and wanted is not None:
+                self._open(case, reader, *wanted)
+
+        self._jobs.start(
+            _LANE, "Opening your mask", work, opened, discard=_close_opened, shown=False
+        )
+
+    def _opened(self, opened: OpenEditing, case: Case) -> None:
+        """Show the mask, and begin in the next turn of the event loop: each takes its time."""
+        _close_opened(self._pending)
+        self._pending = None
+        if not self._is_of(opened, self._session.case, self._session.reader):
+            opened.close()
+            self._wanted_start = None
+            return
+        self._pending = opened
+        self._scene.show_mask(tag_for(case, Role.REFINED), opened.session.labels)
+        self._begin.start()
+
+    def _begin_pending(self) -> None:
+        """Edit the mask that was just shown, unless the reader has gone on to another case."""
+        opened, self._pending = self._pending, None
+        wanted, self._wanted_start = self._wanted_start, None
+        case = self._session.case
+        if opened is None or case is None or not self._is_of(opened, case, self._session.reader):
+            _close_opened(opened)
+            return
+        live = opened.session
+        before = self._session.mask(Role.REFINED)
+        mask = SessionMask(
+            Role.REFINED,
+            opened.reader,
+            live.labels,
+            provenance=before.provenance if before else None,
+            started_from=live.summary.started_from,
+            saved=opened.saved,
+        )
+        self.mask.begin(live, tag_for(case, Role.REFINED))
+        self.saving.begin(opened, self._session.context)
+        self._session.set_mask(mask)
+        for note in opened.notes:
+            self._notifier.warn(note)
+        self.opened.emit()
+        self.state_changed.emit()
+        if wanted is not None:
+            self._lay_over(*wanted)
+
+    def _lock_layer(self) -> None:
+        """Let nobody paint on a mask that is not open for editing: it would be lost."""
+        layer = self._scene.layer(Role.REFINED)
+        if layer is not None:
+            layer.editable = self.open is not None
+
+    def _let_go(self) -> None:
+        """Close the session and its journal; the file and the journal stay."""
+        opened = self.open
+        self.saving.end()
+        self.mask.end()
+        self._asked_for = None
+        if opened is not None:
+            opened.close()
+        self.opened.emit()
+        self.state_changed.emit()
+
+    # ---------------------------------------------------------------- recovery
+
+    def take_over(self, wanted: bool) -> None:
+        """Keep what was recovered after a crash, or go back to the saved mask, as a step."""
+        if self.open is None:
+            return
+        if wanted:
+            self.open.recovered = None
+        else:
+            self._scene.redraw_box(Role.REFINED, self.open.back_to_saved())
+        self.mask.stepped.emit()
+
+    # ------------------------------------------------------------------ layers
+
+    def choose_layer(self) -> None:
+        """Make the refined mask's layer the chosen one, visible."""
+        layer = self.layer
+        if layer is not None:
+            layer.visible = True
+            layer.mode = "pan_zoom"
+            self._scene.viewer.layers.selection.active = layer
+
+    # ---------------------------------------------------------------- saving
+
+    def save(self, then: Callable[[bool], None] | None = None) -> None:
+        """Save the mask, see `MaskSaving.save`."""
+        self.saving.save(then)
+
+    def save_if_needed(self, then: Callable[[bool], None]) -> None:
+        """Save first if something is unsaved, then call `then` with whether all is on disk."""
+        self.saving.save_if_needed(then)
+
+    def save_now(self) -> bool:
+        """Save in this thread, because the window closes; False if something stays unsaved."""
+        return self.saving.save_now()
+
+    def keep_under(self, reader: str) -> None:
+        """Make the mask that could not be saved another reader's, and save it there."""
+        mask = self._session.mask(Role.REFINED)
+        if mask is not None and self.open is not None:
+            self.saving.take_reader(reader)
+            mask.name, mask.saved = reader, None
+            self._session.masks_changed.emit()
+            self.save()
+
+    def discard(self) -> None:
+        """Forget the mask in this window; its file and its journal stay as they are."""
+        self._scene.remove_mask(Role.REFINED)
+        self._session.drop_mask(Role.REFINED)
+
+    def close(self) -> None:
+        """Let go of the journal, because the window closes for good."""
+        self.mask.end()
+        for opened in (self.open, self._pending):
+            _close_opened(opened)
+
+    # -------------------------------------------------------------- watching
+
+    def _on_stepped(self) -> None:
+        if self.live is not None:
+            self.saving.after_step()
+            self.stepped.emit()
+            self._session.mask_edited.emit()
+
+    def _on_removed(self, event: Any) -> None:
+        """Save what was painted on a layer that a user deletes, then let the mask go."""
+        mask, case, opened = self._session.mask(Role.REFINED), self._session.case, self.open
+        if self._scene.is_changing or opened is None or event.value is not self.mask.followed:
+            return
+        if mask is None or case is None:
+            return
+
+        def after(all_saved: bool) -> None:
+            if self.open is not opened:
+                return
+            if all_saved or opened.workspace is None:
+                self._session.drop_mask(Role.REFINED)
+            else:
+                self.mask.mend_layer()
+                self._session.set_mask(mask)
+
+        self.save_if_needed(after)
+
+
+def _close_opened(opened: OpenEditing | None) -> None:
+    """Let go of the journal of a mask that is not wanted any more."""
+    if opened is not None:
+        opened.close()

@@ -1,0 +1,352 @@
+"""Page Refine at work: its controls, the mouse, the session and what is said of them."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+from qtpy.QtCore import QObject, QTimer
+
+from napari_mamamia.core.edits import Voxel
+from napari_mamamia.services.refine.edit_case import RecoveredWork
+from napari_mamamia.services.refine.live_edits import suggest_radius_mm
+from napari_mamamia.widgets.base.header import Header
+from napari_mamamia.widgets.base.keys import (
+    Key,
+    bind_image_keys,
+    bind_mask_keys,
+    unbind_image_keys,
+    unbind_mask_keys,
+)
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.notify import Level, Notifier
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.growing import Growing
+from napari_mamamia.widgets.refine.mask_watch import SaveState
+from napari_mamamia.widgets.refine.measure import RefineMeasure, images_text
+from napari_mamamia.widgets.refine.page import RefinePage
+from napari_mamamia.widgets.refine.painting import Painting
+from napari_mamamia.widgets.refine.protocols import Protocols
+from napari_mamamia.widgets.refine.readers import Readers
+from napari_mamamia.widgets.refine.state import RADII_MM, PaintTool
+from napari_mamamia.widgets.viewer.hand import Hand
+from napari_mamamia.widgets.viewer.marks import Marks
+from napari_mamamia.widgets.viewer.prompts import PromptTool
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["RefineFlow", "offer_text"]
+
+_CLOCK_MS: Final = 1_000
+
+
+def offer_text(recovered: RecoveredWork) -> str:
+    """Return what a crash left, with the local time: "Recovered 12 steps from 14:02:"."""
+    some = f"{recovered.n_steps} step{'s' * (recovered.n_steps != 1)}"
+    more = "".join(f" {text[0].upper()}{text[1:]}." for text in recovered.warnings)
+    return (
+        f"Recovered {some} from {_local_time(recovered.last_at)}, not saved before the program "
+        f"ended.{more}"
+    )
+
+
+def _local_time(text: str) -> str:
+    """Return a time of the journal as a clock here shows it."""
+    try:
+        then = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return "an unknown time"
+    is_today = then.date() == datetime.now().astimezone().date()
+    return f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"
+
+
+class RefineFlow(QObject):
+    """Joins the page, the header's saved state, the session, painting, growing and measuring."""
+
+    def __init__(
+        self,
+        page: RefinePage,
+        header: Header,
+        session: Session,
+        scene: Scene,
+        editing: Editing,
+        hand: Hand,
+        painting: Painting,
+        growing: Growing,
+        box: PromptTool,
+        measure: RefineMeasure,
+        marks: Marks,
+        protocols: Protocols,
+        readers: Readers,
+        keys: Sequence[Key],
+        notifier: Notifier,
+        open_next: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._header = header
+        self._session = session
+        self._scene = scene
+        self._editing = editing
+        self._hand = hand
+        self._painting = painting
+        self._growing = growing
+        self._box = box
+        self._readers = readers
+        self._grows_when_ready = False
+        self._measure = measure
+        self._marks = marks
+        self._protocols = protocols
+        self._keys = keys
+        self._notifier = notifier
+        self._open_next = open_next
+        self._keys_on: object = None
+        page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
+        self._connect_page()
+        self._connect_rest()
+        self._begin = QTimer(self)
+        self._begin.setSingleShot(True)
+        self._begin.timeout.connect(self._measure.begin)
+        self._clock = QTimer(self)
+        self._clock.setInterval(_CLOCK_MS)
+        self._clock.timeout.connect(self._tick)
+        self._clock.start()
+        self._show_case()
+
+    def _connect_page(self) -> None:
+        page, editing, painting = self._page, self._editing, self._painting
+        page.tools.tool_wanted.connect(painting.set_tool)
+        page.tools.brush_wanted.connect(painting.set_brush)
+        page.tools.label_wanted.connect(self._protocols.choose_label)
+        page.tools.grow_wanted.connect(self._growing.grow)
+        page.more.tool_wanted.connect(self._growing.use)
+        page.more.box_wanted.connect(lambda on: self._box.set_mode("box" if on else ""))
+        page.more.prediction_wanted.connect(self.grow_prediction)
+        self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
+        self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
+        page.more.protocol_wanted.connect(self._protocols.ask)
+        page.history.undo_wanted.connect(editing.mask.undo)
+        page.history.redo_wanted.connect(editing.mask.redo)
+        page.history.position_wanted.connect(editing.mask.go_to)
+        page.take_over_wanted.connect(editing.take_over)
+        page.save_wanted.connect(editing.save)
+        page.accept_wanted.connect(self.accept)
+        page.discard_wanted.connect(editing.discard)
+        page.changes_wanted.connect(self.show_changes)
+        page.compare_wanted.connect(self.compare)
+
+    def _connect_rest(self) -> None:
+        session, editing = self._session, self._editing
+        editing.opened.connect(self._show_opened)
+        editing.state_changed.connect(self._show_state)
+        editing.stepped.connect(self._show_steps)
+        editing.stepped.connect(self._measure.measure_soon)
+        self._painting.state_changed.connect(self._show_tool)
+        self._painting.pointed.connect(self._suggest)
+        self._measure.numbers.connect(self._page.numbers.show_numbers)
+        self._measure.images_ready.connect(self._show_images)
+        self._measure.images_ready.connect(self._grow_now)
+        self._growing.busy_changed.connect(self._show_images)
+        self._growing.busy_changed.connect(self._show_steps)
+        self._protocols.changed.connect(self._show_protocol)
+        session.case_changed.connect(self._show_case)
+        session.masks_changed.connect(self._show_masks)
+
+    # ----------------------------------------------------------------- actions
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of this page do, by their names in the table."""
+        painting, editing = self._painting, self._editing
+        made: dict[str, Callable[..., object]] = {
+            "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
+            "outline_tool": lambda: painting.toggle_tool(PaintTool.OUTLINE),
+            "other_action": painting.toggle_action,
+            "grow": self._growing.grow,
+            "smaller": lambda: painting.step_radius(-1),
+            "larger": lambda: painting.step_radius(1),
+            "stricter": lambda: painting.step_tolerance(-1),
+            "looser": lambda: painting.step_tolerance(1),
+            "compare": self.compare,
+            "accept": self.accept,
+            "undo": editing.mask.undo,
+            "redo": editing.mask.redo,
+            "move_image": painting.pause,
+        }
+        pages = {key.action: key.page for key in self._keys}
+        return {
+            name: self._on_page(name, action) if pages.get(name) else action
+            for name, action in made.items()
+        }
+
+    def _on_page(self, name: str, action: Callable[..., object]) -> Callable[..., object]:
+        """Return an action that does nothing on another page; letting go is heard everywhere."""
+
+        def act(*held: bool) -> None:
+            key = next(key for key in self._keys if key.action == name)
+            if self._hand.page == key.page or held == (False,):
+                action(*held)
+            else:
+                self._notifier.hint(f"{key.shown} acts on page {key.page}: go there first.")
+
+        return act
+
+    def accept(self) -> None:
+        """Save the mask, then open the next case; what cannot be saved keeps its case open."""
+        if self._editing.live is None:
+            return
+        self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
+
+    def grow_prediction(self) -> None:
+        """Grow the prediction that is shown into the own mask, which is made first if need be."""
+        self._grows_when_ready = True
+        if self._editing.live is None:
+            self._readers.with_reader(lambda: self._editing.start(None))
+        elif self._measure.images is not None:
+            self._grow_now()
+
+    def _grow_now(self) -> None:
+        wanted, self._grows_when_ready = self._grows_when_ready, False
+        mask = self._session.mask(Role.PREDICTION)
+        if wanted and mask is not None:
+            self._growing.grow_mask(mask.buffer)
+
+    def set_keys(self, keys: Sequence[Key]) -> None:
+        """Bind other keys on the layers from now on."""
+        before, self._keys = self._keys, keys
+        image = self._scene.layer(Role.PHASE)
+        if image is not None:
+            unbind_image_keys(image, before)
+            bind_image_keys(image, self.actions(), keys)
+        if self._keys_on is not None:
+            unbind_mask_keys(self._keys_on, before)
+            bind_mask_keys(self._keys_on, self.actions(), keys)
+
+    def compare(self, held: bool) -> None:
+        """Show the start mask in place of the present one while `held`."""
+        live = self._editing.live
+        layer = self._editing.layer
+        if live is None or layer is None:
+            return
+        self._painting.marks_are_free = not held and not self._measure.wants_changes
+        layer.visible = not held
+        self._marks.as_outline(held)
+        if held:
+            start = live.start_labels
+            self._marks.draw(start.box, start.crop == live.label, "start")
+        else:
+            self._marks.clear()
+            self._measure.show_changes()
+        self._page.set_comparing(held, changes=self._measure.wants_changes)
+
+    def show_changes(self, wanted: bool) -> None:
+        """Colour what was added and removed since the start, or no more."""
+        self._measure.wants_changes = wanted
+        self._painting.marks_are_free = not wanted
+        self._marks.clear()
+        self._measure.show_changes()
+        self._page.set_comparing(False, changes=wanted)
+
+    # ------------------------------------------------------------------ showing
+
+    def _show_case(self) -> None:
+        self._page.need("" if self._session.case else "Open a case first.")
+        self._grows_when_ready = False
+        self._marks.set_case(self._session.case)
+        self._measure.measure_images()
+        image = self._scene.layer(Role.PHASE)
+        if image is not None:
+            bind_image_keys(image, self.actions(), self._keys)
+        self._show_masks()
+        self._show_images()
+
+    def _show_masks(self) -> None:
+        self._page.show_sources(tuple(self._session.masks))
+        self._page.more.set_prediction(self._session.mask(Role.PREDICTION) is not None)
+        mask = self._session.mask(Role.REFINED)
+        whose = ""
+        if mask is not None:
+            origin = mask.started_from or "an empty mask"
+            whose = f"{mask.name}'s mask, made from {origin}"
+        self._page.show_mask(whose, has_mask=self._editing.live is not None)
+        self._show_state()
+
+    def _show_opened(self) -> None:
+        """Show another mask that can be painted on, or that there is none any more."""
+        self.show_changes(False)
+        if self._editing.live is None:
+            self._painting.set_tool(PaintTool.NONE)
+        self._begin.start()
+        self._protocols.apply()
+        self._show_masks()
+        self._show_offer()
+        self._show_steps()
+        self._show_images()
+
+    def _show_offer(self) -> None:
+        opened = self._editing.open
+        recovered = opened.recovered if opened else None
+        self._page.show_offer(offer_text(recovered) if recovered else "")
+
+    def _show_steps(self) -> None:
+        live = self._editing.live
+        self._page.tools.show_grow_note(self._growing.note)
+        if live is None:
+            self._page.history.show_steps((), 0, "", can_undo=False, can_redo=False)
+            return
+        self._page.history.show_steps(
+            live.steps,
+            live.position,
+            live.summary.started_from or "empty mask",
+            can_undo=live.can_undo,
+            can_redo=live.can_redo,
+        )
+        self._page.tools.show_outlines(self._growing.seed_text())
+        self._show_offer()
+
+    def _show_state(self) -> None:
+        state, text = self._editing.state, self._editing.saving.text
+        failing = self._editing.saving.is_failing
+        self._header.set_saved(text, Level.ERROR if failing else Level.HINT)
+        mask = self._session.mask(Role.REFINED)
+        where = f"\n{mask.saved.path}" if mask and mask.saved else ""
+        self._header.saved.setToolTip(f"Whether the edited mask is saved: {text}{where}")
+        can_save = self._editing.is_dirty or state is SaveState.NEW
+        self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)
+
+    def _show_tool(self) -> None:
+        state = self._painting.state
+        self._page.tools.show_state(state)
+        if not state.is_painting:
+            self._page.tools.show_suggestion(None)
+        layer = self._editing.layer if state.tool is not PaintTool.NONE else None
+        if layer is not self._keys_on:
+            if self._keys_on is not None:
+                unbind_mask_keys(self._keys_on, self._keys)
+            if layer is not None:
+                bind_mask_keys(layer, self.actions(), self._keys)
+            self._keys_on = layer
+
+    def _show_images(self) -> None:
+        case = self._session.case
+        images = self._measure.images
+        reading = case is not None and not case.is_loaded
+        text = images_text(images, is_reading=reading)
+        missing = images is None or bool(images.missing)
+        self._page.tools.show_hint(text, "warning" if missing else "hint")
+        self._page.tools.set_usable(images is not None, self._growing.is_busy)
+        self._page.more.set_busy(self._growing.is_busy)
+
+    def _show_protocol(self) -> None:
+        text, checklist, labels = self._protocols.shown()
+        self._page.show_protocol(text, checklist)
+        self._page.tools.show_labels(labels)
+
+    def _suggest(self, place: Voxel) -> None:
+        live = self._editing.live
+        if live is None or not self._page.isVisible():
+            return
+        self._page.tools.show_suggestion(suggest_radius_mm(live, place, RADII_MM))
+
+    def _tick(self) -> None:
+        self._show_state()
+        if self._protocols.is_timed:
+            self._show_protocol()

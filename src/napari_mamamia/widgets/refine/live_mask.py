@@ -1,0 +1,288 @@
+"""The reader's mask while it is edited: a session's buffer on its layer, redrawn where it changed.
+
+A user may paint on the layer with napari's own tools, give it other data, or delete it: what was
+painted there becomes a step of the session, and a layer that no longer fits is put right with a
+word.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QElapsedTimer, QObject, QTimer, Signal
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Brush, Voxel
+from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.services.refine.live_edits import adopt_layer, notice_painting
+from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.stroke import TOO_FAR
+from napari_mamamia.smartpaint.session.way import Way
+from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
+from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, outcome_of
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["LiveMask"]
+
+_LOOK_AFTER_MS: Final = 400
+_GATHER_FOR_MS: Final = 20
+_GOING: Final = "Going to that step"
+_OVERTAKEN: Final = (
+    "You went on editing meanwhile, so that the mask stayed where it is: click the step again."
+)
+_RESIZED: Final = (
+    "The layer of your mask had got data of another size or kind: your mask is shown again as it "
+    "was, nothing of it is lost. Keep other data in a layer of its own."
+)
+_JUMPED: Final = (
+    "The pointer jumped by more than a metre during this stroke: what lies between was not "
+    "painted. Paint on from there with another stroke."
+)
+_ADOPTED: Final = (
+    "The new data of your mask's layer were taken over as one step; Undo takes it back."
+)
+
+
+class LiveMask(QObject):
+    """One editing session on one layer. `stepped` says that a step was done, undone or redone."""
+
+    stepped = Signal()
+
+    def __init__(self, scene: Scene, notifier: Notifier) -> None:
+        super().__init__()
+        self._scene = scene
+        self._notifier = notifier
+        self.live: EditingSession | None = None
+        self.tag: LayerTag | None = None
+        self._layer: Any | None = None
+        self._look = QTimer(self)
+        self._look.setSingleShot(True)
+        self._look.timeout.connect(self._notice_safely)
+        self._going = 0
+
+    # ------------------------------------------------------------------- layer
+
+    @property
+    def layer(self) -> Any | None:
+        """The layer of the mask that is edited, None where there is none."""
+        return None if self.live is None else self._scene.layer(Role.REFINED)
+
+    @property
+    def followed(self) -> Any | None:
+        """The layer that is listened to; a user may have just deleted it."""
+        return self._layer
+
+    def begin(self, live: EditingSession, tag: LayerTag) -> None:
+        """Edit with `live`, whose buffer the layer of the refined mask shows."""
+        self.end()
+        self.live, self.tag = live, tag
+        self.follow()
+
+    def end(self) -> None:
+        """Let the session go; its buffer stays as it is."""
+        self._look.stop()
+        self._going += 1
+        self._leave()
+        self.live, self.tag = None, None
+
+    def follow(self) -> None:
+        """Listen to the layer that is there now."""
+        layer = self.layer
+        if layer is self._layer or layer is None:
+            return
+        self._leave()
+        self._layer = layer
+        layer.events.paint.connect(self._on_paint)
+        layer.events.set_data.connect(self._on_redraw)
+        layer.events.data.connect(self._on_data)
+
+    def mend_layer(self) -> None:
+        """See that the layer shows the session's buffer, before something is painted."""
+        live, tag = self.live, self.tag
+        if live is None or tag is None:
+            return
+        layer = self.layer
+        if layer is not None and self._shows(layer, live.labels):
+            return
+        words = _RESIZED if layer is not None else ""
+        if layer is not None and self._adopt(layer, live):
+            words = _ADOPTED
+        self._scene.show_mask(tag, live.labels)
+        self.follow()
+        if words:
+            self._notifier.warn(words)
+            self.stepped.emit()
+
+    def notice(self) -> None:
+        """Make what came from outside the session a step of it."""
+        self._look.stop()
+        live = self.live
+        if live is None or live.is_painting:
+            return
+        step = notice_painting(live)
+        if step is not None:
+            self._scene.redraw_box(Role.REFINED, step.difference.box)
+            self.stepped.emit()
+
+    # ------------------------------------------------------------------ editing
+
+    def press(self, place: Voxel, brush: Brush) -> None:
+        """Begin a stroke at `place` (z, y, x)."""
+        self._each(lambda live: live.press(place, brush))
+
+    def drag(self, place: Voxel) -> None:
+        """Go on with the stroke."""
+        self._each(lambda live: live.drag(place))
+
+    def release(self) -> None:
+        """End the stroke, which becomes a step; its last dab comes with the release."""
+        step = None if self.live is None else self.live.release()
+        if step is None:
+            return
+        self._scene.redraw_box(Role.REFINED, step.difference.box)
+        if dict(step.edit.parameters).get(TOO_FAR):
+            self._notifier.warn(_JUMPED)
+        self._stepped()
+
+    def abandon(self) -> None:
+        """Drop the stroke in hand."""
+        self._each(lambda live: live.abandon())
+
+    def apply(
+        self,
+        name: str,
+        box: Box,
+        mask: NDArray[np.bool_],
+        parameters: tuple[tuple[str, Setting], ...] = (),
+        *,
+        label: int | None = None,
+    ) -> bool:
+        """Make the label what `mask` says inside `box`; whether that changed anything."""
+        if self.live is None:
+            return False
+        step = self.live.apply(name, box, mask, parameters, label=label)
+        if step is not None:
+            self._scene.redraw_box(Role.REFINED, step.difference.box)
+            self._stepped()
+        return step is not None
+
+    def undo(self) -> None:
+        """Undo the last step."""
+        self._turn("Undoing", lambda live: live.undo())
+
+    def redo(self) -> None:
+        """Do the step again that was undone."""
+        self._turn("Redoing", lambda live: live.redo())
+
+    def go_to(self, position: int) -> None:
+        """Go to the state after `position` steps in one act.
+
+        A long way is gathered in portions, while the mask stays as it is; another click, or
+        another act of the reader meanwhile, is the newer wish.
+        """
+        live = self.live
+        if live is None:
+            return
+        self._going += 1
+        outcome = outcome_of(lambda: live.way_to(position))
+        self._said(outcome, _GOING)
+        if isinstance(outcome, Finished):
+            self._go_on(live, outcome.result, self._going)
+
+    # -------------------------------------------------------------------- inner
+
+    def _go_on(self, live: EditingSession, way: Way, number: int) -> None:
+        if live is not self.live or number != self._going:
+            return
+        outcome = outcome_of(lambda: _gathered(way))
+        self._said(outcome, _GOING)
+        if not isinstance(outcome, Finished):
+            return
+        if not outcome.result:
+            QTimer.singleShot(0, lambda: self._go_on(live, way, number))
+            return
+        changed = live.go(way)
+        if changed is None:
+            self._notifier.hint(_OVERTAKEN)
+            return
+        self._scene.redraw_box(Role.REFINED, changed)
+        self._stepped()
+
+    def _turn(self, doing: str, turn: Callable[[EditingSession], Box | None]) -> None:
+        live = self.live
+        if live is None:
+            return
+        outcome = outcome_of(lambda: turn(live))
+        self._said(outcome, doing)
+        if isinstance(outcome, Finished) and outcome.result is not None:
+            self._scene.redraw_box(Role.REFINED, outcome.result)
+            self._stepped()
+
+    def _each(self, work: Callable[[EditingSession], Box]) -> None:
+        if self.live is not None:
+            self._scene.redraw_box(Role.REFINED, work(self.live))
+
+    def _said(self, outcome: object, doing: str) -> None:
+        if isinstance(outcome, Failed):
+            self._notifier.fail(doing, outcome.error)
+
+    def _stepped(self) -> None:
+        self._forget_naparis()
+        self.stepped.emit()
+
+    def _forget_naparis(self) -> None:
+        """Drop napari's own undo steps: they would bring back voxels from before ours."""
+        layer = self.layer
+        if layer is not None and has_history(layer):
+            forget_history(layer)
+
+    def _adopt(self, layer: Any, live: EditingSession) -> bool:
+        """Take over data of the same size; False where they cannot be a mask of this case."""
+        try:
+            return adopt_layer(live, array_of(layer))
+        except GridMismatchError:
+            return False
+
+    @staticmethod
+    def _shows(layer: Any, buffer: NDArray[np.uint8]) -> bool:
+        same = layer.data.dtype == buffer.dtype and layer.data.size == buffer.size
+        return bool(same and np.may_share_memory(layer.data, buffer))
+
+    def _leave(self) -> None:
+        if self._layer is not None:
+            self._layer.events.paint.disconnect(self._on_paint)
+            self._layer.events.set_data.disconnect(self._on_redraw)
+            self._layer.events.data.disconnect(self._on_data)
+        self._layer = None
+
+    def _on_paint(self, _event: Any) -> None:
+        """Look at the next turn of the event loop: a single call has the event before its paint."""
+        self._look.start(0)
+
+    def _notice_safely(self) -> None:
+        self._said(outcome_of(self.notice), "Recording what was painted with napari")
+
+    def _on_redraw(self, _event: Any) -> None:
+        """Look a little later: napari's undo has no event of its own."""
+        if self._layer is not None and has_history(self._layer):
+            self._look.start(_LOOK_AFTER_MS)
+
+    def _on_data(self, _event: Any) -> None:
+        if not self._scene.is_changing:
+            QTimer.singleShot(0, self._mend_later)
+
+    def _mend_later(self) -> None:
+        self._said(outcome_of(self.mend_layer), "Putting your mask's layer right")
+
+
+def _gathered(way: Way) -> bool:
+    """Gather a way for some ms; whether all of it is there."""
+    clock = QElapsedTimer()
+    clock.start()
+    while way.gather():
+        if clock.elapsed() >= _GATHER_FOR_MS:
+            return False
+    return True

@@ -1,0 +1,213 @@
+"""Jobs that follow the edited mask: its image's noise, its numbers, what changed in it."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QElapsedTimer, QObject, QTimer, Signal
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.progress import Job
+from napari_mamamia.services.case.show_case import reference_of
+from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.numbers import ShownNumbers
+from napari_mamamia.widgets.viewer.marks import Marks
+
+__all__ = ["RefineMeasure", "images_text"]
+
+_LANES: Final = ("features", "numbers", "changes")
+_ROW_MS: Final = 100
+"""Steps nearer together than this are a row, such as undos while the keys are held down."""
+_AFTER_ROW_MS: Final = 60
+
+
+class RefineMeasure(QObject):
+    """`numbers` carries `ShownNumbers`; `images_ready` says that SmartPaint can compare images."""
+
+    numbers = Signal(object)
+    images_ready = Signal()
+
+    def __init__(
+        self,
+        session: Session,
+        editing: Editing,
+        marks: Marks,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._editing = editing
+        self._marks = marks
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self.shown = ShownNumbers(None, None)
+        self.wants_changes = False
+        self._reference: LabelMap | None = None
+        self._counting = session.counting
+        self._of: object = None
+        self._since_step = QElapsedTimer()
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.timeout.connect(self.measure_now)
+        session.masks_changed.connect(self._count_anew)
+
+    @property
+    def images(self) -> FeatureImages | None:
+        """What SmartPaint compares; None while it is not measured."""
+        live = self._editing.live
+        return None if live is None else live.images
+
+    def begin(self) -> None:
+        """Measure what belongs to the mask that was opened, or forget all where none is."""
+        live = self._editing.live
+        if live is self._of:
+            self.measure_images()
+            return
+        self._of = live
+        for lane in _LANES:
+            self._jobs.cancel(lane)
+        reference = self._session.mask(Role.REFERENCE)
+        self._reference = reference.labels if reference is not None else None
+        self._counting = self._session.counting
+        self._show(ShownNumbers(None, None))
+        if live is not None:
+            self.measure_images()
+            self._measure_start(live.start_labels)
+
+    def measure_images(self) -> None:
+        """Measure the noise of what SmartPaint compares, once all phases are read."""
+        live, case = self._editing.live, self._session.case
+        if live is None or case is None or not case.is_loaded or live.images is not None:
+            return
+        if self._jobs.is_running("features"):
+            return
+
+        def measured(outcome: Outcome[FeatureImages]) -> None:
+            if isinstance(outcome, Finished) and self._editing.live is live:
+                live.images = outcome.result
+                self.images_ready.emit()
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Measuring the image for SmartPaint", outcome.error)
+
+        self._jobs.start(
+            "features",
+            "Measuring the image",
+            lambda: self._services.measure_features(case),
+            measured,
+            shown=False,
+        )
+
+    def measure_soon(self) -> None:
+        """Measure after this step; in a row of steps only after the last one.
+
+        The measuring thread would hold up each undo of a row by some 10 ms.
+        """
+        is_row = self._since_step.isValid() and self._since_step.elapsed() < _ROW_MS
+        self._since_step.start()
+        self._soon.start(_AFTER_ROW_MS if is_row else 0)
+
+    def measure_now(self) -> None:
+        """Measure the mask as it is now; only the newest answer counts."""
+        live = self._editing.live
+        if live is None:
+            return
+        labels, grid = live.labels, live.grid
+        reference, counting = self._reference, self._counting
+
+        def job() -> Job[MaskNumbers]:
+            expert = None if reference is None else reference_of(reference, grid, counting)
+            return self._services.measure_mask(labels, expert, grid, live.label)
+
+        def measured(outcome: Outcome[MaskNumbers]) -> None:
+            if isinstance(outcome, Finished) and self._editing.live is live:
+                shown = self.shown
+                self._show(ShownNumbers(shown.start, outcome.result, shown.reference))
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Measuring your mask", outcome.error)
+
+        self._jobs.start("numbers", "Measuring your mask", job, measured, shown=False)
+        self.show_changes()
+
+    def show_changes(self) -> None:
+        """Draw what was added and removed since the start, where that is wanted."""
+        live = self._editing.live
+        if live is None or not self.wants_changes:
+            self._jobs.cancel("changes")
+            return
+
+        def found(outcome: Outcome[tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]]) -> None:
+            if isinstance(outcome, Finished) and self.wants_changes:
+                box, added, removed = outcome.result
+                self._marks.draw_values([(box, added, "added"), (box, removed, "removed")])
+
+        start, labels, label = live.start_labels, live.labels, live.label
+        self._jobs.start(
+            "changes",
+            "Comparing with the start",
+            lambda: job_of(changed_voxels, start, labels, label),
+            found,
+            shown=False,
+        )
+
+    def _count_anew(self) -> None:
+        """Measure again where another label of the reference counts now, as on the page Score."""
+        live = self._editing.live
+        if live is None or live is not self._of or self._counting == self._session.counting:
+            return
+        self._counting = self._session.counting
+        self._measure_start(live.start_labels)
+
+    def _measure_start(self, start: LabelMap) -> None:
+        live = self._editing.live
+        reference, counting = self._reference, self._counting
+        if live is None:
+            return
+        measure = self._services.measure_mask
+
+        def job() -> Job[tuple[MaskNumbers, MaskNumbers | None]]:
+            counted = None if reference is None else reference_of(reference, live.grid, counting)
+            first = yield from measure(start, counted, live.grid, live.label)
+            if counted is None:
+                return first, None
+            expert = LabelMap(live.grid, counted.box, counted.crop > 0)
+            return first, (yield from measure(expert, None, live.grid, 1))
+
+        def measured(outcome: Outcome[tuple[MaskNumbers, MaskNumbers | None]]) -> None:
+            if isinstance(outcome, Finished) and self._editing.live is live:
+                first, expert = outcome.result
+                self._show(ShownNumbers(first, self.shown.now or first, expert))
+                self.measure_now()
+
+        self._jobs.start("start_numbers", "Measuring the start", job, measured, shown=False)
+
+    def _show(self, numbers: ShownNumbers) -> None:
+        self.shown = numbers
+        self.numbers.emit(numbers)
+
+
+def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
+    """Return what SmartPaint compares, with the phases, and what is missing."""
+    if images is None:
+        return (
+            "Phases are still read: SmartPaint comes with them, Sphere works now"
+            if is_reading
+            else "Measuring the image for SmartPaint…"
+        )
+    phases = ", ".join(
+        f"phase {channel.plus}"
+        if channel.minus is None
+        else f"phase {channel.plus} − {channel.minus}"
+        for channel in images.channels
+    )
+    return ". ".join((f"Compares {phases}", *images.missing))

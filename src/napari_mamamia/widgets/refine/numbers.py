@@ -1,0 +1,106 @@
+"""The live numbers of the page Refine: start and now, against the reference where there is one."""
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Final
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
+
+from napari_mamamia.services.refine.numbers import MaskNumbers
+from napari_mamamia.widgets.controls.controls import FittedLabel, named
+
+__all__ = ["RefineNumbers", "ShownNumbers", "number_text"]
+
+_UNKNOWN: Final = "–"
+_WIDEST: Final = "130.4 mm"
+_MM3_PER_ML: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNumbers:
+    """The numbers of the start mask, of the mask now, and of the reference; None: not known yet."""
+
+    start: MaskNumbers | None
+    now: MaskNumbers | None
+    reference: MaskNumbers | None = None
+
+
+_ROWS: Final = (
+    ("dice", "Dice", "Dice against the reference, 0 to 1 (profile clinical)"),
+    ("hausdorff95_mm", "HD95", "95th percentile Hausdorff distance in mm (profile clinical)"),
+    ("volume_mm3", "Volume", "Number of voxels times the volume of one, in millilitres"),
+    (
+        "longest_mm",
+        "Longest",
+        "Longest diameter in 3-D: the largest distance between two voxel centres, in mm",
+    ),
+)
+
+
+def number_text(name: str, value: float) -> str:
+    """Return a number with its unit; "–" where it is undefined.
+
+    Examples
+    --------
+    >>> number_text("volume_mm3", 4412.0), number_text("dice", 0.8666), number_text("dice", 0 / 1)
+    ('4.41 ml', '0.87', '0.00')
+    """
+    if isnan(value):
+        return _UNKNOWN
+    if name == "dice":
+        return f"{value:.2f}"
+    return f"{value / _MM3_PER_ML:.2f} ml" if name == "volume_mm3" else f"{value:.1f} mm"
+
+
+class RefineNumbers(QWidget):
+    """A small table: rows are numbers, columns start, now and the reference itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("refine_numbers")
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(1)
+        self.title: QLabel = named(
+            QLabel(), "refine_numbers_title", "What your mask is compared with"
+        )
+        grid.addWidget(self.title, 0, 0)
+        for column, text in enumerate(("start", "now", "reference"), start=1):
+            head = QLabel(text)
+            head.setAlignment(Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(head, 0, column)
+        self.cells: dict[tuple[str, str], QLabel] = {}
+        for at, (name, text, tip) in enumerate(_ROWS, start=1):
+            grid.addWidget(named(QLabel(text), f"refine_{name}_name", tip), at, 0)
+            for column, whose in enumerate(("start", "now", "reference"), start=1):
+                cell: QLabel = named(
+                    FittedLabel(_UNKNOWN, (_WIDEST,)), f"refine_{name}_{whose}", tip
+                )
+                cell.setAlignment(Qt.AlignmentFlag.AlignRight)
+                grid.addWidget(cell, at, column)
+                self.cells[name, whose] = cell
+        grid.setColumnStretch(0, 1)
+        self.show_numbers(ShownNumbers(None, None))
+
+    def show_numbers(self, numbers: ShownNumbers) -> None:
+        """Show what is known; what is not is a dash with its reason on hover."""
+        self.title.setText("Numbers" if numbers.reference else "No reference")
+        for name, _, tip in _ROWS:
+            for whose, of in (
+                ("start", numbers.start),
+                ("now", numbers.now),
+                ("reference", numbers.reference),
+            ):
+                self._show(name, whose, tip, of)
+
+    def _show(self, name: str, whose: str, tip: str, of: MaskNumbers | None) -> None:
+        cell = self.cells[name, whose]
+        against = name in ("dice", "hausdorff95_mm")
+        if whose == "reference" and (against or of is None):
+            cell.setText("")
+            return
+        value = float("nan") if of is None else float(getattr(of, name))
+        cell.setText(number_text(name, value))
+        why = "not measured yet" if of is None else of.reason or "the mask is empty"
+        cell.setToolTip(f"{tip}: {why}" if isnan(value) else tip)

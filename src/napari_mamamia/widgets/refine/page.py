@@ -1,0 +1,253 @@
+"""Page Refine: the reader's own mask: start, paint, grow, look at the numbers, accept."""
+
+from collections.abc import Sequence
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QPushButton, QWidget
+
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.colours import MARK_COLOURS
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    line,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.refine.history_list import HistoryList
+from napari_mamamia.widgets.refine.more import RefineMore
+from napari_mamamia.widgets.refine.numbers import RefineNumbers
+from napari_mamamia.widgets.refine.tools import RefineTools
+
+__all__ = ["RefinePage"]
+
+
+class RefinePage(Page):
+    """Start, tools, numbers, history, save.
+
+    `start_wanted` carries the role to start from, None for an empty mask; `take_over_wanted`
+    whether recovered strokes are taken over; `changes_wanted` and `compare_wanted` a bool.
+    """
+
+    start_wanted = Signal(object)
+    take_over_wanted = Signal(bool)
+    save_wanted = Signal()
+    accept_wanted = Signal()
+    discard_wanted = Signal()
+    changes_wanted = Signal(bool)
+    compare_wanted = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__("refine")
+        self._asked: Role | None = None
+        self._has_mask = False
+        self._roles: tuple[Role, ...] = ()
+        self.tools = RefineTools()
+        self.more = RefineMore()
+        self.numbers = RefineNumbers()
+        self.history = HistoryList()
+        self.body.setSpacing(5)
+        self.whose = label("refine_whose", tip="Whose mask is edited and what it was made from")
+        for part in (
+            self.whose,
+            self._make_offer(),
+            self._make_protocol(),
+            self._make_work(),
+            self._make_start(),
+            self._make_question(),
+        ):
+            self.body.addWidget(part)
+        self.body.setStretchFactor(self._work, 1)
+        self.body.addStretch()
+        self.show_mask("", has_mask=False)
+        self.show_offer("")
+        self.show_protocol("", ())
+
+    # ------------------------------------------------------------- for the dock
+
+    def show_sources(self, roles: Sequence[Role]) -> None:
+        """Offer the masks that an own mask can be made from."""
+        self.from_prediction.setEnabled(Role.PREDICTION in roles)
+        self.from_reference.setEnabled(Role.REFERENCE in roles)
+        self._roles = tuple(roles)
+        self._mark_next()
+
+    def show_mask(self, whose: str, *, has_mask: bool) -> None:
+        """Show the reader's mask, or that there is none yet."""
+        self._has_mask = has_mask
+        self.whose.setText(whose or "Make your own mask of this case and paint on it:")
+        self._work.setVisible(has_mask)
+        self.start_title.setText("Start again from" if has_mask else "Start from")
+        self._ask(None, show=False)
+        self._mark_next()
+
+    def show_offer(self, text: str) -> None:
+        """Offer the strokes that a crash left behind; "" takes the offer away."""
+        self.offer.setText(text)
+        set_level(self.offer, "warning")
+        self._offer.setVisible(bool(text))
+
+    def show_protocol(self, text: str, checklist: Sequence[str]) -> None:
+        """Show the protocol's name with time used, and what it asks the reader to check."""
+        lines = "".join(f"<br>☐ {point}" for point in checklist)
+        self.protocol.setText(f"{text}{lines}" if text else "")
+        self.protocol.setVisible(bool(text))
+
+    def set_save_is_next(self, is_next: bool, *, failed: bool) -> None:
+        """Make Save the next step after a failure, and offer to discard; else Accept is."""
+        set_primary(self.save, failed)
+        set_primary(self.accept, not failed)
+        self.save.setEnabled(is_next)
+        self.discard.setVisible(failed)
+
+    def set_comparing(self, comparing: bool, *, changes: bool) -> None:
+        """Show which comparison with the start mask is on screen."""
+        self.compare.setDown(comparing)
+        self.changes.setChecked(changes)
+        self.changes_legend.setVisible(changes)
+
+    # -------------------------------------------------------------------- inner
+
+    def _mark_next(self) -> None:
+        """Make a copy of the prediction the next step, or else of the reference."""
+        first = next((r for r in (Role.PREDICTION, Role.REFERENCE) if r in self._roles), None)
+        set_primary(self.from_prediction, not self._has_mask and first is Role.PREDICTION)
+        set_primary(self.from_reference, not self._has_mask and first is Role.REFERENCE)
+        set_primary(self.from_nothing, not self._has_mask and first is None)
+
+    def _make_offer(self) -> QWidget:
+        self.offer = label("refine_offer", tip="Work that was not saved when the program ended")
+        self.take_over = button(
+            "refine_take_over",
+            "Take over",
+            "Goes on with the recovered strokes",
+            lambda: self.take_over_wanted.emit(True),
+            primary=True,
+        )
+        self.leave = button(
+            "refine_leave",
+            "Start from saved mask",
+            "Leaves the recovered strokes aside; nothing of them is deleted",
+            lambda: self.take_over_wanted.emit(False),
+        )
+        self._offer = column(self.offer, row(self.take_over, self.leave, 1))
+        return self._offer
+
+    def _make_protocol(self) -> QWidget:
+        self.protocol = label("refine_protocol_text", tip="The annotation protocol that is loaded")
+        return self.protocol
+
+    def _make_work(self) -> QWidget:
+        inner = column(self.tools, self.more, line(), self.numbers, line(), self.history)
+        inner.layout().setSpacing(5)
+        inner.layout().setStretch(5, 1)
+        area = PageArea(inner, "refine_scroll", is_part=True)
+        made = column(area, self._make_compare(), self._make_buttons())
+        made.layout().setSpacing(5)
+        made.layout().setStretch(0, 1)
+        self._work = made
+        return made
+
+    def _make_compare(self) -> QWidget:
+        self.changes = button(
+            "refine_changes",
+            "What changed",
+            "Colours what was added (yellow) and removed (purple) since the start",
+            lambda: self.changes_wanted.emit(self.changes.isChecked()),
+        )
+        self.changes.setCheckable(True)
+        self.compare: QPushButton = button(
+            "refine_compare",
+            "Compare with start",
+            with_key("Shows the start mask while it is held down", "compare"),
+            lambda: None,
+        )
+        self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
+        self.compare.released.connect(lambda: self.compare_wanted.emit(False))
+        text = " &nbsp; ".join(
+            f'<span style="color:{MARK_COLOURS[kind]}">■</span> {kind} since the start'
+            for kind in ("added", "removed")
+        )
+        self.changes_legend = label("refine_changes_legend", text, "Colours of what changed")
+        self.changes_legend.hide()
+        made = column(row(self.changes, self.compare, 1), self.changes_legend)
+        made.layout().setSpacing(3)
+        return made
+
+    def _make_buttons(self) -> QWidget:
+        self.accept = button(
+            "refine_accept",
+            "Accept and next",
+            with_key("Saves your mask and opens the next case", "accept"),
+            self.accept_wanted.emit,
+            primary=True,
+        )
+        self.save = button(
+            "refine_save",
+            "Save",
+            "Saves your mask now; it is saved by itself as well",
+            self.save_wanted.emit,
+        )
+        self.discard = button(
+            "refine_discard",
+            "Discard",
+            "Forgets your mask in this window; the file that was saved last stays",
+            self.discard_wanted.emit,
+        )
+        self.discard.hide()
+        return row(self.accept, 1, self.discard, self.save)
+
+    def _make_start(self) -> QWidget:
+        self.start_title = heading("Start from")
+        self.from_prediction = button(
+            "refine_from_prediction",
+            "prediction",
+            "Makes your own mask from a copy of the prediction",
+            lambda: self._start(Role.PREDICTION),
+        )
+        self.from_reference = button(
+            "refine_from_reference",
+            "reference",
+            "Makes your own mask from a copy of the reference",
+            lambda: self._start(Role.REFERENCE),
+        )
+        self.from_nothing = button(
+            "refine_from_nothing",
+            "nothing",
+            "Makes your own mask, with nothing in it yet",
+            lambda: self._start(None),
+        )
+        sources = row(self.from_prediction, self.from_reference, self.from_nothing, 1)
+        return column(self.start_title, sources)
+
+    def _make_question(self) -> QWidget:
+        self.question = label("refine_question", tip="Asks before your mask is replaced")
+        self.replace = button(
+            "refine_replace",
+            "Replace",
+            "Your present mask is replaced; Undo brings it back",
+            lambda: self.start_wanted.emit(self._asked),
+        )
+        self.keep = button(
+            "refine_keep", "Keep", "Nothing is changed", lambda: self._ask(None, show=False)
+        )
+        self._question = row(self.question, self.replace, self.keep)
+        self._question.layout().setStretch(0, 1)
+        return self._question
+
+    def _start(self, role: Role | None) -> None:
+        if self._has_mask:
+            self._ask(role, show=True)
+        else:
+            self.start_wanted.emit(role)
+
+    def _ask(self, role: Role | None, *, show: bool) -> None:
+        self._asked = role
+        self.question.setText("Replace your mask of this case?")
+        self._question.setVisible(show)

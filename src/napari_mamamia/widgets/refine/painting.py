@@ -1,0 +1,362 @@
+"""The mouse on the image while a tool of the page Refine is on: brush strokes and outlines.
+
+napari calls us for each press, move and release; whatever goes wrong there is said in the header
+and never reaches napari's event loop. The stroke in hand is dropped then, what was done before
+stays.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, QTimer, Signal
+
+from napari_mamamia.core.edits import Brush, Tool, Voxel
+from napari_mamamia.smartpaint.brush.brush import painted_radius_mm
+from napari_mamamia.widgets.base.notify import Failed, Notifier, outcome_of
+from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.outlining import Outlining
+from napari_mamamia.widgets.refine.state import (
+    PaintTool,
+    RefineState,
+    next_radius_mm,
+    next_tolerance,
+)
+from napari_mamamia.widgets.viewer.aim import Aim
+from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
+from napari_mamamia.widgets.viewer.marks import Marks
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Painting"]
+
+_OWNER: Final = "painting"
+_PAGE: Final = "Refine"
+_LEFT: Final = 1
+_RIGHT: Final = 2
+_PREVIEW_MS: Final = 40
+_WHEEL: Final = "wheel: radius"
+_NO_MASK: Final = "Make your own mask first: page Refine, Start from."
+_HIDDEN: Final = "Your mask is hidden: click refined in the header to show it."
+_LOCKED: Final = "Your mask cannot be changed at the moment: choose Start from on page Refine."
+
+
+class Painting(QObject):
+    """Paints with the tool in hand. `state_changed` says that `state` is new.
+
+    `sign_changed` says that a press would do something else: another tool or brush, another key
+    held, another view.
+    """
+
+    state_changed = Signal()
+    sign_changed = Signal()
+    pointed = Signal(object)
+
+    def __init__(
+        self,
+        scene: Scene,
+        editing: Editing,
+        marks: Marks,
+        hand: Hand,
+        aim: Aim,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._scene = scene
+        self._editing = editing
+        self._mask = editing.mask
+        self._marks = marks
+        self._hand = hand
+        self._aim = aim
+        self._notifier = notifier
+        self._cursor = BrushCursor(scene)
+        self._outlining = Outlining(editing.mask, marks)
+        self._brush = Brush()
+        self.marks_are_free = True
+        self._is_paused = False
+        self._stroke: RefineState | None = None
+        self._place: Voxel | None = None
+        self._held: frozenset[str] = frozenset()
+        self._preview = QTimer(self)
+        self._preview.setSingleShot(True)
+        self._preview.setInterval(_PREVIEW_MS)
+        self._preview.timeout.connect(lambda: self._guarded(self._draw_preview))
+        self._view = scene.viewer
+        self.attach(scene.viewer)
+        scene.viewer.layers.selection.events.active.connect(self._follow_choice)
+        hand.changed.connect(self._follow_hand)
+        aim.changed.connect(self._show_cursor)
+        self._cursor.held.changed.connect(self._hold)
+
+    def attach(self, viewer: Any) -> None:
+        """Paint in this view of the case as well; its layers show the same arrays."""
+        viewer.mouse_drag_callbacks.append(self._drag)
+        viewer.mouse_move_callbacks.append(self._move)
+        viewer.mouse_wheel_callbacks.append(self._wheel)
+        viewer.events.mouse_over_canvas.connect(lambda _event: self._cursor.leave(viewer))
+
+    @property
+    def cursor(self) -> BrushCursor:
+        """The brush at the mouse."""
+        return self._cursor
+
+    # --------------------------------------------------------------- choosing
+
+    @property
+    def state(self) -> RefineState:
+        """The tool in hand, and the brush that it has or had last."""
+        mode = self._hand.mode_of(_OWNER)
+        return RefineState(PaintTool(mode) if mode else PaintTool.NONE, self._brush)
+
+    @property
+    def pressed(self) -> RefineState:
+        """What the present stroke does, or a press of the left button would do."""
+        if self._stroke is not None:
+            return self._stroke
+        return replace(self.state, brush=self.brush_for(False, "Shift" in self._held))
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a drag moves the image for now."""
+        return self._is_paused
+
+    @property
+    def place(self) -> Voxel | None:
+        """Where the mouse was last on a slice, in voxel coordinates (z, y, x)."""
+        return self._place
+
+    def problem_in(self, viewer: Any) -> str:
+        """Return why nothing can be painted in a view at the moment; "" where it can."""
+        layer = self._mask.layer
+        if layer is not None and not layer.visible:
+            return _HIDDEN
+        if layer is not None and not layer.editable:
+            return _LOCKED
+        return self._aim.problem_in(viewer)
+
+    def set_tool(self, tool: PaintTool) -> None:
+        """Take a tool, or put it down (`NONE`)."""
+        if tool is not PaintTool.NONE and self._mask.live is None:
+            self._notifier.hint(_NO_MASK)
+            tool = PaintTool.NONE
+        if tool is PaintTool.NONE:
+            self._hand.put_down(_OWNER)
+            return
+        if tool.brush_tool is not None:
+            self._brush = replace(self._brush, tool=tool.brush_tool)
+        self._hand.take(HeldTool(_OWNER, str(tool), tool.shown, _PAGE))
+
+    def toggle_tool(self, tool: PaintTool) -> None:
+        """Take a tool, or put it down where it is the one in hand."""
+        self.set_tool(PaintTool.NONE if self.state.tool is tool else tool)
+
+    def set_brush(self, brush: Brush) -> None:
+        """Take another brush; the tool stays."""
+        before, tool = self._brush, self.state.tool.brush_tool or brush.tool
+        self._brush = replace(brush, tool=tool)
+        if self._brush != before:
+            self.state_changed.emit()
+        self._show_cursor()
+        self._preview.start()
+
+    def set_label(self, value: int) -> None:
+        """Paint another structure."""
+        self.set_brush(replace(self._brush, label=value))
+
+    def toggle_action(self) -> None:
+        """Change between adding and erasing."""
+        self.set_brush(self._brush.inverted())
+
+    def step_radius(self, by: int) -> None:
+        """Make the radius a step larger or smaller."""
+        radius = next_radius_mm(self._brush.radius_mm, by)
+        self.set_brush(replace(self._brush, radius_mm=radius))
+
+    def step_tolerance(self, by: int) -> None:
+        """Make the tolerance a step higher or lower."""
+        tolerance = next_tolerance(self._brush.tolerance, by)
+        self.set_brush(replace(self._brush, tolerance=tolerance))
+
+    def pause(self, paused: bool) -> None:
+        """Let a drag move the image while the key is held."""
+        self._is_paused = paused and self.state.tool is not PaintTool.NONE
+        if self._is_paused:
+            self._preview.stop()
+            self._clear_preview()
+        self._show_cursor()
+
+    def _follow_hand(self) -> None:
+        """Hold what the hand holds; a stroke that another tool interrupts ends where it is."""
+        self._end_stroke()
+        self._is_paused = False
+        if self.state.tool is not PaintTool.NONE:
+            self._editing.choose_layer()
+        self._show_cursor()
+        self.state_changed.emit()
+
+    def _show_cursor(self) -> None:
+        layer = self._mask.layer
+        if self.state.tool is PaintTool.NONE or layer is None or self._is_paused:
+            self._cursor.hide()
+            self._clear_preview()
+        else:
+            shown, problem = self.pressed, self.problem_in(self._view)
+            if "Control" in self._held:
+                shown = replace(shown, tool=PaintTool.NONE)
+            aside = _WHEEL if "Alt" in self._held else problem
+            self._cursor.show(layer, shown, painted_radius_mm(shown.brush), aside)
+            if problem:
+                self._clear_preview()
+        self.sign_changed.emit()
+
+    def _hold(self, held: set[str]) -> None:
+        """Follow the keys that are held with the mouse."""
+        if frozenset(held) != self._held:
+            self._held = frozenset(held)
+            if self.state.tool is not PaintTool.NONE:
+                self._show_cursor()
+
+    def _follow_choice(self, event: Any) -> None:
+        """Put the tool down where the user chooses another layer."""
+        if self.state.tool is PaintTool.NONE or self._scene.is_changing:
+            return
+        if event.value is not None and event.value is not self._mask.layer:
+            self.set_tool(PaintTool.NONE)
+
+    # -------------------------------------------------------------------- mouse
+
+    def _drag(self, viewer: Any, event: Any) -> Iterator[None]:
+        self._look_from(viewer)
+        layer = self._mask.layer
+        if self._refuses(event) or layer is None:
+            return
+        event.handled = True
+        self._preview.stop()
+        self._clear_preview()
+        layer.mouse_zoom = event.button != _RIGHT
+        brush = self.brush_for(event.button == _RIGHT, "Shift" in _held(event))
+        self._stroke = replace(self.state, brush=brush)
+        self._show_cursor()
+        self._guarded(lambda: self._press(event, brush))
+        yield
+        while event.type == "mouse_move":
+            event.handled = True
+            if self.problem_in(viewer):
+                self._end_stroke()
+            if self._stroke is not None:
+                self._place = self._scene.view.place_at(event.position)
+                self._guarded(self._go_on)
+            self._cursor.move(event.pos, viewer)
+            yield
+        event.handled = True
+        layer.mouse_zoom = True
+        self._end_stroke()
+
+    def _refuses(self, event: Any) -> bool:
+        """Whether this press is none of ours."""
+        if self.state.tool is PaintTool.NONE or self._is_paused:
+            return True
+        if event.button not in (_LEFT, _RIGHT) or {"Alt", "Control"} & _held(event):
+            return True
+        if self._mask.live is None or self.problem_in(self._view):
+            return True
+        return not self._guarded(self._mask.mend_layer)
+
+    def _press(self, event: Any, brush: Brush) -> None:
+        self._place = place = self._scene.view.place_at(event.position)
+        if place is None:
+            return
+        if self.state.tool is PaintTool.OUTLINE:
+            self._outlining.press(place, brush)
+        else:
+            self._mask.press(place, brush)
+
+    def _go_on(self) -> None:
+        if self._place is None:
+            return
+        if self.state.tool is PaintTool.OUTLINE:
+            self._outlining.drag(self._place)
+        else:
+            self._mask.drag(self._place)
+
+    def _end_stroke(self) -> None:
+        """End the stroke in hand with the tool that began it."""
+        stroke, self._stroke = self._stroke, None
+        if stroke is None:
+            return
+        ends = self._outlining if stroke.tool is PaintTool.OUTLINE else self._mask
+        self._guarded(ends.release)
+        self._show_cursor()
+
+    def brush_for(self, right_button: bool, shift: bool) -> Brush:
+        """Return the brush that a press with these buttons paints with."""
+        brush = self._brush.inverted() if right_button else self._brush
+        axis = self._scene.view.upright_axis_in(self._view)
+        tool = Tool.SPHERE if shift else brush.tool
+        return replace(brush, tool=tool, plane_axis=0 if axis is None else axis)
+
+    def _look_from(self, viewer: Any) -> None:
+        """Follow the mouse into another view, whose plane and problems are its own."""
+        if viewer is not self._view:
+            self._view = viewer
+            self._show_cursor()
+
+    def _move(self, viewer: Any, event: Any) -> None:
+        self._look_from(viewer)
+        if self.state.tool is PaintTool.NONE or self._is_paused:
+            return
+        self._hold(_held(event))
+        self._cursor.move(event.pos, viewer)
+        if self.problem_in(viewer):
+            self._place = None
+            return
+        self._place = self._scene.view.place_at(event.position)
+        if not self._preview.isActive():
+            self._preview.start()
+
+    def _wheel(self, _viewer: Any, event: Any) -> None:
+        held = _held(event)
+        if self.state.tool is PaintTool.NONE or held not in ({"Alt"}, {"Shift"}):
+            return
+        event.handled = True
+        turned = event.delta[1] or event.delta[0]
+        step = self.step_radius if held == {"Alt"} else self.step_tolerance
+        step(1 if turned > 0 else -1)
+
+    # ------------------------------------------------------------------ preview
+
+    def _draw_preview(self) -> None:
+        live, state = self._mask.live, self.pressed
+        if live is None or self._place is None or self._stroke is not None:
+            return
+        if not self.marks_are_free or not state.is_painting or self.problem_in(self._view):
+            return
+        self.pointed.emit(self._place)
+        if state.brush.tool is Tool.SMOOTH:
+            self._clear_preview()
+            return
+        box, turned = live.preview(self._place, state.brush)
+        if box.is_empty:
+            self._clear_preview()
+        else:
+            self._marks.draw(box, turned, str(state.brush.action), faint=True)
+
+    def _clear_preview(self) -> None:
+        if self.marks_are_free:
+            self._marks.clear()
+
+    def _guarded(self, work: Callable[[], object]) -> bool:
+        """Do `work`; whether it succeeded. A failure is said, and drops the stroke in hand."""
+        outcome = outcome_of(work)
+        if isinstance(outcome, Failed):
+            self._stroke = None
+            self._mask.abandon()
+            self._outlining.abandon()
+            self._notifier.fail("Painting", outcome.error)
+            return False
+        return True
+
+
+def _held(event: Any) -> set[str]:
+    """Return the names of the modifier keys that are down."""
+    return {str(getattr(key, "name", key)) for key in event.modifiers}

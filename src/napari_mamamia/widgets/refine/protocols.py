@@ -1,0 +1,126 @@
+"""The annotation protocol of the case: what it sets, what it asks for, how long it allows."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QObject, Signal
+from qtpy.QtWidgets import QFileDialog
+
+from napari_mamamia.io.workspace.protocol import Protocol
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, outcome_of
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.painting import Painting
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Protocols", "time_text"]
+
+_SECONDS: Final = 60
+
+
+def choose_protocol_file() -> Path | None:
+    """Ask for a protocol file; None where the reader chose none."""
+    name, _ = QFileDialog.getOpenFileName(None, "Annotation protocol", "", "Protocol (*.json)")
+    return Path(name) if name else None
+
+
+def time_text(seconds: float, limit_s: float | None) -> str:
+    """Return the editing time and its limit, such as "3:20 of 10:00".
+
+    Examples
+    --------
+    >>> time_text(200.0, 600.0), time_text(61.0, None)
+    ('3:20 of 10:00', '1:01')
+    """
+    used = f"{int(seconds) // _SECONDS}:{int(seconds) % _SECONDS:02d}"
+    if limit_s is None:
+        return used
+    return f"{used} of {int(limit_s) // _SECONDS}:{int(limit_s) % _SECONDS:02d}"
+
+
+class Protocols(QObject):
+    """Loads a protocol and applies it to each mask that is opened. `changed`: shows something new.
+
+    `choose_file` asks for a file; tests pass their own.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self,
+        scene: Scene,
+        editing: Editing,
+        painting: Painting,
+        services: Services,
+        notifier: Notifier,
+        choose_file: Callable[[], Path | None] = choose_protocol_file,
+    ) -> None:
+        super().__init__()
+        self._scene = scene
+        self._editing = editing
+        self._painting = painting
+        self._services = services
+        self._notifier = notifier
+        self.choose_file = choose_file
+        self.protocol: Protocol | None = None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the text changes with the editing time."""
+        return self.protocol is not None and self._editing.live is not None
+
+    def ask(self) -> None:
+        """Ask for a protocol file and load it."""
+        path = self.choose_file()
+        if path is not None:
+            self.load(path)
+
+    def load(self, path: Path) -> None:
+        """Load a protocol; one that cannot be read is said, and the one before stays."""
+        outcome = outcome_of(lambda: self._services.read_protocol(path))
+        if isinstance(outcome, Finished):
+            self.protocol = outcome.result
+            self.apply()
+        elif isinstance(outcome, Failed):
+            self._notifier.fail(f"Loading the protocol {path.name}", outcome.error)
+
+    def apply(self) -> None:
+        """Set phase, brush and structures for the mask that is open."""
+        protocol = self.protocol
+        if protocol is not None and self._editing.live is not None:
+            if protocol.phase is not None:
+                self._scene.go_to_phase(protocol.phase)
+            self._painting.set_brush(protocol.brush)
+            structures = self.structures()
+            if structures:
+                self.choose_label(structures[0][0])
+        self.changed.emit()
+
+    def choose_label(self, value: int) -> None:
+        """Paint this structure from now on; the others cannot be painted over."""
+        live = self._editing.live
+        if live is None:
+            return
+        live.release()
+        live.label = value
+        live.locked = frozenset(other for other, _ in self.structures() if other != value)
+        self._painting.set_label(value)
+
+    def structures(self) -> Sequence[tuple[int, str]]:
+        """Return the protocol's structures as (value, name)."""
+        if self.protocol is None:
+            return ()
+        return tuple((one.value, one.name) for one in self.protocol.structures)
+
+    def shown(self) -> tuple[str, Sequence[str], Sequence[tuple[int, str]]]:
+        """Return the line, the checklist and the structures that the page shows."""
+        protocol, live = self.protocol, self._editing.live
+        if protocol is None:
+            return "", (), ()
+        seconds = live.summary.seconds if live is not None else 0.0
+        limit = protocol.time_limit_s
+        line = f"Protocol {protocol.name} · {time_text(seconds, limit)}"
+        if limit is not None and seconds > limit:
+            line += " · over the time limit"
+        return line, protocol.checklist, self.structures()

@@ -1,0 +1,1 @@
+"""Page Score: numbers of the open case, agreement, errors, tags."""

@@ -1,0 +1,220 @@
+"""Agreement with the reference on screen: correct, false and missed in three colours."""
+
+from typing import Final
+
+from qtpy.QtCore import QObject, QTimer, Signal
+
+from napari_mamamia.services.score.review import Agreement, Agrees
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.layers import Role, tag_for
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Reviewing", "legend"]
+
+_WAIT_MS: Final = 400
+_KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
+_MM3_PER_ML: Final = 1000.0
+
+
+class Reviewing(QObject):
+    """Shows the agreement map while it is on, after each edit anew, and steps through the errors.
+
+    `changed` carries the legend as rich text, "" while it is off; `switched` whether it is on.
+    `listed` carries the `Agreement` that is shown, None for none; `stepped` the place of the error
+    that is on screen, -1 for none.
+    """
+
+    changed = Signal(str)
+    switched = Signal(bool)
+    listed = Signal(object)
+    stepped = Signal(int)
+
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._role: Role | None = None
+        self._shown: Agreement | None = None
+        self._compared = Role.PREDICTION
+        self._at = -1
+        self._jump = False
+        self.is_on = False
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.setInterval(_WAIT_MS)
+        self._wait.timeout.connect(self._start)
+        session.case_changed.connect(self._follow_case)
+        session.masks_changed.connect(self._ask)
+        session.mask_edited.connect(self._ask)
+        self._case_key = session.case_key
+
+    def turn_on(self, role: Role | None = None) -> None:
+        """Show where a mask agrees with the reference, and go to the largest error.
+
+        Without `role` it is the edited mask, or the prediction where nothing was edited.
+        """
+        self._role, self._jump, self._at = role, True, -1
+        if self._why_not():
+            self._notifier.hint(self._why_not())
+            self.turn_off()
+            return
+        self.is_on = True
+        self.switched.emit(True)
+        self._start()
+
+    def turn_off(self) -> None:
+        """Show the masks as before."""
+        self._wait.stop()
+        self._jobs.cancel("agreement")
+        self.is_on, self._shown, self._at = False, None, -1
+        self._scene.overlays.hide_agreement()
+        self.switched.emit(False)
+        self.changed.emit("")
+        self.listed.emit(None)
+
+    def next_error(self) -> None:
+        """Go to the next largest error, after the last to the first; turns the map on first."""
+        self._step(1)
+
+    def previous_error(self) -> None:
+        """Go to the error before, before the first to the last; turns the map on first."""
+        self._step(-1)
+
+    def go_to_error(self, place: int) -> None:
+        """Go to the error at a place of the list, the largest at 0."""
+        if self._shown is not None and 0 <= place < len(self._shown.errors):
+            self._at = place
+            self._go()
+            self._say()
+
+    # -------------------------------------------------------------------- inner
+
+    def _step(self, by: int) -> None:
+        if not self.is_on or self._shown is None:
+            self.turn_on(self._role)
+        elif not self._shown.errors:
+            self._notifier.hint("There is no error: the masks are equal.")
+        else:
+            self.go_to_error((max(self._at, 0 if by < 0 else -1) + by) % len(self._shown.errors))
+
+    def _follow_case(self) -> None:
+        if self._session.case_key != self._case_key:
+            self._case_key = self._session.case_key
+            self._shown, self._at, self._jump = None, -1, True
+            self._jobs.cancel("agreement")
+            self.changed.emit("")
+            self.listed.emit(None)
+
+    def _ask(self) -> None:
+        if self.is_on:
+            self._wait.start()
+
+    def _mask_role(self) -> Role:
+        if self._role is not None:
+            return self._role
+        edited = self._session.mask(Role.REFINED)
+        return Role.PREDICTION if edited is None else Role.REFINED
+
+    def _why_not(self) -> str:
+        if self._session.case is None:
+            return "Open a case first."
+        if self._session.mask(Role.REFERENCE) is None:
+            return "This case has no reference mask to compare with."
+        if self._session.mask(self._mask_role()) is None:
+            return "There is no mask to compare with the reference: predict or edit one first."
+        return ""
+
+    def _start(self) -> None:
+        case = self._session.case
+        role = self._mask_role()
+        reference, mask = self._session.mask(Role.REFERENCE), self._session.mask(role)
+        counting = self._session.counting
+        if not self.is_on:
+            return
+        if case is None or reference is None or mask is None:
+            self._shown = None
+            self._scene.overlays.hide_agreement()
+            self.changed.emit(self._why_not())
+            self.listed.emit(None)
+            return
+
+        def done(outcome: Outcome[Agreement]) -> None:
+            if isinstance(outcome, Finished):
+                self._show(outcome.result, role)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Comparing with the reference", outcome.error)
+
+        self._jobs.start(
+            "agreement",
+            "Comparing with the reference",
+            lambda: self._services.compare_masks(
+                reference.raw_values, mask.raw_values, case.grid, counting
+            ),
+            done,
+            shown=False,
+        )
+
+    def _show(self, found: Agreement, role: Role) -> None:
+        case = self._session.case
+        if case is None or not self.is_on or case.grid.shape != found.array.shape:
+            return
+        self._shown, self._compared = found, role
+        self._scene.overlays.show_agreement(tag_for(case, Role.AGREEMENT), found.array)
+        self._at = min(self._at, len(found.errors) - 1)
+        self.listed.emit(found)
+        if self._jump and found.errors:
+            self._at = 0
+            self._go()
+        self._jump = False
+        self._say()
+
+    def _go(self) -> None:
+        """Go to the error; the view itself moves only where it does not show the whole slice."""
+        if self._shown is not None:
+            voxel = self._shown.errors[self._at].voxel
+            self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
+
+    def _say(self) -> None:
+        if self._shown is not None:
+            self.changed.emit(legend(self._shown, self._at, str(self._compared)))
+            self.stepped.emit(self._at)
+
+
+def legend(shown: Agreement, at: int, compared: str) -> str:
+    """Return the three colours and which error is on screen, as rich text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> legend(Agreement(np.zeros((1, 1, 1), np.uint8), (), 0), -1, "prediction")[-36:]
+    '<br>no error: prediction = reference'
+    """
+    names = {"correct": "correct", "false": "false (too much)", "missed": "missed"}
+    squares = " &nbsp;".join(
+        f'<span style="color:{AGREEMENT_COLOURS[name]}">■</span> {text}'
+        for name, text in names.items()
+    )
+    if not shown.errors:
+        return f"{squares}<br>no error: {compared} = reference"
+    if at < 0:
+        return f"{squares}<br>{shown.n_errors} error(s) of the {compared}"
+    error = shown.errors[at]
+    volume = error.volume_mm3 / _MM3_PER_ML
+    return (
+        f"{squares}<br>error {at + 1} of {shown.n_errors} of the {compared}: "
+        f"{_KINDS[error.kind]} {volume:.2f} ml"
+    )

@@ -1,0 +1,265 @@
+"""Page Score: the masks on screen against the reference, each number with unit and definition."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QWidget
+
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.scoring.case.profiles import CLINICAL
+from napari_mamamia.services.case.show_case import ShownScores
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.controls.controls import (
+    FittedLabel,
+    button,
+    heading,
+    label,
+    line,
+    named,
+    row,
+)
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.score.error_list import ErrorList
+from napari_mamamia.widgets.score.tags_line import TagsLine
+
+__all__ = ["ScorePage"]
+
+_UNKNOWN: Final = "–"
+_WIDEST: Final = "1,234.5 mm"
+_ALL_LABELS: Final = "all labels"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line: the field of `CaseScore`, how it is called, its unit and definition."""
+
+    field: str
+    name: str
+    unit: str
+    digits: int
+    definition: str
+
+
+_ROWS: Final = (
+    _Row("dsc", "Dice", "", 3, "twice the common volume over the sum of both; 1 is best"),
+    _Row(
+        "hausdorff95_mm",
+        "HD95",
+        "mm",
+        1,
+        "95th percentile of the distances between the two surfaces; 0 is best",
+    ),
+    _Row("hausdorff_mm", "HD", "mm", 1, "largest distance between the two surfaces; 0 is best"),
+    _Row("assd_mm", "ASSD", "mm", 2, "mean distance between the two surfaces; 0 is best"),
+    _Row(
+        "nsd_1mm",
+        "NSD at 1 mm",
+        "",
+        3,
+        "share of both surfaces that lies within 1 mm of the other; 1 is best",
+    ),
+)
+_COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
+_FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
+
+
+class ScorePage(Page):
+    """`label_chosen` carries the reference's label that counts as tumour, None for all of them.
+
+    `agreement_toggled` says whether the agreement colours are wanted, `error_chosen` carries the
+    place of an error in the list, `tag_wanted` a tag and whether to add or remove it.
+    """
+
+    label_chosen = Signal(object)
+    agreement_toggled = Signal(bool)
+    next_error_wanted = Signal()
+    previous_error_wanted = Signal()
+    error_chosen = Signal(int)
+    tag_wanted = Signal(str, bool)
+    batch_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("score")
+        self._cells: dict[tuple[str, Role], QLabel] = {}
+        self._profile = CLINICAL.name
+        self.title = heading(_title_text(CLINICAL.name))
+        self.body.addWidget(self.title)
+        self.body.addWidget(self._make_label_line())
+        self.body.addWidget(self._make_reference())
+        self.body.addWidget(self._make_table())
+        self.remark = label("score_remark", tip="What is unusual about these numbers")
+        self.body.addWidget(self.remark)
+        self.body.addWidget(self._make_review_line())
+        self.errors = ErrorList()
+        self.errors.chosen.connect(self.error_chosen)
+        self.body.addWidget(self.errors, stretch=1)
+        self.body.addWidget(line())
+        self.body.addWidget(heading("Tags of this case"))
+        self.tags = TagsLine()
+        self.tags.tag_wanted.connect(self.tag_wanted)
+        self.body.addWidget(self.tags)
+        self.body.addWidget(row(self.batch, 1))
+        self.body.addStretch()
+        self.show_scores(None, "")
+
+    # ------------------------------------------------------------- for the dock
+
+    def show_labels(self, values: tuple[float, ...]) -> None:
+        """Offer the reference's labels where it has several."""
+        self.labels.blockSignals(True)
+        self.labels.clear()
+        self.labels.addItem(_ALL_LABELS, None)
+        for value in values:
+            self.labels.addItem(f"label {value:g}", value)
+        self.labels.blockSignals(False)
+        self._label_line.setVisible(len(values) > 1)
+
+    def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
+        """Show the numbers; where one is unknown, a dash with the reason on hover."""
+        self._profile = shown.profile if shown else CLINICAL.name
+        self.title.setText(_title_text(self._profile))
+        for row_of in _ROWS:
+            for role in _COLUMNS:
+                score = shown.scores.get(role) if shown else None
+                there = shown is not None and role in shown.volumes_mm3
+                self._show_metric(row_of, role, score, why_none or _why(there, role))
+        volumes = dict(shown.volumes_mm3) if shown else {}
+        for role in _COLUMNS:
+            self._show_volume(role, volumes.get(role), _why(False, role))
+        reference = shown.volume_reference_mm3 if shown else None
+        self._show_volume(Role.REFERENCE, reference, "this case has no reference mask")
+        remarks = (
+            [score.warning for score in shown.scores.values() if score.warning] if shown else []
+        )
+        self.remark.setText("\n".join(dict.fromkeys(remarks)) or why_none)
+
+    def set_agreement(self, on: bool) -> None:
+        """Show whether the agreement colours are on the image."""
+        self.agreement.setChecked(on)
+        self.agreement.setText("Hide agreement" if on else "Show agreement")
+        self.next_error.setVisible(on)
+        self.previous_error.setVisible(on)
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_review_line(self) -> QWidget:
+        self.agreement = button(
+            "score_agreement",
+            "Show agreement",
+            "Colours where the mask agrees with the reference, is false or misses tumour",
+            lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
+        )
+        self.agreement.setCheckable(True)
+        self.previous_error = button(
+            "score_previous_error",
+            "◀",
+            with_key("Goes back to the error before", "previous_error"),
+            self.previous_error_wanted.emit,
+        )
+        self.next_error = button(
+            "score_next_error",
+            "Next error ▶",
+            with_key("Goes to the next largest place where they differ", "lesion"),
+            self.next_error_wanted.emit,
+        )
+        self.previous_error.hide()
+        self.next_error.hide()
+        self.batch = button(
+            "score_batch",
+            "Batch scoring…",
+            "Goes to the page that scores whole folders",
+            self.batch_wanted.emit,
+        )
+        return row(self.agreement, self.previous_error, self.next_error, 1)
+
+    def _make_label_line(self) -> QWidget:
+        self.labels: QComboBox = named(
+            QComboBox(), "score_label", "Which label of the reference counts as tumour"
+        )
+        self.labels.currentIndexChanged.connect(
+            lambda at: self.label_chosen.emit(self.labels.itemData(at))
+        )
+        self._label_line = row(QLabel("Reference:"), self.labels, 1)
+        self._label_line.hide()
+        return self._label_line
+
+    def _make_table(self) -> QWidget:
+        holder = QWidget()
+        grid = QGridLayout(holder)
+        grid.setContentsMargins(0, 4, 0, 4)
+        for column, role in enumerate(_COLUMNS, start=1):
+            grid.addWidget(_title(role), 0, column)
+        for place, row_of in enumerate(_ROWS, start=1):
+            grid.addWidget(_row_name(row_of), place, 0)
+            for column, role in enumerate(_COLUMNS, start=1):
+                grid.addWidget(self._cell(row_of.field, role), place, column)
+        place = len(_ROWS) + 1
+        grid.addWidget(line(), place, 0, 1, 3)
+        for offset, unit in enumerate(_FIELDS, start=1):
+            grid.addWidget(QLabel(f"Volume, {unit}"), place + offset, 0)
+            for column, role in enumerate(_COLUMNS, start=1):
+                grid.addWidget(self._cell(unit, role), place + offset, column)
+        grid.setColumnStretch(0, 1)
+        return holder
+
+    def _make_reference(self) -> QWidget:
+        """Return the reference's own line: it stands above the columns, since it is in neither."""
+        cells = [self._cell(unit, Role.REFERENCE) for unit in _FIELDS]
+        for cell in cells:
+            cell.setAlignment(Qt.AlignmentFlag.AlignLeft)
+            cell.setMinimumWidth(1)
+        made = row(_title(Role.REFERENCE, "volume "), *cells, 1)
+        made.layout().setSpacing(10)
+        return made
+
+    def _cell(self, what: str, role: Role) -> QLabel:
+        cell: QLabel = named(FittedLabel(_UNKNOWN, (_WIDEST,)), f"score_{role}_{what}", _UNKNOWN)
+        cell.setAlignment(Qt.AlignmentFlag.AlignRight)
+        cell.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._cells[what, role] = cell
+        return cell
+
+    def _show_metric(self, row_of: _Row, role: Role, score: CaseScore | None, why: str) -> None:
+        value = getattr(score, row_of.field) if score else math.nan
+        cell = self._cells[row_of.field, role]
+        cell.setText(_number(value, row_of.digits, row_of.unit))
+        known = f"{row_of.name} of {role} against reference ({self._profile})"
+        known += f": {row_of.definition}"
+        reason = (score.reason or str(score.status)) if score else why
+        cell.setToolTip(known if math.isfinite(value) else f"unknown: {reason}")
+
+    def _show_volume(self, role: Role, volume_mm3: float | None, why: str) -> None:
+        for unit, divisor in _FIELDS.items():
+            cell = self._cells[unit, role]
+            value = math.nan if volume_mm3 is None else volume_mm3 / divisor
+            cell.setText(_number(value, 2 if unit == "ml" else 0, unit))
+            known = f"volume of the {role} mask: voxels times the volume of one"
+            cell.setToolTip(f"unknown: {why}" if volume_mm3 is None else known)
+
+
+def _title_text(profile: str) -> str:
+    return f"Against the reference ({profile})"
+
+
+def _number(value: float, digits: int, unit: str) -> str:
+    return f"{value:,.{digits}f} {unit}".strip() if math.isfinite(value) else _UNKNOWN
+
+
+def _why(there: bool, role: Role) -> str:
+    return "this case has no reference mask" if there else f"there is no {role} mask"
+
+
+def _row_name(row_of: _Row) -> QLabel:
+    made: QLabel = named(QLabel(row_of.name), f"score_name_{row_of.field}", row_of.definition)
+    return made
+
+
+def _title(role: Role, what: str = "") -> QLabel:
+    text = f'<span style="color:{MASK_COLOURS[role]}">■</span> {role} {what}'.strip()
+    made: QLabel = named(QLabel(text), f"score_title_{role}", f"The {role} mask on screen")
+    made.setAlignment(Qt.AlignmentFlag.AlignRight)
+    return made

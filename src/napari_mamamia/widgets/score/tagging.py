@@ -1,0 +1,104 @@
+"""A person's own tags of the cases: read with the data set, written at each click."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.records import CaseTag
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+
+__all__ = ["Tagging"]
+
+_LANE: Final = "tags"
+
+
+class Tagging(QObject):
+    """Keeps the tags of each data set that was listed; `changed` says that they are others now.
+
+    `with_reader` is asked to call back once a reader is known: a tag has somebody who set it.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self,
+        session: Session,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+        with_reader: Callable[[Callable[[], None]], None],
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self._with_reader = with_reader
+        self._tags: dict[tuple[Path, Path], tuple[CaseTag, ...]] = {}
+        session.data_set_changed.connect(self.read)
+
+    def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
+        """Return the tags of a data set, whoever set them; they are those read last."""
+        return () if opened is None else self._tags.get(opened.place, ())
+
+    def of(self, case_id: str, opened: OpenDataSet) -> tuple[CaseTag, ...]:
+        """Return the tags of a case of a data set, whoever set them."""
+        key = case_key(case_id)
+        return tuple(tag for tag in self.all_of(opened) if case_key(tag.case_id) == key)
+
+    def tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet | None) -> None:
+        """Add a tag of the present reader to a case of a data set, or remove it."""
+        if opened is None:
+            self._notifier.hint("Tags need an open data set: open its folder first.")
+            self.changed.emit()
+            return
+        self._with_reader(lambda: self._write(case_id, tag, on, opened))
+
+    def read(self) -> None:
+        """Read the tags of the open data set."""
+        opened = self._session.opened
+        if opened is None:
+            return
+        self._jobs.start(
+            _LANE,
+            "Reading the tags",
+            lambda: job_of(self._services.read_tags, opened.workspace),
+            partial(self._take, opened),
+            shown=False,
+        )
+
+    # -------------------------------------------------------------------- inner
+
+    def _write(self, case_id: str, tag: str, on: bool, opened: OpenDataSet) -> None:
+        reader = self._session.reader
+        same = [one for one in self.of(case_id, opened) if one.tag.casefold() == tag.casefold()]
+        others = [one.reader for one in same]
+        if not on and reader not in others and others:
+            self._notifier.hint(f"The tag {tag} was set by {', '.join(others)}, who can remove it.")
+            self.changed.emit()
+            return
+        workspace = opened.workspace
+
+        def work() -> tuple[CaseTag, ...]:
+            self._services.tag_case(workspace, reader, case_id, tag, on)
+            return tuple(self._services.read_tags(workspace))
+
+        # a lane of its own for each tag: a second click must not stop the first from being written
+        lane = f"{_LANE} {opened.place} {case_id} {tag}"
+        done = partial(self._take, opened)
+        self._jobs.start(lane, "Saving the tag", lambda: job_of(work), done, shown=False)
+
+    def _take(self, opened: OpenDataSet, outcome: Outcome[Iterable[CaseTag]]) -> None:
+        if isinstance(outcome, Finished):
+            self._tags[opened.place] = tuple(outcome.result)
+        elif isinstance(outcome, Failed):
+            self._notifier.fail("Keeping the tag", outcome.error)
+        self.changed.emit()

@@ -1,0 +1,138 @@
+"""A person's own tags of a case as controls: chips on page Score, a menu on a row of the table."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+    QWidgetAction,
+)
+
+from napari_mamamia.services.score.case_tags import KNOWN_TAGS
+from napari_mamamia.widgets.controls.controls import button, discard, label, named, row
+
+__all__ = ["TagsLine", "tags_menu"]
+
+_LETTERS: Final = 34
+"""What a line of chips holds in a dock of 340 pixels."""
+_MARGIN: Final = 4
+_HINT: Final = "another tag, then Enter"
+
+
+class TagsLine(QWidget):
+    """Chips of the known tags and of those the open case has; a field for any other.
+
+    `tag_wanted` carries a tag and whether to add or remove it.
+    """
+
+    tag_wanted = Signal(str, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("score_tags")
+        self._chips: dict[str, QPushButton] = {}
+        self._lines = QVBoxLayout()
+        self._lines.setContentsMargins(0, 0, 0, 0)
+        self._lines.setSpacing(4)
+        self.other: QLineEdit = named(
+            QLineEdit(), "score_tag_other", "Adds a tag in your own words to this case"
+        )
+        self.other.setPlaceholderText(_HINT)
+        self.other.returnPressed.connect(self._add_other)
+        self.whose = label("score_tags_whose", tip="Who set the tags of this case")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(self._lines)
+        layout.addWidget(self.other)
+        layout.addWidget(self.whose)
+        self.show_tags((), "")
+
+    def show_tags(self, tags: Sequence[str], whose: str) -> None:
+        """Show the tags of the open case, and in words who set them."""
+        wanted = list(dict.fromkeys([*KNOWN_TAGS, *tags]))
+        if wanted != list(self._chips):
+            self._make_chips(wanted)
+        for tag, chip in self._chips.items():
+            chip.setChecked(tag in tags)
+        self.whose.setText(whose)
+        self.whose.setVisible(bool(whose))
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_chips(self, tags: Sequence[str]) -> None:
+        while (item := self._lines.takeAt(0)) is not None:
+            discard(item.widget())
+        self._chips = {tag: self._chip(tag) for tag in tags}
+        for line in _in_lines(tags):
+            self._lines.addWidget(row(*(self._chips[tag] for tag in line), 1))
+
+    def _chip(self, tag: str) -> QPushButton:
+        made = button(
+            f"score_tag_{tag.replace(' ', '_')}",
+            tag,
+            f"Adds the tag {tag} to this case, or removes it; it lands in the case table",
+            lambda: self.tag_wanted.emit(tag, self._chips[tag].isChecked()),
+        )
+        made.setCheckable(True)
+        return made
+
+    def _add_other(self) -> None:
+        text = self.other.text().strip()
+        if text:
+            self.other.clear()
+            self.tag_wanted.emit(text, True)
+
+
+def _in_lines(tags: Sequence[str]) -> list[list[str]]:
+    """Return tags in lines that fit side by side, in order.
+
+    Examples
+    --------
+    >>> _in_lines(["implant", "clip", "non-mass enhancement", "artefact"])
+    [['implant', 'clip'], ['non-mass enhancement', 'artefact']]
+    """
+    lines: list[list[str]] = []
+    room = 0
+    for tag in tags:
+        needed = len(tag) + _MARGIN
+        if not lines or needed > room:
+            lines.append([])
+            room = _LETTERS + _MARGIN
+        lines[-1].append(tag)
+        room -= needed
+    return lines
+
+
+def tags_menu(
+    parent: QWidget, case_id: str, tags: Sequence[str], want: Callable[[str, bool], object]
+) -> QMenu:
+    """Return the menu of a row: every known tag and the case's own, checked where it is set."""
+    menu = QMenu(parent)
+    menu.setObjectName("results_tags")
+    menu.addAction(f"Tags of {case_id}").setEnabled(False)
+    menu.addSeparator()
+    for tag in dict.fromkeys([*KNOWN_TAGS, *tags]):
+        action = menu.addAction(tag)
+        action.setCheckable(True)
+        action.setChecked(tag in tags)
+        action.triggered.connect(lambda on, tag=tag: want(tag, bool(on)))
+    menu.addSeparator()
+    field: QLineEdit = named(QLineEdit(), "results_tag_other", "Adds a tag in your own words")
+    field.setPlaceholderText(_HINT)
+
+    def add() -> None:
+        text = field.text().strip()
+        menu.close()
+        if text:
+            want(text, True)
+
+    field.returnPressed.connect(add)
+    holder = QWidgetAction(menu)
+    holder.setDefaultWidget(field)
+    menu.addAction(holder)
+    return menu

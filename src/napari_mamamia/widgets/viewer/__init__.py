@@ -1,0 +1,1 @@
+"""Napari's image area: the open case in it, planes, overlays, prompts, what is drawn on it."""

@@ -1,0 +1,110 @@
+"""Whether what the mouse hits on the image is what is seen there, and if not, why."""
+
+from typing import Any, Final
+
+import numpy as np
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import Role, tag_of
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Aim"]
+
+_SPACE_AXES: Final = 3
+_OPENING: Final = "open"
+_IMAGES: Final = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)
+_OPENS: Final = "Another case is being opened: wait until it is on screen."
+_IN_3D: Final = "A 3-D view is on screen: go back to slices first (napari's Ctrl+Y)."
+_THICK: Final = "napari shows thick slices: set their thickness back to 0 first."
+_GRIDDED: Final = "napari shows its layers side by side: leave that first (Ctrl+G)."
+_HIDDEN: Final = "The image is hidden: show its layer first."
+_MOVED: Final = (
+    "A layer of this case was moved or turned: Alt and a click on napari's button Transform puts "
+    "it back."
+)
+
+
+class Aim(QObject):
+    """Answers for a view at a moment; `changed` says that the answer may be another one."""
+
+    changed = Signal()
+
+    def __init__(self, scene: Scene, jobs: JobRunner) -> None:
+        super().__init__()
+        self._scene = scene
+        self._jobs = jobs
+        events = scene.viewer.layers.events
+        events.inserted.connect(self._on_inserted)
+        events.removed.connect(self.look)
+        self.attach(scene.viewer)
+        jobs.started.connect(self._on_job)
+        jobs.ended.connect(self._on_job)
+
+    def attach(self, viewer: Any) -> None:
+        """Answer for another view of the case as well."""
+        dims = viewer.dims.events
+        for event in (dims.ndisplay, dims.order, dims.margin_left, dims.margin_right):
+            event.connect(self.look)
+        viewer.canvas.grid.events.enabled.connect(self.look)
+
+    def look(self, _event: object = None) -> None:
+        """Say that something changed which the answer rests on."""
+        self.changed.emit()
+
+    def problem_in(self, viewer: Any) -> str:
+        """Return why a press in a view would not hit what is seen there; "" where it would."""
+        grid = self._scene.grid
+        if grid is None:
+            return ""
+        if self._jobs.is_running(_OPENING):
+            return _OPENS
+        return self._problem_of_view(viewer) or self._problem_of_layers(grid)
+
+    def _problem_of_view(self, viewer: Any) -> str:
+        if self._scene.view.upright_axis_in(viewer) is None:
+            return _IN_3D
+        dims = viewer.dims
+        across = [axis for axis in dims.not_displayed if axis >= dims.ndim - _SPACE_AXES]
+        if any(dims.margin_left[axis] or dims.margin_right[axis] for axis in across):
+            return _THICK
+        return _GRIDDED if viewer.canvas.grid.enabled else ""
+
+    def _problem_of_layers(self, grid: Grid) -> str:
+        projection = self._scene.layer(Role.PROJECTION)
+        tag = None if projection is None else tag_of(projection)
+        if projection is not None and tag is not None and projection.visible:
+            shown = f"The {tag.note or 'MIP'} shows many slices at once: go back to slices first"
+            return with_key(shown, "projection")
+        images = [layer for layer in self._scene.stack.find(*_IMAGES) if layer.visible]
+        if not images:
+            return _HIDDEN
+        drawn = [*images, *self._scene.stack.find(Role.REFINED)]
+        return _MOVED if any(_is_moved(layer, grid) for layer in drawn) else ""
+
+    def _on_inserted(self, event: Any) -> None:
+        tag = tag_of(event.value)
+        if tag is not None:
+            event.value.events.visible.connect(self.look)
+        self.look()
+
+    def _on_job(self, ticket: RunningJob, _outcome: object = None) -> None:
+        if ticket.lane == _OPENING:
+            self.look()
+
+
+def _is_moved(layer: Any, grid: Grid) -> bool:
+    """Whether a layer lies elsewhere than where the grid says: at the corner and along each axis.
+
+    The corner and one end of each axis tell every affine transform from another.
+    """
+    scale = np.asarray(grid.display_frame().per_axis(grid.spacing_mm))
+    shape = np.asarray(layer.data.shape[-_SPACE_AXES:])
+    lead = [0.0] * (layer.ndim - _SPACE_AXES)
+    for corner in (np.zeros(_SPACE_AXES), *np.diag(np.maximum(shape - 1, 1))):
+        world = np.asarray(layer.data_to_world((*lead, *corner)))[-_SPACE_AXES:]
+        if not np.allclose(world, corner * scale, atol=0.25 * float(scale.min())):
+            return True
+    return False

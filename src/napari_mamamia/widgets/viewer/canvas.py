@@ -1,0 +1,382 @@
+"""What stands on the image: patient directions, phase and time, scale bar; window and level."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from napari.components.overlays import TextOverlay
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.adapter import square_off_brush
+from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = [
+    "CanvasText",
+    "WindowLevelDrag",
+    "bar_length_mm",
+    "edge_letters",
+    "phase_text",
+    "plane_text",
+]
+
+_OPPOSITE: Final = {"R": "L", "L": "R", "A": "P", "P": "A", "S": "I", "I": "S"}
+_PLANES: Final = {"R": "sagittal", "L": "sagittal", "A": "coronal", "P": "coronal"} | {
+    "S": "axial",
+    "I": "axial",
+}
+_EDGES: Final = ("top", "bottom", "left", "right")
+_POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right")
+_PREFIX: Final = "mamamia_"
+_LETTER_SIZE: Final = 14
+_TEXT_SIZE: Final = 11
+_SMALL: Final = 0.8
+_ROOMY_PIXELS: Final = 400
+"""Width of a canvas, times `_SMALL` in a further view, from which its texts have their full size.
+
+Below, the line in the corner would run into the letter in the middle.
+"""
+_LEAST_SHARE: Final = 0.6
+_BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_MIDDLE_BUTTON: Final = 3
+_SURROUND: Final = "black"
+_FULL_DRAG_PIXELS: Final = 400.0
+_NARROWEST: Final = 0.005
+
+
+def edge_letters(
+    grid: Grid, displayed: tuple[int, ...], reversed_axes: tuple[bool, bool] = (False, False)
+) -> dict[str, str]:
+    """Return the patient directions at the edges of the image.
+
+    Parameters
+    ----------
+    grid
+        The case's grid; an oblique axis gets the nearest direction.
+    displayed
+        Which of the axes (slice, row, column), as 0, 1, 2, run down and across the screen.
+    reversed_axes
+        Whether the camera shows the vertical and the horizontal axis the other way round.
+
+    Returns
+    -------
+    dict
+        One letter of R L A P S I for "top", "bottom", "left", "right"; empty in a 3-D view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edge_letters(Grid((4, 4, 4), np.diag([-1.0, 1.0, 3.0, 1.0])), (1, 2))
+    {'top': 'A', 'bottom': 'P', 'left': 'R', 'right': 'L'}
+    """
+    if len(displayed) != 2:
+        return {}
+    frame = grid.display_frame()
+    towards = []
+    for axis, is_reversed in zip(displayed, reversed_axes, strict=True):
+        letter = grid.orientation[2 - frame.order[axis]]
+        towards.append(_OPPOSITE[letter] if frame.flips[axis] != is_reversed else letter)
+    bottom, right = towards
+    letters = (_OPPOSITE[bottom], bottom, _OPPOSITE[right], right)
+    return dict(zip(_EDGES, letters, strict=True))
+
+
+def phase_text(
+    phase: int,
+    time_s: float | None,
+    *,
+    subtracted: bool,
+    loaded: bool,
+    alone: bool = False,
+    minus: int = 0,
+    note: str = "",
+) -> str:
+    """Return the line in the corner of the image; `alone` for a case of one phase.
+
+    `minus` is the phase that is subtracted, `note` how the difference is projected.
+
+    Examples
+    --------
+    >>> phase_text(2, 147.0, subtracted=False, loaded=True)
+    'phase 2 · 147 s'
+    >>> phase_text(0, 0.0, subtracted=False, loaded=True)
+    'phase 0 · before contrast'
+    >>> phase_text(3, None, subtracted=True, loaded=True, minus=1, note="MIP")
+    'MIP · phase 3 − 1'
+    """
+    name = f"phase {phase} − phase {minus}" if subtracted else f"phase {phase}"
+    if note:
+        return f"{note} · phase {phase} − {minus}"
+    if not loaded:
+        return f"{name} · still reading"
+    if phase == 0 and not subtracted and not alone:
+        return f"{name} · before contrast"
+    return name if time_s is None else f"{name} · {time_s:.0f} s"
+
+
+def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
+    """Return the name of the plane on screen; "" in a 3-D view.
+
+    A volume that lies oblique in the patient says so: its planes are those of the scanner, and the
+    letters name the nearest directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plane_text(Grid((4, 4, 4), np.diag([-1.0, 1.0, 3.0, 1.0])), (0, 2))
+    'coronal'
+    """
+    if len(displayed) != 2:
+        return ""
+    across = ({0, 1, 2} - set(displayed)).pop()
+    letter = grid.orientation[2 - grid.display_frame().order[across]]
+    name = _PLANES[letter]
+    return f"{name}, oblique" if grid.is_oblique else name
+
+
+def bar_length_mm(width_mm: float) -> float:
+    """Return the length of a scale bar on an image `width_mm` wide: at most a quarter of it.
+
+    Examples
+    --------
+    >>> bar_length_mm(310.0), bar_length_mm(17.0), bar_length_mm(1.0)
+    (50.0, 2.0, 1.0)
+    """
+    fitting = [length for length in _BARS_MM if length <= width_mm / 4]
+    return fitting[-1] if fitting else _BARS_MM[0]
+
+
+class CanvasText:
+    """Keeps letters, phase line and scale bar in step with what is shown.
+
+    Parameters
+    ----------
+    scene
+        The layers that are shown.
+    viewer
+        The view to write on; the scene's own where None. Another one is smaller, and so is what
+        stands on it.
+    names_phase
+        Whether the phase stands in the corner; else the plane does.
+
+    Attributes
+    ----------
+    is_held
+        Whether nothing is written yet.
+    """
+
+    def __init__(
+        self, scene: Scene, viewer: Any | None = None, *, names_phase: bool = True
+    ) -> None:
+        self._scene = scene
+        self._viewer = scene.viewer if viewer is None else viewer
+        self._names_plane = not names_phase
+        self._names_phase = names_phase
+        self._loaded: frozenset[int] | None = None
+        self._is_closed = False
+        self.is_held = False
+        self._full = 1.0 if viewer is None else _SMALL
+        viewer = self._viewer
+        square_off_brush(viewer)
+        for edge, position in zip(_EDGES, _POSITIONS, strict=True):
+            viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(position=position)
+        at_plane = "top_right" if names_phase else "top_left"
+        for name, corner in (("phase", "top_left"), ("plane", at_plane), ("tool", "top_left")):
+            viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
+        self._fit_texts()
+        viewer.canvas.events.size.connect(self._fit_texts)
+        for event in (viewer.dims.events.current_step, viewer.dims.events.order):
+            event.connect(self.update)
+        viewer.dims.events.ndisplay.connect(self.update)
+        viewer.scene.camera.events.orientation.connect(self.update)
+        scene.viewer.layers.events.inserted.connect(self.update)
+        scene.viewer.layers.events.removed.connect(self.update)
+
+    def close(self) -> None:
+        """Follow the scene no more, because the view goes."""
+        self._is_closed = True
+        events = self._scene.viewer.layers.events
+        events.inserted.disconnect(self.update)
+        events.removed.disconnect(self.update)
+
+    def name_plane(self, named: bool) -> None:
+        """Say whether the plane's name stands on the image; an oblique one is always named."""
+        self._names_plane = named
+        self.update()
+
+    def follow_zoom(self) -> None:
+        """Keep the scale bar out of the letter at the bottom: napari's would be 150 pixels.
+
+        Called once the view has its canvas: a later listener comes first. A canvas that gets
+        narrower under the same zoom needs a shorter bar too.
+        """
+        self._viewer.scene.camera.events.zoom.connect(self._fit_bar)
+        self._viewer.canvas.events.size.connect(self._fit_bar)
+        self._fit_bar()
+
+    def set_loaded(self, phases: frozenset[int] | None) -> None:
+        """Say which phases are read, None for all, and write from now on."""
+        self._loaded, self.is_held = phases, False
+        self.update()
+
+    def update(self, _event: object = None) -> None:
+        """Write everything anew; cheap enough for each slice.
+
+        An event that closes the view on its way still comes here afterwards.
+        """
+        if self._is_closed or self.is_held:
+            return
+        tag = self._tag
+        overlays = self._viewer.canvas.overlays
+        for name, text in self._texts(tag).items():
+            _write(overlays[name], text)
+        overlays["scale_bar"].visible = tag is not None
+        self._darken(tag is not None)
+
+    def make_steps(self) -> list[Callable[[], None]]:
+        """Return steps that let napari make what each text is drawn with, 5 to 20 ms each.
+
+        It does so when a text is visible for the first time; none is drawn yet.
+        """
+        names = [name for name in self._viewer.canvas.overlays if str(name).startswith(_PREFIX)]
+        return [partial(self._make, name) for name in (*names, "scale_bar")]
+
+    def _make(self, name: str) -> None:
+        overlay = self._viewer.canvas.overlays[name]
+        if not overlay.visible and not self._is_closed:
+            overlay.visible = True
+            overlay.visible = False
+
+    @property
+    def _tag(self) -> LayerTag | None:
+        layer = self._scene.layer(Role.PHASE)
+        return None if layer is None else tag_of(layer)
+
+    def _texts(self, tag: LayerTag | None) -> dict[str, str]:
+        letters = {} if tag is None else edge_letters(tag.grid, *self._view())
+        texts = {_PREFIX + edge: letters.get(edge, "") for edge in _EDGES}
+        texts[_PREFIX + "phase"] = self._phase_line()
+        texts[_PREFIX + "plane"] = self._plane_line(tag)
+        return texts
+
+    def _darken(self, has_case: bool) -> None:
+        """Put a case on black in every theme: a bright surround hides what is faint in it."""
+        canvas = self._viewer.canvas
+        wanted = _SURROUND if has_case else None
+        if (canvas.background_color_override is None) == has_case:
+            canvas.background_color_override = wanted
+
+    def _fit_texts(self, _event: object = None) -> None:
+        """Write smaller on a narrow canvas."""
+        width = int(self._viewer.canvas.size[1])
+        share = min(max(width / (_ROOMY_PIXELS * self._full), _LEAST_SHARE), 1.0) * self._full
+        overlays = self._viewer.canvas.overlays
+        sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
+        texts = (_PREFIX + "phase", _PREFIX + "plane", _PREFIX + "tool", "scale_bar")
+        sizes |= dict.fromkeys(texts, _TEXT_SIZE)
+        for name, size in sizes.items():
+            overlays[name].font_size = size * share
+
+    def _fit_bar(self, _event: object = None) -> None:
+        zoom = float(self._viewer.scene.camera.zoom)
+        if zoom > 0:
+            length = bar_length_mm(float(self._viewer.canvas.size[1]) / zoom)
+            bar = self._viewer.canvas.overlays["scale_bar"]
+            if bar.length != length:
+                bar.length = length
+                # napari's bar looks at a new length only where the zoom is new, or its font
+                # (napari 0.9.2, napari/_vispy/overlays/scale_bar.py, _on_size_or_zoom_change)
+                bar.events.font_size.emit(bar.font_size)
+
+    def _view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
+        dims = self._viewer.dims
+        displayed = tuple(axis - (dims.ndim - 3) for axis in dims.displayed)
+        down, across = self._viewer.scene.camera.orientation2d
+        return displayed, (str(down) == "up", str(across) == "left")
+
+    def _plane_line(self, tag: LayerTag | None) -> str:
+        if tag is None or not (self._names_plane or tag.grid.is_oblique):
+            return ""
+        line = plane_text(tag.grid, self._view()[0])
+        return line if self._names_phase or not tag.note else f"{line}\n{tag.note}"
+
+    def _phase_line(self) -> str:
+        phase = self._scene.phase_in(self._viewer) if self._names_phase else None
+        layer = self._scene.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        if phase is None or tag is None:
+            return ""
+        layers = self._viewer.layers
+        difference = find_layer(layers, Role.PROJECTION) or find_layer(layers, Role.SUBTRACTION)
+        shown = None if difference is None else tag_of(difference)
+        if shown is not None and shown.phase is not None:
+            phase = shown.phase
+        time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
+        loaded = self._loaded is None or phase in self._loaded
+        alone = layer is not None and layer.data.shape[0] == 1
+        line = phase_text(
+            phase,
+            time_s,
+            subtracted=shown is not None,
+            loaded=loaded,
+            alone=alone,
+            minus=0 if shown is None else shown.minus,
+            note="" if shown is None else shown.note,
+        )
+        return f"{line}\n{tag.note}" if tag.note else line
+
+
+def _write(overlay: TextOverlay, text: str) -> None:
+    if overlay.text != text:
+        overlay.text = text
+    if overlay.visible != bool(text):
+        overlay.visible = bool(text)
+
+
+class WindowLevelDrag:
+    """Window and level by a drag with the middle button: right is wider, up is brighter.
+
+    It acts on the image on screen: the subtraction where it is shown, else the phases.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.attach(scene.viewer)
+
+    def attach(self, viewer: Any) -> None:
+        """Act on the image of another view of the case as well."""
+        viewer.mouse_drag_callbacks.append(self._drag)
+
+    def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
+        layer = self._scene.image_on_screen()
+        if event.button != _MIDDLE_BUTTON or layer is None:
+            return
+        low, high = layer.contrast_limits
+        start = tuple(event.pos)
+        event.handled = True
+        yield
+        while event.type == "mouse_move":
+            across = (event.pos[0] - start[0]) / _FULL_DRAG_PIXELS
+            down = (event.pos[1] - start[1]) / _FULL_DRAG_PIXELS
+            layer.contrast_limits = window_level(low, high, across, down)
+            event.handled = True
+            yield
+
+
+def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:
+    """Return new limits after a drag, given as shares of a full drag (right and down positive).
+
+    A full drag to the right doubles the window; a full drag upwards lowers the level by one window,
+    which makes everything brighter.
+
+    Examples
+    --------
+    >>> window_level(0.0, 100.0, across=1.0, down=0.0)
+    (-50.0, 150.0)
+    >>> window_level(0.0, 100.0, across=0.0, down=-0.5)
+    (-50.0, 50.0)
+    """
+    width = high - low
+    level = (low + high) / 2 + down * width
+    wide = width * max(1.0 + across, _NARROWEST)
+    return (level - wide / 2, level + wide / 2)

@@ -1,0 +1,59 @@
+"""Cine: the phases one after the other, again and again."""
+
+from typing import Final
+
+from qtpy.QtCore import QObject, QTimer, Signal
+
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["PACES", "Cine"]
+
+PACES: Final = (1, 2, 4, 8)
+"""Phases in a second that can be chosen."""
+
+_MS: Final = 1000
+
+
+class Cine(QObject):
+    """Steps the phase with a timer; `changed` says whether it plays."""
+
+    changed = Signal(bool)
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__()
+        self._scene = scene
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self.step)
+        self.set_pace(2)
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether the phases change by themselves."""
+        return bool(self._timer.isActive())
+
+    def toggle(self) -> None:
+        """Play, or stop at the phase on screen. A case of one phase does not play."""
+        layer = self._scene.layer(Role.PHASE)
+        if self.is_playing or layer is None or layer.data.shape[0] < 2:
+            self.stop()
+        else:
+            self._timer.start()
+            self.changed.emit(True)
+
+    def stop(self) -> None:
+        """Stay at the phase on screen."""
+        self._timer.stop()
+        self.changed.emit(False)
+
+    def set_pace(self, phases_per_s: int) -> None:
+        """Play so many phases in a second."""
+        self._timer.setInterval(_MS // phases_per_s)
+
+    def step(self) -> None:
+        """Show the next phase; after the last one the first."""
+        layer, phase = self._scene.layer(Role.PHASE), self._scene.phase
+        if layer is None or phase is None:
+            self.stop()
+            return
+        self._scene.go_to_phase((phase + 1) % int(layer.data.shape[0]))

@@ -1,0 +1,191 @@
+"""Our layers in one viewer: found by tag, put in their order, changed in place, taken out.
+
+Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
+Only the GUI thread calls this.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+from napari.layers import Image, Labels
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.drawing import drawn_once, insert_unchosen
+from napari_mamamia.widgets.base.layers import (
+    MASK_ROLES,
+    LayerTuple,
+    Role,
+    find_layer,
+    find_layers,
+    tag_of,
+)
+from napari_mamamia.widgets.viewer.spare_layers import SpareLayers, create_layer
+
+__all__ = ["BELOW_MASKS", "LayerStack", "Part"]
+
+BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION, Role.DOUBT)
+"""The roles of what lies under the masks, lowest first."""
+
+_ORDER = (*BELOW_MASKS, *MASK_ROLES, Role.AGREEMENT, Role.MARKS)
+_UPDATED = ("scale", "translate", "rotate", "affine", "name", "contrast_limits")
+
+Part = tuple[slice, slice, slice]
+"""A block of a layer, (slice, row, column) as it is displayed."""
+
+
+class LayerStack:
+    """What of a viewer's layers belongs to us.
+
+    Parameters
+    ----------
+    viewer
+        A napari viewer or `ViewerModel`, not a proxy of one.
+
+    Attributes
+    ----------
+    spares
+        Layers made ahead.
+    redrawn
+        Called with a role and the block (None for all) after a layer's array was changed in place,
+        for the other views of the same arrays.
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        self.viewer = viewer
+        self._own_change = False
+        self._batch = ExitStack()
+        self._is_batched = False
+        self._retired: list[Any] = []
+        self.spares = SpareLayers(viewer)
+        self.redrawn: list[Callable[[Role, Part | None], None]] = []
+
+    def layer(self, role: Role) -> Any | None:
+        """Return our layer with `role`, None where there is none."""
+        return find_layer(self.viewer.layers, role)
+
+    def find(self, *roles: Role) -> list[Any]:
+        """Return our layers of some roles, lowest first; of all roles where none is named."""
+        return find_layers(self.viewer.layers, *roles)
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid of the case shown, None where none is."""
+        layer = self.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        return None if tag is None else tag.grid
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether we are adding or removing layers ourselves at this moment."""
+        return self._own_change
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Let what is added, removed, shown and hidden inside count as ours, and be drawn once.
+
+        napari puts its drawing together anew at each of them, which takes it 10 to 20 ms.
+        """
+        before, self._own_change = self._own_change, True
+        try:
+            yield
+        finally:
+            if not before:
+                self._batch.close()
+                self._is_batched = False
+            self._own_change = before
+
+    def _draw_once(self) -> None:
+        """Begin what is drawn once: only where a layer comes, goes, is shown or hidden."""
+        if self._own_change and not self._is_batched:
+            self._is_batched = True
+            self._batch.enter_context(drawn_once(self.viewer.layers))
+
+    def put(self, made: LayerTuple, role: Role, style: Callable[[Any], None] | None = None) -> Any:
+        """Add a layer, or give the layer of that role new data.
+
+        A new one gets its `style` before napari makes visuals of it: each change costs anew then.
+        With new data napari lets every labels layer be edited; ours stays as it was.
+        Taking a layer out of napari costs a garbage collection, and adding one new controls, which
+        together take longer than reading a phase.
+        """
+        data, keywords, _ = made
+        layer = self.layer(role)
+        if layer is None:
+            layer = self.spares.take(made) or create_layer(made)
+            if style is not None:
+                style(layer)
+            self._draw_once()
+            insert_unchosen(self.viewer.layers, self._place_of(role), layer)
+            self.spares.stock_soon()
+            return layer
+        layer.metadata = keywords["metadata"]
+        may_edit = layer.editable
+        layer.data = data
+        layer.editable = may_edit
+        for name, value in (_unmoved(layer.ndim) | keywords).items():
+            if name in _UPDATED and not np.array_equal(getattr(layer, name), value):
+                setattr(layer, name, value)
+        if "contrast_limits" in keywords:
+            layer.contrast_limits_range = keywords["contrast_limits"]
+        return layer
+
+    def remove(self, layers: list[Any]) -> None:
+        """Take layers out of the viewer, those that are still there.
+
+        Their arrays are let go at once, what else belonged to them by and by.
+        """
+        for layer in layers:
+            if layer in self.viewer.layers:
+                self._draw_once()
+                self.viewer.layers.remove(layer)
+                if isinstance(layer, Image | Labels):
+                    layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
+
+    def retire(self, *roles: Role) -> None:
+        """Hide our layers of some roles and call them ours no more, until `remove_retired`."""
+        with self.changing():
+            for layer in self.find(*roles):
+                if layer.visible:
+                    self._draw_once()
+                    layer.visible = False
+                layer.metadata = {}
+                self._retired.append(layer)
+
+    def remove_retired(self) -> None:
+        """Take out what was retired: each takes napari 20 ms, which a turn of its own may have."""
+        gone, self._retired = self._retired, []
+        with self.changing():
+            self.remove(gone)
+
+    def take_away(self, *roles: Role) -> None:
+        """Take our layers of some roles out of the viewer."""
+        with self.changing():
+            self.remove(self.find(*roles))
+
+    def set_visible(self, role: Role, visible: bool) -> None:
+        """Show or hide the layer of a role."""
+        layer = self.layer(role)
+        if layer is not None and layer.visible != visible:
+            self._draw_once()
+            layer.visible = visible
+
+    def tell(self, role: Role, part: Part | None = None) -> None:
+        """Tell the other views that a layer's array was changed in place."""
+        for listener in tuple(self.redrawn):
+            listener(role, part)
+
+    def _place_of(self, role: Role) -> int:
+        """Return where a layer belongs: above our layers of lower roles."""
+        below = [
+            place
+            for place, layer in enumerate(self.viewer.layers)
+            if (tag := tag_of(layer)) and _ORDER.index(tag.role) <= _ORDER.index(role)
+        ]
+        return max(below, default=-1) + 1
+
+
+def _unmoved(ndim: int) -> dict[str, Any]:
+    """Return the place of a layer that nobody moved."""
+    return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}

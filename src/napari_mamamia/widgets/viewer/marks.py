@@ -1,0 +1,109 @@
+"""What is drawn above the masks while refining and is no mask: preview, outline, changes, start.
+
+One layer with one buffer; a new drawing replaces the one before, and only what differs is redrawn.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.widgets.base.layers import Role, array_of, tag_for
+from napari_mamamia.widgets.controls.colours import MARK_COLOURS, OUTLINE_VOXELS
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Marks"]
+
+_VALUES: Final = {name: value for value, name in enumerate(MARK_COLOURS, start=1)}
+_FAINT: Final = 0.35
+_CLEAR: Final = 0.55
+
+
+class Marks:
+    """Draws on the layer of marks; made at the first drawing of a case, found by its tag."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._case: Case | None = None
+        self._buffer: NDArray[np.uint8] | None = None
+        self._shown = Box.empty()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is drawn."""
+        return self._shown.is_empty
+
+    def set_case(self, case: Case | None) -> None:
+        """Draw on the grid of this case from now on."""
+        if case is None or self._case is None or case.signal is not self._case.signal:
+            self._buffer, self._shown = None, Box.empty()
+        self._case = case
+
+    def prepare(self) -> None:
+        """Add the layer now, so that the first drawing is not late."""
+        self._layer()
+
+    def draw(self, box: Box, drawn: NDArray[np.bool_], kind: str, *, faint: bool = False) -> None:
+        """Draw the true voxels of `drawn` (the box's shape) in a colour of `MARK_COLOURS`."""
+        self.draw_values([(box, drawn, kind)], faint=faint)
+
+    def draw_values(
+        self, parts: list[tuple[Box, NDArray[np.bool_], str]], *, faint: bool = False
+    ) -> None:
+        """Draw several parts in their colours, in place of what was drawn before."""
+        layer = self._layer()
+        if layer is None or self._buffer is None:
+            return
+        before = self._wipe()
+        for box, drawn, kind in parts:
+            self._buffer[box.slices][drawn] = _VALUES[kind]
+            self._shown = self._shown.union(box)
+        self._set(layer, "opacity", _FAINT if faint else _CLEAR)
+        self._scene.redraw_box(Role.MARKS, before.union(self._shown))
+
+    def add(self, box: Box, drawn: NDArray[np.bool_], kind: str) -> None:
+        """Draw more beside what is there."""
+        if self._layer() is not None and self._buffer is not None:
+            self._buffer[box.slices][drawn] = _VALUES[kind]
+            self._shown = self._shown.union(box)
+            self._scene.redraw_box(Role.MARKS, box)
+
+    def as_outline(self, outline: bool) -> None:
+        """Draw filled parts, or their outlines."""
+        layer = self._layer()
+        if layer is not None:
+            self._set(layer, "contour", OUTLINE_VOXELS if outline else 0)
+
+    def clear(self) -> None:
+        """Take everything away."""
+        if not self._shown.is_empty:
+            self._scene.redraw_box(Role.MARKS, self._wipe())
+
+    def _wipe(self) -> Box:
+        before, self._shown = self._shown, Box.empty()
+        if self._buffer is not None:
+            self._buffer[before.slices] = 0
+        return before
+
+    def _layer(self) -> Any | None:
+        """Return the layer on our buffer; a user may have deleted it or replaced its data."""
+        if self._case is None:
+            return None
+        if self._buffer is None:
+            self._buffer, self._shown = np.zeros(self._case.grid.shape, np.uint8), Box.empty()
+        layer = self._scene.layer(Role.MARKS)
+        if layer is None or not _shows(layer, self._buffer):
+            layer = self._scene.show_marks(tag_for(self._case, Role.MARKS), self._buffer)
+        return layer
+
+    @staticmethod
+    def _set(layer: Any, name: str, value: float) -> None:
+        if getattr(layer, name) != value:
+            setattr(layer, name, value)
+
+
+def _shows(layer: Any, buffer: NDArray[np.uint8]) -> bool:
+    same_size = np.size(layer.data) == buffer.size
+    return same_size and np.may_share_memory(array_of(layer), buffer)

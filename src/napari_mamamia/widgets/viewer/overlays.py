@@ -1,0 +1,151 @@
+"""What is shown in place of the phases or over them: differences, projections, maps.
+
+Each is one layer of a role of its own. A subtraction and a projection stand in place of the phases,
+an agreement map in place of the masks; a kinetic map and a map of doubt lie over the image.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.widgets.base.layers import (
+    MASK_ROLES,
+    LayerTag,
+    LayerTuple,
+    Role,
+    agreement_layer,
+    array_of,
+    doubt_layer,
+    subtraction_layer,
+    tag_of,
+)
+from napari_mamamia.widgets.viewer.layer_stack import LayerStack
+
+__all__ = ["Overlays"]
+
+_SHINES_THROUGH = 0.6
+
+
+class Overlays:
+    """Shows images that were computed from the open case, and takes them away.
+
+    Parameters
+    ----------
+    stack
+        Our layers in the viewer.
+    """
+
+    def __init__(self, stack: LayerStack) -> None:
+        self._stack = stack
+        self._below_agreement: list[Any] = []
+
+    # --------------------------------------------------- in place of the phases
+
+    def show_subtraction(
+        self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
+    ) -> None:
+        """Show a difference in place of the phases; a range that the user set is kept."""
+        with self._stack.changing():
+            before = self._stack.layer(Role.SUBTRACTION)
+            kept = limits if before is None else tuple(before.contrast_limits)
+            self._stack.take_away(Role.PROJECTION)
+            self._stack.put(subtraction_layer(tag, array, kept), Role.SUBTRACTION)
+            self._stack.set_visible(Role.PHASE, False)
+
+    def hide_subtraction(self) -> None:
+        """Show the phases again."""
+        self._show_phases_without(Role.SUBTRACTION)
+
+    def show_projection(
+        self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
+    ) -> None:
+        """Show a projection in place of the phases; of the same kind, the range is kept."""
+        with self._stack.changing():
+            before = self._stack.layer(Role.PROJECTION)
+            old = None if before is None else tag_of(before)
+            same = before is not None and old is not None and old.note == tag.note
+            kept = tuple(before.contrast_limits) if before is not None and same else limits
+            self._stack.take_away(Role.SUBTRACTION)
+            self._stack.put(subtraction_layer(tag, array, kept), Role.PROJECTION)
+            self._stack.set_visible(Role.PHASE, False)
+
+    def hide_projection(self) -> None:
+        """Show the phases again."""
+        self._show_phases_without(Role.PROJECTION)
+
+    def _show_phases_without(self, role: Role) -> None:
+        with self._stack.changing():
+            self._stack.take_away(role)
+            self._stack.set_visible(Role.PHASE, True)
+
+    # ------------------------------------------------------------ kinetic map
+
+    def show_map(self, made: LayerTuple, *, covers: bool) -> None:
+        """Show a kinetic map over the image, in place of the one before."""
+        with self._stack.changing():
+            before = self._stack.layer(Role.MAP)
+            if before is not None:
+                self._stack.remove([before])
+            layer = self._stack.put(made, Role.MAP)
+            if made[2] == "labels":
+                layer.editable = False
+        self.style_map(covers)
+
+    def style_map(self, covers: bool) -> None:
+        """Let the kinetic map cover the image, or shine through."""
+        layer = self._stack.layer(Role.MAP)
+        if layer is not None:
+            layer.opacity = 1.0 if covers else _SHINES_THROUGH
+
+    def hide_map(self) -> None:
+        """Take the kinetic map away."""
+        self._stack.take_away(Role.MAP)
+
+    def redraw_map(self) -> None:
+        """Draw the kinetic map again after its array was filled in place."""
+        layer = self._stack.layer(Role.MAP)
+        if layer is not None:
+            layer.refresh(thumbnail=False, extent=False, highlight=False)
+            self._stack.tell(Role.MAP)
+
+    # ------------------------------------------------------------------ doubt
+
+    def show_doubt(self, tag: LayerTag, array: NDArray[Any], said: str, most: float) -> None:
+        """Show where a model was in doubt, over the image; see `doubt_layer`."""
+        with self._stack.changing():
+            self._stack.put(doubt_layer(tag, array, said, most), Role.DOUBT).visible = True
+
+    def hide_doubt(self) -> None:
+        """Take the map of doubt away."""
+        self._stack.take_away(Role.DOUBT)
+
+    # ------------------------------------------------------------- agreement
+
+    def show_agreement(self, tag: LayerTag, array: NDArray[np.uint8]) -> None:
+        """Show an agreement map in place of the outlines, which would cover what differs."""
+        layer = self._stack.layer(Role.AGREEMENT)
+        if layer is not None and array_of(layer).shape == array.shape:
+            np.copyto(array_of(layer), array)
+            layer.refresh(extent=False, highlight=False)
+            self._stack.tell(Role.AGREEMENT)
+            return
+        with self._stack.changing():
+            self._stack.put(agreement_layer(tag, array), Role.AGREEMENT).editable = False
+            self._below_agreement = [mask for mask in self._stack.find(*MASK_ROLES) if mask.visible]
+            for mask in self._below_agreement:
+                mask.visible = False
+
+    def keep_below_agreement(self, mask: Any) -> None:
+        """Hide a mask that came while an agreement map is shown, until that goes."""
+        if self._stack.layer(Role.AGREEMENT) is not None:
+            mask.visible = False
+            self._below_agreement.append(mask)
+
+    def hide_agreement(self) -> None:
+        """Take the agreement map away and show again the masks that it replaced."""
+        with self._stack.changing():
+            self._stack.take_away(Role.AGREEMENT)
+            for mask in self._below_agreement:
+                mask.visible = True
+            self._below_agreement = []

@@ -1,0 +1,159 @@
+"""The further views in the window, beside the main one: splitter, napari's canvases, cross-hairs.
+
+A viewer without a window has none of this; the views then are models alone.
+"""
+
+from contextlib import suppress
+from typing import Any, Final
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QSplitter, QWidget
+
+from napari_mamamia.widgets.adapter.adapter import (
+    canvas_of,
+    canvas_widget,
+    main_view,
+    new_view,
+)
+from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.viewer.crosshair import CrossHair
+from napari_mamamia.widgets.viewer.pane import Pane
+
+__all__ = ["PaneWindow"]
+
+_MAIN_SHARE: Final = (64, 36)
+_EQUAL: Final = (50, 50)
+_WIDE: Final = 1.15
+"""An image area this much wider than high has room beside the main view, by looking."""
+
+
+class PaneWindow:
+    """Puts `QtViewer`s of panes to the right of the main one, and takes them away again."""
+
+    def __init__(self, viewer: Any) -> None:
+        self._viewer = viewer
+        self._column: QSplitter | None = None
+        self._outer: QSplitter | None = None
+        self._views: dict[Pane, Any] = {}
+        self._gone: list[Any] = []
+        self._leave = Turns()
+        self._crosses: list[CrossHair] = []
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the viewer has a window that views can be put into."""
+        return main_view(self._viewer) is not None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Shares in percent of main view and further views, as the user left them."""
+        found = [] if self._outer is None else self._outer.sizes()
+        return [round(100 * size / max(sum(found), 1)) for size in found]
+
+    def add(self, pane: Pane, title: str) -> None:
+        """Make the view of a pane, which `show` shows."""
+        if self._column is None:
+            return
+        view = new_view(pane.model)
+        view.setObjectName(f"pane_{title}")
+        view.setToolTip("")
+        self._views[pane] = view
+
+    def show(self, pane: Pane, title: str) -> None:
+        """Show a pane below those that are there."""
+        view = self._views.get(pane)
+        if view is None or self._column is None:
+            return
+        self._column.addWidget(view)
+        view.show()
+        canvas = canvas_of(view)
+        if canvas is not None:
+            canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+            canvas.setObjectName(f"canvas_{title}")
+            self._crosses.append(CrossHair(pane.model, canvas))
+
+    def share(self, *, equal: bool, sizes: list[int] | None = None) -> None:
+        """Give the further views their room beside the main one, or below it."""
+        if self._outer is None or self._column is None:
+            return
+        self._lay_out(self._outer, self._column)
+        shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
+        beside = self._outer.orientation() is Qt.Orientation.Horizontal
+        whole = max(self._outer.width() if beside else self._outer.height(), 2)
+        self._outer.setSizes([whole * share // 100 for share in shares])
+
+    def settle(self) -> None:
+        """Give the views equal room, and draw the main view's cross-hair too."""
+        if self._column is None:
+            return
+        self._column.setSizes([1000] * self._column.count())
+        canvas = canvas_widget(self._viewer)
+        if canvas is not None:
+            self._crosses.append(CrossHair(self._viewer, canvas))
+
+    def point(self, world: tuple[float, ...] | None) -> None:
+        """Draw all cross-hairs at a world position; None hides them."""
+        for cross in self._crosses:
+            cross.show(world)
+
+    def canvas(self, pane: Pane) -> QWidget | None:
+        """Return the widget that a pane is drawn on, None without a window."""
+        view = self._views.get(pane)
+        return None if view is None else canvas_of(view)
+
+    def clear(self) -> None:
+        """Take all further views away; the main one has the room again.
+
+        They are hidden at once, and each leaves in a turn of its own or with `close`.
+        """
+        for cross in self._crosses:
+            cross.close()
+        self._crosses = []
+        for view in self._views.values():
+            view.hide()
+        self._gone += self._views.values()
+        self._views = {}
+        if self._column is not None:
+            self._column.hide()
+        self._leave.start([self._close_one] * len(self._gone))
+
+    def close(self) -> None:
+        """Let all views that were taken away leave now, because the window closes."""
+        self._leave.start([])
+        while self._gone:
+            self._close_one()
+
+    def _close_one(self) -> None:
+        view = self._gone.pop()
+        with suppress(RuntimeError):  # it went with its window
+            view.setParent(None)
+            view.close()
+
+    @staticmethod
+    def _lay_out(outer: QSplitter, column: QSplitter) -> None:
+        """Put the further views beside the main one where the window is wide, else below it."""
+        is_wide = outer.width() >= _WIDE * outer.height()
+        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        outer.setOrientation(across if is_wide else down)
+        column.setOrientation(down if is_wide else across)
+
+    def make_room(self) -> None:
+        """Put the column for the views beside the main one, made at the first call."""
+        if self._column is None:
+            main = main_view(self._viewer)
+            holder = None if main is None else main.parentWidget()
+            layout = None if holder is None else holder.layout()
+            if main is None or layout is None:
+                return
+            self._outer = QSplitter(Qt.Orientation.Horizontal)
+            self._outer.setObjectName("planes_splitter")
+            self._outer.setToolTip("")
+            self._outer.setChildrenCollapsible(False)
+            self._column = QSplitter(Qt.Orientation.Vertical)
+            self._column.setObjectName("planes_column")
+            self._column.setChildrenCollapsible(False)
+            layout.addWidget(self._outer)
+            self._outer.addWidget(main)
+            self._outer.addWidget(self._column)
+            main.show()
+        self._column.show()

@@ -1,0 +1,272 @@
+"""One place in the patient, one phase and one magnification, shown by all views of a case.
+
+What moves in one view moves in the others: a slice step, a click, the zoom.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, QTimer
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.adapter import focus_canvas, layer_scrolling
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.viewer.layer_stack import Part
+from napari_mamamia.widgets.viewer.pane import Pane
+from napari_mamamia.widgets.viewer.pane_window import PaneWindow
+from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.slice_view import Voxel
+
+__all__ = ["PlaneLinks"]
+
+_LEFT: Final = 1
+_STILL_PIXELS: Final = 3.0
+_FIT_AFTER_MS: Final = 40
+
+
+class PlaneLinks(QObject):
+    """Lets the main view and the further ones follow each other.
+
+    Parameters
+    ----------
+    scene
+        The case in the main view.
+    window
+        Where the further views stand; it draws the cross-hairs.
+    panes
+        The further views, in a list that its owner fills and empties.
+
+    Attributes
+    ----------
+    place
+        The voxel (z, y, x) that the cross-hair is at.
+    tools
+        Called with the model of each new view, so that the mouse does there what it does in the
+        main one.
+    is_free
+        Whether a click may move the cross-hair: not while a tool paints.
+    """
+
+    def __init__(self, scene: Scene, window: PaneWindow, panes: list[Pane]) -> None:
+        super().__init__()
+        self._scene = scene
+        self._window = window
+        self._panes = panes
+        self.tools: list[Callable[[Any], None]] = []
+        self.is_free: Callable[[], bool] = lambda: True
+        self.place: Voxel = (0, 0, 0)
+        self._before: tuple[int, ...] = ()
+        self._is_moving = False
+        self._fit = QTimer(self)
+        self._fit.setSingleShot(True)
+        self._fit.setInterval(_FIT_AFTER_MS)
+        self._fit.timeout.connect(self._fit_all)
+        scene.stack.redrawn.append(self._redraw)
+        scene.view.moved.append(self._look_at)
+        viewer = scene.viewer
+        viewer.dims.events.current_step.connect(self._on_main_step)
+        viewer.scene.camera.events.zoom.connect(self._follow_camera)
+        viewer.scene.camera.events.center.connect(self._follow_camera)
+        viewer.mouse_drag_callbacks.append(self._click)
+        viewer.mouse_move_callbacks.append(self._hover)
+
+    def link(self, pane: Pane) -> None:
+        """Let a new view and the others follow each other, and the mouse work in it."""
+        model = pane.model
+        model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
+        model.canvas.events.size.connect(lambda _event: self.fit_soon())
+        if pane.kind.plane is None:
+            for name in ("zoom", "center"):
+                getattr(model.scene.camera.events, name).connect(
+                    lambda _event: self._follow_pane(pane)
+                )
+        for function in layer_scrolling(model):
+            model.mouse_wheel_callbacks.remove(function)
+        model.mouse_drag_callbacks.append(self._click)
+        model.mouse_move_callbacks.append(self._hover)
+        for attach in self.tools:
+            attach(model)
+
+    # ------------------------------------------------------------------ place
+
+    def go_to(self, voxel: Voxel) -> None:
+        """Show the slices through a voxel (z, y, x) in all views; outside ones are moved inside."""
+        grid = self._scene.grid
+        if grid is None:
+            return
+        z, y, x = (min(max(round(i), 0), n - 1) for i, n in zip(voxel, grid.shape, strict=True))
+        if (z, y, x) != self.place:
+            self.place = (z, y, x)
+            self.spread()
+
+    def _look_at(self, voxel: Voxel, centre: bool) -> None:
+        """Follow the main view to a place it was sent to."""
+        self._before = ()
+        self.go_to(voxel)
+        if centre and self._scene.view.is_zoomed_in:
+            self._centre_planes()
+
+    def _shown(self) -> tuple[int, int, int] | None:
+        """Return the place as the main view counts it: slice, row, column."""
+        grid = self._scene.grid
+        if grid is None:
+            return None
+        s, r, c = grid.display_frame().point_to_display(self.place, grid.shape)
+        return round(s), round(r), round(c)
+
+    def bring(self, pane: Pane) -> None:
+        """Show the place in a view that is not linked yet."""
+        shown = self._shown()
+        if shown is not None:
+            pane.show(shown, self._scene.phase)
+
+    def spread(self) -> None:
+        """Let every view show the place, and the further ones the main one's phase."""
+        shown, grid = self._shown(), self._scene.grid
+        if shown is None or grid is None or not self._panes:
+            self._window.point(None)
+            return
+        before, self._is_moving = self._is_moving, True
+        try:
+            self._show_in_main(shown)
+            for pane in self._panes:
+                pane.show(shown, self._scene.phase)
+        finally:
+            self._is_moving = before
+        spacing = grid.display_frame().per_axis(grid.spacing_mm)
+        self._window.point(tuple(i * mm for i, mm in zip(shown, spacing, strict=True)))
+
+    def _show_in_main(self, shown: tuple[int, int, int]) -> None:
+        dims = self._scene.viewer.dims
+        lead = dims.ndim - len(shown)
+        for axis in dims.not_displayed:
+            if axis >= lead and dims.current_step[axis] != shown[axis - lead]:
+                dims.set_current_step(axis, shown[axis - lead])
+        self._before = tuple(dims.current_step[lead:])
+
+    def take_place_of_main(self) -> None:
+        """Put the cross-hair where the main view's sliders stand."""
+        self._before = ()
+        self._on_main_step()
+
+    def _on_main_step(self, _event: object = None) -> None:
+        """Follow what moved in the main view; the other axes stay where the cross-hair is."""
+        grid, dims = self._scene.grid, self._scene.viewer.dims
+        if self._is_moving or grid is None or dims.ndim < len(grid.shape):
+            return
+        now = tuple(dims.current_step[dims.ndim - len(grid.shape) :])
+        shown = self._shown()
+        if shown is None:
+            return
+        if not self._before:
+            shown = (now[0], now[1], now[2])
+        else:
+            s, r, c = (
+                new if new != old else here
+                for new, old, here in zip(now, self._before, shown, strict=True)
+            )
+            shown = (s, r, c)
+        self._before = now
+        self._put(shown, grid)
+
+    def _on_pane_step(self, pane: Pane) -> None:
+        """Follow a slice step in another view."""
+        shown, grid, axis = self._shown(), self._scene.grid, pane.slice_axis
+        if self._is_moving or shown is None or grid is None or axis < 0:
+            return
+        dims = pane.model.dims
+        places = list(shown)
+        places[axis] = dims.current_step[dims.ndim - len(shown) + axis]
+        self._put((places[0], places[1], places[2]), grid)
+
+    def _put(self, shown: tuple[int, int, int], grid: Grid) -> None:
+        z, y, x = grid.display_frame().point_from_display(shown, grid.shape)
+        self.place = (round(z), round(y), round(x))
+        self.spread()
+
+    # ------------------------------------------------------------------ mouse
+
+    def _click(self, _viewer: Any, event: Any) -> Iterator[None]:
+        """Move the cross-hair by a click; a drag stays napari's. Ctrl works while a tool is on."""
+        if self._panes:
+            focus_canvas(self._scene.viewer)
+        held = {str(getattr(key, "name", key)) for key in event.modifiers}
+        may = held == {"Control"} or (not held and self.is_free())
+        if not self._panes or event.button != _LEFT or not may:
+            return
+        start, position = tuple(event.pos), tuple(event.position)
+        yield
+        while event.type == "mouse_move":
+            yield
+        moved = max(abs(a - b) for a, b in zip(event.pos, start, strict=True))
+        if moved <= _STILL_PIXELS:
+            self._go_to_position(position)
+
+    def _hover(self, _viewer: Any, event: Any) -> None:
+        """Let the cross-hair follow the mouse while Shift is held."""
+        held = {str(getattr(key, "name", key)) for key in event.modifiers}
+        if self._panes and held == {"Shift"} and self.is_free():
+            self._go_to_position(tuple(event.position))
+
+    def _go_to_position(self, position: tuple[float, ...]) -> None:
+        voxel = self._scene.view.voxel_at(position)
+        if voxel is not None:
+            self.go_to(voxel)
+
+    # ------------------------------------------------------------------- zoom
+
+    def fit_soon(self) -> None:
+        """Show whole planes once the views have their sizes."""
+        self._fit.start()
+
+    def stop(self) -> None:
+        """Wait for no sizes any more, because the views go."""
+        self._fit.stop()
+
+    def _fit_all(self) -> None:
+        """Show whole planes, as far as the main view shows its own whole."""
+        if not self._scene.view.is_zoomed_in:
+            self._scene.view.fit()
+        for pane in self._planes():
+            pane.fit()
+        self._follow_camera()
+        if self._scene.view.is_zoomed_in:
+            self._centre_planes()
+
+    def _planes(self) -> list[Pane]:
+        """Return the further views of other planes; not those of another phase."""
+        return [pane for pane in self._panes if pane.kind.plane is not None]
+
+    def _centre_planes(self) -> None:
+        for pane in self._planes():
+            pane.centre(self.place)
+
+    def _redraw(self, role: Role, part: Part | None) -> None:
+        for pane in self._panes:
+            pane.copies.redraw(role, part)
+
+    def _follow_camera(self, _event: object = None) -> None:
+        """Zoom the further views as the main one; planes in proportion to what fits them."""
+        if self._is_moving or not self._panes:
+            return
+        before, self._is_moving = self._is_moving, True
+        try:
+            camera = self._scene.viewer.scene.camera
+            for pane in self._panes:
+                other = pane.model.scene.camera
+                if pane.kind.plane is None:
+                    other.center, other.zoom = camera.center, camera.zoom
+                else:
+                    other.zoom = pane.whole_zoom * self._scene.view.relative_zoom
+        finally:
+            self._is_moving = before
+
+    def _follow_pane(self, pane: Pane) -> None:
+        if self._is_moving:
+            return
+        before, self._is_moving = self._is_moving, True
+        try:
+            camera, other = self._scene.viewer.scene.camera, pane.model.scene.camera
+            camera.center, camera.zoom = other.center, other.zoom
+        finally:
+            self._is_moving = before

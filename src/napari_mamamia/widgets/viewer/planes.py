@@ -1,0 +1,294 @@
+"""Several views of the open case in one window: three planes, or two phases.
+
+The main view stays napari's own. Each further view is a `Pane` on the same arrays; plane_links.py
+lets them follow each other.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.adapter import canvas_widget
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.viewer.canvas import CanvasText
+from napari_mamamia.widgets.viewer.pane import Pane, PaneKind, Sides, turned_camera
+from napari_mamamia.widgets.viewer.pane_window import PaneWindow
+from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Layout", "Planes"]
+
+_ALL_PLANES: Final = ("axial", "sagittal", "coronal")
+
+
+class Layout(StrEnum):
+    """How many views there are."""
+
+    ONE = "one plane"
+    PLANES = "three planes"
+    PHASES = "two phases"
+
+
+class Planes(QObject):
+    """Makes the views and takes them away.
+
+    `layout_changed` carries the layout on screen, `built` says that its views are there.
+
+    Attributes
+    ----------
+    links
+        The place, the phase and the zoom that all views share.
+    panes
+        The further views: one list, filled and emptied.
+    farewells
+        Called before views are taken away.
+    """
+
+    layout_changed = Signal(object)
+    built = Signal()
+
+    def __init__(
+        self, session: Session, scene: Scene, text: CanvasText, notifier: Notifier
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._text = text
+        self._notifier = notifier
+        self.window = PaneWindow(scene.viewer)
+        self.farewells: list[Callable[[], None]] = []
+        self.layout = Layout.ONE
+        self.wanted = Layout.ONE
+        self.sides = Sides()
+        self.panes: list[Pane] = []
+        self.links = PlaneLinks(scene, self.window, self.panes)
+        self.links.setParent(self)
+        self.second_phase = 0
+        self._steps: list[Callable[[], None]] = []
+        self._made_for: list[PaneKind] = []
+        self._unfinished: Pane | None = None
+        self._known: Any | None = None
+        self._sizes: dict[Layout, list[int]] = {}
+        self._build = QTimer(self)
+        self._build.setInterval(0)
+        self._build.timeout.connect(self._build_next)
+        session.case_changed.connect(self._on_case)
+        session.phases_changed.connect(self._name_all)
+
+    def views(self) -> list[Any]:
+        """Return the views of the case at the moment, the main one first."""
+        return [self._scene.viewer, *(pane.model for pane in self.panes)]
+
+    # ---------------------------------------------------------------- layouts
+
+    @property
+    def is_building(self) -> bool:
+        """Whether views are still being made."""
+        return bool(self._steps)
+
+    def toggle_planes(self) -> None:
+        """Change between one plane and three."""
+        self.set_layout(Layout.ONE if self.wanted is Layout.PLANES else Layout.PLANES)
+
+    def toggle_phases(self) -> None:
+        """Change between one view and two phases side by side."""
+        self.set_layout(Layout.ONE if self.wanted is Layout.PHASES else Layout.PHASES)
+
+    def set_layout(self, layout: Layout) -> None:
+        """Show one view, three planes, or two phases; kept for the next cases.
+
+        A case that cannot be shown so stays in one view, with the reason.
+        """
+        self.wanted = layout
+        self._arrange()
+
+    def set_second_phase(self, phase: int) -> None:
+        """Show another phase in the second of two views."""
+        self.second_phase = phase
+        if self.layout is Layout.PHASES:
+            self._take_down()
+            self._arrange()
+
+    def set_sides(self, sides: Sides) -> None:
+        """Show the patient's right on the left of the screen (radiological) or on the right."""
+        self.sides = sides
+        self._turn_all()
+
+    def canvas(self, viewer: Any) -> QWidget | None:
+        """Return the widget that a view is drawn on, the main one or a further one."""
+        for pane in self.panes:
+            if pane.model is viewer:
+                return self.window.canvas(pane)
+        return canvas_widget(self._scene.viewer)
+
+    def close(self) -> None:
+        """Take the further views away, because the window closes."""
+        self.links.stop()
+        self._take_down()
+        self.window.close()
+
+    def _arrange(self) -> None:
+        grid = self._scene.grid
+        layout = self.wanted
+        problem = "" if grid is None else self._problem(layout, grid)
+        if problem:
+            self._notifier.hint(problem)
+        if grid is None or problem:
+            layout = Layout.ONE
+        if layout is self.layout:
+            return
+        self._take_down()
+        self.layout = layout
+        self._made_for = self._kinds()
+        steps = [step for kind in self._made_for for step in self._steps_for(kind)]
+        first = [self.window.make_room, self._share, self.links.take_place_of_main]
+        last = [self._share, self.window.settle, self._name_main, self.links.spread, self._settle]
+        self._steps = [*first, *steps, *last] if steps else []
+        if self._steps:
+            self._build.start()
+        else:
+            self.links.fit_soon()
+        self.layout_changed.emit(layout)
+
+    def _problem(self, layout: Layout, grid: Grid) -> str:
+        case = self._session.case_id or "This case"
+        if layout is Layout.PLANES and min(grid.shape) < 2:
+            return f"{case} has a single slice: its other planes are a line, so that one is shown."
+        layer = self._scene.layer(Role.PHASE)
+        if layout is Layout.PHASES and (layer is None or layer.data.shape[0] < 2):
+            return f"{case} has one phase only: there is no second one to show beside it."
+        return ""
+
+    def _kinds(self) -> list[PaneKind]:
+        grid = self._scene.grid
+        if grid is None or self.layout is Layout.ONE:
+            return []
+        if self.layout is Layout.PHASES:
+            return [PaneKind(phase=self.second_phase)]
+        own = grid.display_frame().plane
+        return [PaneKind(plane) for plane in _ALL_PLANES if plane != own]
+
+    def _steps_for(self, kind: PaneKind) -> list[Callable[[], None]]:
+        """Return the steps that make one view: each a turn of the event loop of its own.
+
+        It counts as one of the panes once it has all its layers; what comes or goes before that is
+        looked after by the last of them.
+        """
+        pane = partial(Pane, self._scene, kind, filled=False)
+        title = kind.plane or f"phase_{kind.phase}"
+        copies = [self._copy_layer] * len(self._scene.stack.find())
+        first, last = partial(self._begin, pane, title), partial(self._finish, title)
+        return [first, self._make_texts, *copies, self._turn_new, self._bring, self._fill, last]
+
+    def _begin(self, make: Callable[[], Pane], title: str) -> None:
+        self._unfinished = make()
+        self.window.add(self._unfinished, title)
+
+    def _make_texts(self) -> None:
+        """Go on with the steps for the texts, now that the view is there."""
+        if self._unfinished is not None:
+            self._steps = [*self._unfinished.text.make_steps(), *self._steps]
+
+    def _copy_layer(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.copies.copy_next()
+
+    def _turn_new(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.copies.fill()
+            self._unfinished.turn(self.sides)
+
+    def _bring(self) -> None:
+        if self._unfinished is not None:
+            self.links.bring(self._unfinished)
+
+    def _fill(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.fill()
+
+    def _finish(self, title: str) -> None:
+        pane, self._unfinished = self._unfinished, None
+        if pane is not None:
+            self.panes.append(pane)
+            self.window.show(pane, title)
+            pane.text.follow_zoom()
+            self.links.link(pane)
+
+    def _build_next(self) -> None:
+        if self._steps:
+            self._steps.pop(0)()
+        if not self._steps:
+            self._build.stop()
+
+    def _share(self) -> None:
+        equal = self.layout is Layout.PHASES
+        self.window.share(equal=equal, sizes=self._sizes.get(self.layout))
+
+    def _name_main(self) -> None:
+        self._text.name_plane(self.layout is Layout.PLANES)
+
+    def _settle(self) -> None:
+        self.links.fit_soon()
+        self.built.emit()
+
+    def _take_down(self) -> None:
+        self._build.stop()
+        self._steps, self._made_for = [], []
+        if self._unfinished is not None:
+            self._unfinished.close()
+            self._unfinished = None
+        for leave in self.farewells if self.panes else ():
+            leave()
+        if self.panes and self.window.sizes:
+            self._sizes[self.layout] = self.window.sizes
+        for pane in self.panes:
+            pane.close()
+        self.panes.clear()
+        self.window.clear()
+        self.layout = Layout.ONE
+        self._text.name_plane(False)
+
+    # ------------------------------------------------------------------- case
+
+    def _on_case(self) -> None:
+        """Show the next case in the wanted layout; its slices may run another way."""
+        grid = self._scene.grid
+        if grid is None or self._session.case is None:
+            self._take_down()
+            self._known = None
+            return
+        if self._session.case.signal is self._known:
+            return
+        self._known = self._session.case.signal
+        kinds = self._kinds()
+        fits = not self._problem(self.wanted, grid) and self.layout is self.wanted
+        if not fits or self._made_for != kinds:
+            self._take_down()
+            self._arrange()
+        self._turn_all()
+        self.links.take_place_of_main()
+        self.links.spread()
+        self.links.fit_soon()
+
+    def _turn_all(self) -> None:
+        grid = self._scene.grid
+        if grid is None:
+            return
+        camera = self._scene.viewer.scene.camera
+        wanted = turned_camera(grid, (0, 1, 2), (False, False, False), self.sides)
+        if tuple(str(way) for way in camera.orientation2d) != wanted:
+            camera.orientation2d = wanted
+        for pane in self.panes:
+            pane.turn(self.sides)
+
+    def _name_all(self) -> None:
+        """Say in each view which voxels are shown; the main view does so itself."""
+        for pane in self.panes:
+            pane.text.update()

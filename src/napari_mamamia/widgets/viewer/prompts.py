@@ -1,0 +1,128 @@
+"""Prompts in the image: a click on the tumour, or a box around it."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
+from napari_mamamia.widgets.base.layers import Role, tag_of
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.viewer.aim import Aim
+from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
+from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.slice_view import Voxel
+
+__all__ = ["PromptTool", "box_around_drag"]
+
+_LEFT_BUTTON: Final = 1
+_ASKS: Final = {
+    "click": "click on the tumour",
+    "box": "drag a box",
+    "omit": "drag a box that is left out",
+}
+_BOX_COLOUR: Final = MASK_COLOURS["prediction"]
+
+
+def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
+    """Return the box of a drag from voxel to voxel on one slice.
+
+    Through the slices, where a drag says nothing, it is as deep as the longer side of the drag in
+    mm, half of it each way.
+    """
+    low = [min(a, b) for a, b in zip(start, stop, strict=True)]
+    high = [max(a, b) for a, b in zip(start, stop, strict=True)]
+    spacing = grid.spacing_mm
+    sides = [(b - a + 1) * mm for a, b, mm in zip(low, high, spacing, strict=True)]
+    through = min(range(3), key=lambda axis: high[axis] - low[axis])
+    half = round(max(sides) / 2 / spacing[through])
+    low[through], high[through] = low[through] - half, high[through] + half
+    z0, y0, x0 = (max(a, 0) for a in low)
+    z1, y1, x1 = (min(b + 1, n) for b, n in zip(high, grid.shape, strict=True))
+    return Box((z0, y0, x0), (z1, y1, x1))
+
+
+class PromptTool(QObject):
+    """Waits for one click or one drag; `given` carries the prompt, `mode_changed` the mode.
+
+    Parameters
+    ----------
+    owner, page, title
+        Whose tool this is, the page that it belongs to, and what it is called on the picture.
+    """
+
+    given = Signal(object)
+    mode_changed = Signal(str)
+
+    def __init__(
+        self, scene: Scene, hand: Hand, aim: Aim, owner: str, page: str, title: str
+    ) -> None:
+        super().__init__()
+        self._scene = scene
+        self._hand = hand
+        self._aim = aim
+        self._owner = owner
+        self._page = page
+        self._title = title
+        self._mode = ""
+        hand.changed.connect(self._follow_hand)
+        scene.viewer.mouse_drag_callbacks.append(self._drag)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a click or a drag is waited for."""
+        return bool(self._hand.mode_of(self._owner))
+
+    def set_mode(self, mode: str) -> None:
+        """Wait for a "click", a "box" or a box to "omit", or ("") for nothing."""
+        if mode:
+            name = f"{self._title}: {_ASKS[mode]}"
+            self._hand.take(HeldTool(self._owner, mode, name, self._page))
+        else:
+            self._hand.put_down(self._owner)
+
+    def _follow_hand(self) -> None:
+        mode, before = self._hand.mode_of(self._owner), self._mode
+        if mode == before:
+            return
+        self._mode = mode
+        camera = self._scene.viewer.scene.camera
+        layer = self._scene.viewer.layers.selection.active
+        if mode:
+            if layer is not None and hasattr(layer, "mode"):
+                layer.mode = "pan_zoom"
+            camera.mouse_pan = False
+        else:
+            self._scene.box.erase()
+            camera.mouse_pan = layer is None or bool(layer.mouse_pan)
+        self.mode_changed.emit(mode)
+
+    def _drag(self, viewer: Any, event: Any) -> Iterator[None]:
+        grid, mode = self._grid(), self._mode
+        start = self._scene.view.voxel_at(event.position)
+        if not mode or event.button != _LEFT_BUTTON or grid is None or start is None:
+            return
+        if self._aim.problem_in(viewer):
+            return
+        stop = start
+        event.handled = True
+        yield
+        while event.type == "mouse_move":
+            stop = self._scene.view.voxel_at(event.position) or stop
+            if mode != "click" and self.is_waiting:
+                self._scene.box.draw(start, stop, _BOX_COLOUR)
+            yield
+        if not self.is_waiting or self._aim.problem_in(viewer):
+            return
+        self.set_mode("")
+        if mode == "click":
+            self.given.emit(Click(start))
+        elif start != stop:
+            self.given.emit(BoxPrompt(box_around_drag(start, stop, grid)))
+
+    def _grid(self) -> Grid | None:
+        layer = self._scene.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        return None if tag is None else tag.grid

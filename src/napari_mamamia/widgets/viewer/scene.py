@@ -1,0 +1,324 @@
+"""The open case in one viewer: its phases, masks and marks shown, updated, stepped, hidden.
+
+Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
+Only the GUI thread calls this.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from napari.layers import Layer
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.garbage import set_aside, take_back
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.adapter import forget_history, main_view, redraw_part
+from napari_mamamia.widgets.base.layers import (
+    MASK_ROLES,
+    METADATA_KEY,
+    LayerTag,
+    Role,
+    case_layer,
+    marks_layer,
+    mask_layer,
+    style_mask,
+    tag_for,
+    tag_of,
+)
+from napari_mamamia.widgets.controls.colours import OUTLINE_VOXELS
+from napari_mamamia.widgets.viewer.layer_stack import BELOW_MASKS, LayerStack
+from napari_mamamia.widgets.viewer.overlays import Overlays
+from napari_mamamia.widgets.viewer.prompt_box import PromptBox
+from napari_mamamia.widgets.viewer.slice_view import SliceView
+
+__all__ = ["Scene", "load_napari_parts", "use_units"]
+
+_SPACE_AXES = 3
+_OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
+"""The roles of layers that are not swapped: they go with their case."""
+
+
+class Scene:
+    """What of a viewer belongs to us.
+
+    Parameters
+    ----------
+    viewer
+        A napari viewer or `ViewerModel`, not a proxy of one.
+
+    Attributes
+    ----------
+    stack
+        Our layers in that viewer, which the other three work on too.
+    view
+        The slice on screen, and going elsewhere.
+    overlays
+        What is shown over the phases or in their place.
+    box
+        The rectangle of a prompt.
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        self.viewer = viewer
+        self.stack = LayerStack(viewer)
+        self.view = SliceView(self.stack)
+        self.overlays = Overlays(self.stack)
+        self.box = PromptBox(self.stack)
+        self._is_warm = False
+        self._is_closed = False
+        self._hidden: list[Any] = []
+
+    # ---------------------------------------------------------------- layers
+
+    def layer(self, role: Role) -> Any | None:
+        """Return our layer with `role`, None where there is none."""
+        return self.stack.layer(role)
+
+    def mask_layers(self) -> list[Any]:
+        """Return the layers of masks, lowest first."""
+        return self.stack.find(*MASK_ROLES)
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid of the case shown, None where none is."""
+        return self.stack.grid
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether we are adding or removing layers ourselves at this moment."""
+        return self.stack.is_changing
+
+    def warm_up_steps(self) -> list[Callable[[], object]]:
+        """Return what napari does once, for turns of the event loop before the first case.
+
+        First `load_napari_parts` in a thread, or they take 0.3 s of one turn. None where it was
+        done before, or there are layers.
+
+        What the window is made of at the end, some 300 000 objects, is left out of collections
+        until `cool_down`: a full one stops the window for 200 ms, often in the middle of a stroke.
+        """
+        if self._is_warm or len(self.viewer.layers):
+            return []
+        self._is_warm = True
+        return [self.set_aside, self._make_sliders, self.stack.spares.stock_soon]
+
+    def _make_sliders(self) -> None:
+        if not len(self.viewer.layers):
+            self.viewer.dims.ndim = 4
+            self.viewer.dims.range = ((0, 0, 1),) * 4
+
+    def set_aside(self) -> None:
+        """Leave what there is by now out of collections, where this viewer has a window."""
+        if main_view(self.viewer) is not None and not self._is_closed:
+            set_aside()
+
+    def expect_case(self, expected: bool) -> None:
+        """Have sliders while the first case is read, 20 ms that it then need not wait for."""
+        if not len(self.viewer.layers):
+            self.viewer.dims.ndim = _SPACE_AXES + 1
+            self.viewer.dims.range = ((0, int(expected), 1),) * (_SPACE_AXES + 1)
+
+    def cool_down(self) -> None:
+        """Let collections look at everything again, because the window closes."""
+        self._is_closed = True
+        take_back()
+
+    def retire_case(self, kept: Collection[Role]) -> None:
+        """Hide what does not stay when the next case comes, with masks of the roles `kept`.
+
+        It is gone for all but napari's list, out of which `stack.remove_retired` takes it.
+        """
+        with self.stack.changing():
+            self.stack.retire(Role.AGREEMENT)
+            self.overlays.hide_agreement()
+            gone = [role for role in MASK_ROLES if role not in kept]
+            self.stack.retire(*_OF_ONE_CASE, *gone)
+
+    def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
+        """Replace the layers of the case before by the phases of `case`."""
+        with self.stack.changing():
+            self.overlays.hide_agreement()
+            self.stack.take_away(*_OF_ONE_CASE)
+            layer = self.stack.put(case_layer(case, limits), Role.PHASE)
+            self.stack.set_visible(Role.PHASE, True)
+            self.viewer.layers.selection.active = layer
+            self.view.fit()
+        return layer
+
+    def choose_phases(self) -> bool:
+        """Make the phases the chosen layer; whether there are any and another layer was."""
+        layer, selection = self.layer(Role.PHASE), self.viewer.layers.selection
+        if layer is None or selection.active is layer:
+            return False
+        selection.active = layer
+        return True
+
+    def replace_phases(self, case: Case, note: str) -> None:
+        """Show other voxels of the case on screen; `note` says on the image what they are."""
+        layer = self.layer(Role.PHASE)
+        if layer is None:
+            return
+        tag = replace(tag_for(case, Role.PHASE), note=note)
+        layer.metadata = {METADATA_KEY: tag}
+        layer.data = case.grid.display_frame().to_display(case.signal)
+
+    def show_mask(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
+        """Add the mask of a role, or replace the one that is there, keeping how it is drawn."""
+        with self.stack.changing():
+            is_new = self.layer(tag.role) is None
+            layer = self.stack.put(mask_layer(tag, buffer), tag.role, style_mask)
+            if is_new:
+                self.overlays.keep_below_agreement(layer)
+            else:
+                forget_history(layer)
+        return layer
+
+    def drop_other_cases(self, case_id: str) -> None:
+        """Take away our layers of every case but one."""
+        with self.stack.changing():
+            ours = self.stack.find()
+            self.stack.remove(
+                [layer for layer in ours if (tag := tag_of(layer)) and tag.case_id != case_id]
+            )
+
+    def redraw_mask(self, role: Role) -> None:
+        """Draw a mask again after its buffer was changed in place."""
+        layer = self.layer(role)
+        if layer is not None:
+            forget_history(layer)
+            layer.refresh(extent=False, highlight=False)
+            self.stack.tell(role)
+
+    def remove_mask(self, role: Role) -> None:
+        """Take the mask of a role out of the viewer, if it is there."""
+        self.stack.take_away(role)
+
+    def redraw_box(self, role: Role, box: Box) -> None:
+        """Draw a mask or the marks anew inside `box` (z, y, x), changed there in place."""
+        layer = self.layer(role)
+        tag = None if layer is None else tag_of(layer)
+        if layer is None or tag is None or box.is_empty:
+            return
+        frame, shape = tag.grid.display_frame(), tag.grid.shape
+        last = [stop - 1 for stop in box.stop]
+        ends = (frame.point_to_display(place, shape) for place in (box.start, last))
+        pairs = (sorted((round(a), round(b))) for a, b in zip(*ends, strict=True))
+        s, r, c = (slice(a, b + 1) for a, b in pairs)
+        redraw_part(layer, (s, r, c))
+        self.stack.tell(role, (s, r, c))
+
+    def redraw_phases(self) -> None:
+        """Draw the phases again after some were filled in."""
+        layer = self.layer(Role.PHASE)
+        if layer is not None and layer.visible:
+            layer.refresh(thumbnail=False, extent=False, highlight=False)
+        self.stack.tell(Role.PHASE)
+
+    # ------------------------------------------------------------------ marks
+
+    def show_marks(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
+        """Add the layer of marks, or give the one that is there another buffer."""
+        with self.stack.changing():
+            is_new = self.layer(Role.MARKS) is None
+            layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect)
+            if not is_new:
+                forget_history(layer)
+        return layer
+
+    # ----------------------------------------------------------------- phase
+
+    @property
+    def phase(self) -> int | None:
+        """The phase on screen; None where no case is shown."""
+        return self.phase_in(self.viewer)
+
+    def phase_in(self, viewer: Any) -> int | None:
+        """Return the phase on screen in another view of the same layers."""
+        layer = self.layer(Role.PHASE)
+        if layer is None:
+            return None
+        axis = viewer.dims.ndim - _SPACE_AXES - 1
+        shown = int(viewer.dims.current_step[axis]) if axis >= 0 else 0
+        return min(shown, int(layer.data.shape[0]) - 1)
+
+    def go_to_phase(self, phase: int) -> None:
+        """Show `phase`, or the nearest one that there is."""
+        layer = self.layer(Role.PHASE)
+        axis = self.viewer.dims.ndim - _SPACE_AXES - 1
+        if layer is not None and axis >= 0:
+            last = layer.data.shape[0] - 1
+            self.viewer.dims.set_current_step(axis, min(max(phase, 0), last))
+
+    def step_phase(self, by: int) -> None:
+        """Show the phase `by` further on, stopping at the ends."""
+        if self.phase is not None:
+            self.go_to_phase(self.phase + by)
+
+    # ------------------------------------------------------------- appearance
+
+    def image_on_screen(self) -> Any | None:
+        """Return the layer of the image that is looked at: projection, difference, else phases."""
+        for role in (Role.PROJECTION, Role.SUBTRACTION, Role.PHASE):
+            layer = self.layer(role)
+            if layer is not None:
+                return layer
+        return None
+
+    def shown_mask(self) -> Any | None:
+        """Return the visible mask that matters most: refined, prediction, reference; else None."""
+        visible = [layer for layer in self.mask_layers() if layer.visible]
+        order = {role: place for place, role in enumerate(MASK_ROLES)}
+        return max(visible, key=lambda layer: order[_role(layer)], default=None)
+
+    def set_masks_hidden(self, hidden: bool) -> None:
+        """Hide the visible masks, or show again those that this call hid."""
+        if hidden:
+            drawn = self.stack.find(*MASK_ROLES, Role.AGREEMENT)
+            self._hidden = [layer for layer in drawn if layer.visible]
+        for layer in self._hidden:
+            layer.visible = not hidden
+        if not hidden:
+            self._hidden = []
+
+    def toggle_outline(self) -> None:
+        """Draw all masks filled, or all as outlines."""
+        masks = self.mask_layers()
+        filled = any(layer.contour == 0 for layer in masks)
+        for layer in masks:
+            layer.contour = OUTLINE_VOXELS if filled else 0
+            layer.opacity = 1.0 if filled else 0.5
+
+
+def _protect(layer: Any) -> None:
+    layer.editable = False
+
+
+def _role(layer: Layer) -> Role:
+    tag = tag_of(layer)
+    return Role.PHASE if tag is None else tag.role
+
+
+def load_napari_parts() -> Any:
+    """Import what napari's first layer imports, 0.3 s, and return a table of units for `use_units`.
+
+    Any thread may. The units are a table of their own: pint's, which it fills at its first use,
+    is found half full by another thread.
+    """
+    import pandas  # noqa: F401 - for a layer's table of features
+    import pint
+
+    return pint.UnitRegistry(on_redefinition="raise")
+
+
+def use_units(units: Any) -> None:
+    """Let napari take these units, where it has none yet; only the GUI thread calls this."""
+    import pint
+    from pint.registry import LazyRegistry
+
+    table: Any = pint.application_registry
+    if isinstance(table.get(), LazyRegistry):
+        table.set(units)

@@ -1,0 +1,131 @@
+"""The slice on screen: which one it is, what lies under the mouse, and going to another place."""
+
+from collections.abc import Callable
+from typing import Any
+
+from napari_mamamia.widgets.viewer.layer_stack import LayerStack
+
+__all__ = ["SliceView", "Voxel"]
+
+_SPACE_AXES = 3
+_ZOOMED_IN = 1.3
+
+Voxel = tuple[int, int, int]
+"""An index (z, y, x) into the case's arrays."""
+
+
+class SliceView:
+    """Moves a viewer through the open case, and reads off where it stands.
+
+    Parameters
+    ----------
+    stack
+        Our layers in the viewer.
+
+    Attributes
+    ----------
+    moved
+        Called with the voxel that `go_to` went to, and whether the view was centred on it.
+    """
+
+    def __init__(self, stack: LayerStack) -> None:
+        self._stack = stack
+        self._viewer = stack.viewer
+        self._whole_zoom = 0.0
+        self.moved: list[Callable[[Voxel, bool], None]] = []
+
+    # ------------------------------------------------------------------ going
+
+    def go_to(self, voxel: Voxel, *, centre: bool = True, phase: int | None = None) -> None:
+        """Show the slice of `voxel` (z, y, x); with `centre`, move the view there as well.
+
+        With `phase`, that one is shown, in the same step.
+        """
+        grid = self._stack.grid
+        if grid is None:
+            return
+        frame = grid.display_frame()
+        shown = frame.point_to_display(voxel, grid.shape)
+        dims = self._viewer.dims
+        axes = range(dims.ndim - _SPACE_AXES, dims.ndim)
+        lead = {axes.start - 1: phase} if phase is not None and axes.start > 0 else {}
+        steps = lead | dict(zip(axes, (round(place) for place in shown), strict=True))
+        dims.set_current_step(list(steps), list(steps.values()))
+        if centre:
+            spacing = frame.per_axis(grid.spacing_mm)
+            world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
+            self._viewer.scene.camera.center = [world[axis - axes.start] for axis in dims.displayed]
+        for listener in tuple(self.moved):
+            listener(voxel, centre)
+
+    # ------------------------------------------------------------------- zoom
+
+    def fit(self) -> None:
+        """Show the whole slice."""
+        if len(self._viewer.layers):
+            self._viewer.reset_view()
+            self._whole_zoom = float(self._viewer.scene.camera.zoom)
+
+    @property
+    def is_zoomed_in(self) -> bool:
+        """Whether clearly less than the whole slice is on screen."""
+        return self.relative_zoom > _ZOOMED_IN
+
+    @property
+    def relative_zoom(self) -> float:
+        """How much larger the image is than where the whole slice fits; 1 where it just fits."""
+        whole = self._whole_zoom
+        return float(self._viewer.scene.camera.zoom) / whole if whole > 0 else 1.0
+
+    # ------------------------------------------------------------------ place
+
+    def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
+        """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""
+        place = self.place_at(position)
+        grid = self._stack.grid
+        if place is None or grid is None:
+            return None
+        z, y, x = (round(i) for i in place)
+        inside = all(0 <= i < n for i, n in zip((z, y, x), grid.shape, strict=True))
+        return (z, y, x) if inside else None
+
+    def place_at(self, position: tuple[float, ...]) -> tuple[float, float, float] | None:
+        """Return the voxel coordinates (z, y, x) of a world position, inside the volume or not.
+
+        Through the slices it is the slice shown. None where no case is shown.
+        """
+        grid = self._stack.grid
+        if grid is None or len(position) < _SPACE_AXES:
+            return None
+        frame = grid.display_frame()
+        spacing = frame.per_axis(grid.spacing_mm)
+        shown = [p / mm for p, mm in zip(position[-_SPACE_AXES:], spacing, strict=True)]
+        return frame.point_from_display(shown, grid.shape)
+
+    # ------------------------------------------------------------------ slice
+
+    def slice_shown(self) -> tuple[int, int] | None:
+        """Return the array axis (0 z, 1 y, 2 x) across the slice shown and its index there."""
+        axis, grid = self.upright_axis, self._stack.grid
+        if axis is None or grid is None:
+            return None
+        dims = self._viewer.dims
+        frame = grid.display_frame()
+        steps = dims.current_step[dims.ndim - _SPACE_AXES :]
+        place = frame.point_from_display([float(step) for step in steps], grid.shape)
+        return axis, min(max(round(place[axis]), 0), grid.shape[axis] - 1)
+
+    @property
+    def upright_axis(self) -> int | None:
+        """The array axis (0 z, 1 y, 2 x) across the slice shown; None in a 3-D view."""
+        return self.upright_axis_in(self._viewer)
+
+    def upright_axis_in(self, viewer: Any) -> int | None:
+        """Return the same of another view of the case."""
+        grid = self._stack.grid
+        dims = viewer.dims
+        lead = dims.ndim - _SPACE_AXES
+        across = set(range(_SPACE_AXES)) - {axis - lead for axis in dims.displayed}
+        if grid is None or len(across) != 1:
+            return None
+        return grid.display_frame().order[across.pop()]

@@ -1,0 +1,120 @@
+"""Subtraction on a key: the phase shown minus another, computed in a thread, newest only."""
+
+from dataclasses import replace
+
+from qtpy.QtCore import QObject
+
+from napari_mamamia.services.case.show_case import Difference
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.viewer.canvas import CanvasText
+from napari_mamamia.widgets.viewer.scene import Scene
+
+__all__ = ["Subtracting"]
+
+
+class Subtracting(QObject):
+    """Shows and hides the subtraction, and follows the phase slider while it is shown."""
+
+    def __init__(
+        self,
+        session: Session,
+        scene: Scene,
+        text: CanvasText,
+        jobs: JobRunner,
+        services: Services,
+        notifier: Notifier,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._scene = scene
+        self._text = text
+        self._jobs = jobs
+        self._services = services
+        self._notifier = notifier
+        self.minus = 0
+        scene.viewer.dims.events.current_step.connect(self._follow_phase)
+        session.phases_changed.connect(self._again)
+
+    def toggle(self) -> None:
+        """Show the subtraction, or the phases again."""
+        if self.is_on:
+            self.hide()
+        else:
+            self._ask(self.minuend)
+
+    @property
+    def minuend(self) -> int:
+        """The phase that is subtracted from: the one shown, or its neighbour, never itself."""
+        phase = self._scene.phase or 0
+        if phase != self.minus:
+            return phase
+        return phase + 1 if phase == 0 else phase - 1
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a subtraction is shown or on its way."""
+        return self._scene.layer(Role.SUBTRACTION) is not None or self._jobs.is_running("subtract")
+
+    def hide(self) -> None:
+        """Show the phases again."""
+        self._jobs.cancel("subtract")
+        if self._scene.layer(Role.SUBTRACTION) is not None:
+            self._scene.overlays.hide_subtraction()
+        self._text.update()
+
+    def set_minus(self, phase: int) -> None:
+        """Subtract another phase from now on."""
+        self.minus = phase
+        if self.is_on:
+            self._ask(self.minuend)
+
+    def _again(self) -> None:
+        """Subtract the phases that are shown now, where a subtraction is on screen."""
+        if self.is_on:
+            self._ask(self.minuend)
+
+    def _follow_phase(self, _event: object = None) -> None:
+        layer = self._scene.layer(Role.SUBTRACTION)
+        tag = None if layer is None else tag_of(layer)
+        phase = self._scene.phase
+        if tag is None or phase is None or self._scene.is_changing:
+            return
+        if phase not in (tag.phase, self.minus):
+            self._ask(phase)
+
+    def _ask(self, phase: int) -> None:
+        case = self._session.shown_case
+        if case is None:
+            return
+        minus = self.minus
+        if max(phase, minus) >= len(case.phases) or not case.is_loaded:
+            missing = "it needs a phase after contrast" if case.is_loaded else "it is still opening"
+            if case.is_loaded and minus >= len(case.phases):
+                missing = f"it has no phase {minus}, which is chosen in View to be subtracted"
+            self._notifier.hint(f"No subtraction of {case.case_id}: {missing}")
+            return
+
+        def done(outcome: Outcome[Difference]) -> None:
+            if isinstance(outcome, Finished) and self._session.shown_case is case:
+                self._show(outcome.result)
+            elif isinstance(outcome, Failed):
+                self._notifier.fail("Subtraction", outcome.error)
+
+        self._jobs.start(
+            "subtract",
+            f"Phase {phase} minus phase {self.minus}",
+            lambda: self._services.subtract_phases(case, phase, minus),
+            done,
+        )
+
+    def _show(self, difference: Difference) -> None:
+        if self._session.case is None:
+            return
+        tag = tag_for(self._session.case, Role.SUBTRACTION, phase=difference.phase)
+        tag = replace(tag, minus=difference.minus)
+        self._scene.overlays.show_subtraction(tag, difference.array, difference.limits)
+        self._text.update()

@@ -1,0 +1,214 @@
+"""The strip "View" below the header: layout, what is shown, slab, contrast, cine, sides."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QSlider, QVBoxLayout, QWidget
+
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.controls import FittedLabel, named, row, row_name, tool_button
+from napari_mamamia.widgets.viewer.cine import PACES
+from napari_mamamia.widgets.viewer.planes import Layout
+
+__all__ = ["ViewPanel"]
+
+_MOST_SLAB_MM: Final = 60
+_WHOLE: Final = "whole volume"
+_NAMES: Final = ("Layout", "Image", "MIP of", "Grey", "Phases")
+
+
+class ViewPanel(QFrame):
+    """Signals say what the user wants; it knows no viewer."""
+
+    layout_wanted = Signal(object)
+    beside_wanted = Signal(int)
+    image_wanted = Signal(str)
+    minus_wanted = Signal(int)
+    slab_wanted = Signal(float)
+    contrast_wanted = Signal(str)
+    cine_wanted = Signal()
+    pace_wanted = Signal(int)
+    neurological_wanted = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("view_panel")
+        self.setToolTip("How the image is shown")
+        lines = QVBoxLayout(self)
+        lines.setContentsMargins(0, 0, 0, 2)
+        lines.setSpacing(3)
+        for line in (
+            self._make_layouts(),
+            self._make_images(),
+            self._make_slab(),
+            self._make_contrast(),
+            self._make_cine(),
+        ):
+            lines.addWidget(line)
+
+    # ---------------------------------------------------------------- to show
+
+    def set_layout_shown(self, layout: Layout) -> None:
+        """Show which layout is on screen."""
+        self.layouts[layout].setChecked(True)
+        self._beside_line.setVisible(layout is Layout.PHASES)
+
+    def set_image(self, image: str) -> None:
+        """Show what is on screen: "phase", "subtraction" or "projection"."""
+        self.images[image].setChecked(True)
+
+    def set_phases(self, count: int, minus: int, beside: int) -> None:
+        """Offer the phases of the open case."""
+        for box, chosen, text in ((self.minus, minus, "−"), (self.beside, beside, "")):
+            box.blockSignals(True)
+            box.clear()
+            box.addItems([f"{text}{k}" for k in range(max(count, chosen + 1))])
+            box.setCurrentIndex(chosen)
+            box.blockSignals(False)
+
+    def set_slab(self, slab_mm: float) -> None:
+        """Show how thick a slab is; 0 is the whole volume."""
+        self.slab.blockSignals(True)
+        self.slab.setValue(round(slab_mm))
+        self.slab.blockSignals(False)
+        self._say_slab(round(slab_mm))
+
+    def set_contrasts(self, names: Sequence[str], chosen: str) -> None:
+        """Offer the ranges of grey for the image on screen."""
+        if [self.contrast.itemText(k) for k in range(self.contrast.count())] != list(names):
+            self.contrast.clear()
+            self.contrast.addItems(list(names))
+        self.contrast.setCurrentText(chosen)
+
+    def set_playing(self, playing: bool) -> None:
+        """Show whether the phases change by themselves."""
+        self.play.setText("■ Stop" if playing else "▶ Play")
+
+    def set_pace(self, phases_per_s: int) -> None:
+        """Show how fast they do."""
+        self.pace.setCurrentText(f"{phases_per_s} / s")
+
+    def set_neurological(self, on: bool) -> None:
+        """Show which side the patient's right is on."""
+        self.neurological.setChecked(on)
+
+    # ---------------------------------------------------------------- to make
+
+    def _make_layouts(self) -> QWidget:
+        texts = {
+            Layout.ONE: ("1 plane", with_key("One plane has the whole room", "planes")),
+            Layout.PLANES: ("3 planes", with_key("Three linked planes, cross-hair", "planes")),
+            Layout.PHASES: ("2 phases", with_key("Another phase beside this one", "two_phases")),
+        }
+        self.layouts = {
+            layout: _choice(
+                f"view_layout_{layout.name.lower()}",
+                text,
+                tip,
+                lambda chosen=layout: self.layout_wanted.emit(chosen),
+            )
+            for layout, (text, tip) in texts.items()
+        }
+        self._layout_group = _group(self, list(self.layouts.values()))
+        self.beside: QComboBox = named(
+            QComboBox(), "view_beside", "Which phase stands beside the one on the slider"
+        )
+        self.beside.activated.connect(self.beside_wanted.emit)
+        self._beside_line = row(QLabel("beside"), self.beside)
+        self._beside_line.hide()
+        return row(_name("Layout"), *self.layouts.values(), 1)
+
+    def _make_images(self) -> QWidget:
+        texts = {
+            "phase": ("Phase", "The phase of the slider, as it was measured"),
+            "subtraction": ("Subtraction", with_key("Signed difference", "subtraction")),
+            "projection": ("MIP", with_key("Brightest enhancement along the view", "projection")),
+        }
+        self.images = {
+            image: _choice(
+                f"view_image_{image}",
+                text,
+                tip,
+                lambda chosen=image: self.image_wanted.emit(chosen),
+            )
+            for image, (text, tip) in texts.items()
+        }
+        self._image_group = _group(self, list(self.images.values()))
+        self.minus: QComboBox = named(
+            QComboBox(), "view_minus", "Which phase is subtracted from the one on the slider"
+        )
+        self.minus.activated.connect(self.minus_wanted.emit)
+        return row(_name("Image"), *self.images.values(), 1, self.minus)
+
+    def _make_slab(self) -> QWidget:
+        self.slab: QSlider = named(
+            QSlider(Qt.Orientation.Horizontal),
+            "view_slab",
+            "How thick the MIP is, in mm; at the left end it is the whole volume",
+        )
+        self.slab.setRange(0, _MOST_SLAB_MM)
+        self.slab.valueChanged.connect(self._on_slab)
+        self.slab_mm: QLabel = named(
+            FittedLabel("", (_WHOLE,)), "view_slab_mm", "Thickness of the MIP"
+        )
+        self._say_slab(0)
+        line = row(_name("MIP of"), self.slab, self.slab_mm)
+        line.layout().setStretch(1, 1)
+        return line
+
+    def _make_contrast(self) -> QWidget:
+        self.contrast: QComboBox = named(
+            QComboBox(),
+            "view_contrast",
+            with_key("Range of grey; drag with the middle button for your own", "contrast"),
+        )
+        self.contrast.textActivated.connect(self.contrast_wanted.emit)
+        self.neurological: Any = _choice(
+            "view_neurological",
+            "R on the right",
+            "Neurological: the patient's right on the right of the screen; the letters follow",
+            lambda: self.neurological_wanted.emit(self.neurological.isChecked()),
+        )
+        line = row(_name("Grey"), self.contrast, self.neurological)
+        line.layout().setStretch(1, 1)
+        return line
+
+    def _make_cine(self) -> QWidget:
+        self.play = tool_button(
+            "view_play",
+            "▶ Play",
+            with_key("Phases one after the other", "cine"),
+            self.cine_wanted.emit,
+        )
+        self.play.setProperty("framed", True)
+        self.pace: QComboBox = named(QComboBox(), "view_pace", "Phases in a second")
+        self.pace.addItems([f"{pace} / s" for pace in PACES])
+        self.pace.activated.connect(lambda at: self.pace_wanted.emit(PACES[at]))
+        return row(_name("Phases"), self.play, self.pace, self._beside_line, 1)
+
+    def _on_slab(self, slab_mm: int) -> None:
+        self._say_slab(slab_mm)
+        self.slab_wanted.emit(float(slab_mm))
+
+    def _say_slab(self, slab_mm: int) -> None:
+        self.slab_mm.setText(f"{slab_mm} mm" if slab_mm else _WHOLE)
+
+
+def _choice(name: str, text: str, tip: str, on_click: Any) -> Any:
+    made = tool_button(name, text, tip, on_click)
+    made.setCheckable(True)
+    made.setProperty("framed", True)
+    return made
+
+
+def _group(parent: QWidget, buttons: Sequence[Any]) -> QButtonGroup:
+    group = QButtonGroup(parent)
+    for made in buttons:
+        group.addButton(made)
+    buttons[0].setChecked(True)
+    return group
+
+
+def _name(text: str) -> QLabel:
+    return row_name(text, _NAMES)
