@@ -500,6 +500,40 @@ def some_sent_again(folder):
         (folder / "again" / "s5" / f"IM5_2_{z:03d}.dcm").unlink()
 
 
+def mixed(**taken):
+    """Return what writes six phases, the last of which has slices of others: ``z0=2`` its first.
+
+    A number above 9 is a phase and a slice of it: 41 is slice 1 of phase 4.
+    """
+
+    def values_of(k):
+        values = volume(k).copy()
+        if k == 5:
+            for name, other in taken.items():
+                z = int(name[1:])
+                values[z] = volume(other // 10)[other % 10] if other > 9 else volume(other)[z]
+        return values
+
+    return lambda folder: dynamic(folder, 5, values_of)
+
+
+def shifted_by_a_slice(folder):
+    """The last phase begins one slice late, and its last slice is there twice."""
+    dynamic(folder, 5, lambda k: volume(k)[[1, 2, 3, 3]] if k == 5 else volume(k))
+
+
+def blank_ends(folder):
+    """The slices at both ends were masked in all phases, but for one voxel."""
+
+    def values_of(k):
+        values = volume(k).copy()
+        values[[0, 3]] = 0
+        values[[0, 3], 20, 20] = 300
+        return values
+
+    dynamic(folder, 5, values_of)
+
+
 # ---- contrast that is hard to see, on planes of usual size
 
 
@@ -688,6 +722,14 @@ HOSTILE = (
     Protocol("instance numbers reversed", instance_numbers_reversed, said="come and stay"),
     Protocol("Canon enhanced", canon_enhanced, P),
     Protocol("some sent again", some_sent_again, P, said="2 image(s) of series 5 were sent again"),
+    Protocol("a slice of another phase", mixed(z3=2), said="phase=5"),
+    Protocol("slices of two phases", mixed(z0=0, z3=4), said="phase=5"),
+    Protocol("a slice twice in a phase", mixed(z3=52), said="another place in it"),
+    Protocol("a slice of another phase elsewhere", mixed(z3=41), said="repeat those of phase 4"),
+    Protocol("shifted by a slice", shifted_by_a_slice, said="phase=5"),
+    Protocol("a slice of another phase, named", mixed(z3=2), ANY, use=("series=5",),
+             said="repeat those of phase 2"),
+    Protocol("blank ends", blank_ends, ANY),
     Protocol("sent again with new UIDs", sent_again_with_new_uids, P),
     Protocol("a phase again, later", last_phase_again_with_another_time, said="same values"),
     Protocol("a phase scaled, later", last_phase_scaled_with_another_time, said="same values"),

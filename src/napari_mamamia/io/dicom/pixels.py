@@ -1,6 +1,7 @@
 """Values of DICOM planes: plain ones straight from the file, compressed ones through pydicom."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -15,13 +16,15 @@ from napari_mamamia.io.dicom.slices import Slice, Tile
 from napari_mamamia.io.dicom.ways import leave_phase_out
 from napari_mamamia.io.files.foreign import reads
 
-__all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders"]
+__all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders", "sample_planes"]
 
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _AHEAD: Final = 32
 """Planes asked for ahead of the one that is waited for."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
+_SAMPLED_ROWS: Final = 8
+_SAMPLED_BYTES: Final = 4096
 _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
 
@@ -88,6 +91,45 @@ def read_plane(piece: Slice) -> NDArray[Any]:
     try:
         return _plain(piece, piece.header.plain_at)
     except DAMAGED as error:
+        raise _unreadable(piece, str(error)) from error
+
+
+def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
+    """Return some bytes of each plane: those of planes of one file format that are equal are equal.
+
+    Of plain planes the rows in the middle, of compressed ones the end of the file where it holds
+    one plane. Where nothing short tells, all values.
+
+    Raises
+    ------
+    FormatError
+        As `read_plane`.
+    """
+    n_planes = Counter(piece.file for piece in slices)
+    return [_sample(piece, is_alone=n_planes[piece.file] == 1) for piece in slices]
+
+
+def _sample(piece: Slice, *, is_alone: bool) -> bytes:
+    at = piece.header.plain_at
+    is_deflated = piece.header.transfer_syntax == _DEFLATED
+    if piece.tile is not None or is_deflated or (at is None and not is_alone):
+        return read_plane(piece).tobytes()
+    if at is None:
+        return _bytes_at(piece, -_SAMPLED_BYTES, _SAMPLED_BYTES)
+    n_rows, row = piece.shape[0], piece.shape[1] * piece.stored.itemsize
+    middle = max(n_rows - _SAMPLED_ROWS, 0) // 2
+    start = at + (piece.frame * n_rows + middle) * row
+    return _bytes_at(piece, start, min(_SAMPLED_ROWS, n_rows) * row)
+
+
+def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
+    """Return bytes of a plane's file from `start` on, counted from its end where it is below 0."""
+    try:
+        with piece.file.open("rb", buffering=0) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            stream.seek(start if start >= 0 else max(size + start, 0))
+            return stream.read(wanted)
+    except OSError as error:
         raise _unreadable(piece, str(error)) from error
 
 

@@ -12,6 +12,7 @@ from napari_mamamia.io.dicom.clocks import Choice
 from napari_mamamia.io.dicom.slices import Clock, Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.looks import Looks
+from napari_mamamia.io.exam.repeats import repeat_doubt
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
 __all__ = ["landmark_warnings", "noise_warnings", "phase_doubts", "position_warnings"]
@@ -39,7 +40,7 @@ def phase_doubts(
         doubt
         for doubt in (
             _pause(stacks, choice, name),
-            _copy(stacks, looks, name),
+            _copy(stacks, looks, name) or repeat_doubt(stacks, name),
             _beat(stacks, times_s, looks, name),
             _unlike(stacks, times_s, looks, name),
             _computed(stacks, times_s, looks, name),
