@@ -46,10 +46,9 @@ def repeat_doubt(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
         return None
     phases = sorted({place.phase for pair in pairs for place in pair})
     names = " and ".join(dict.fromkeys(stacks[k][0].series_name for k in phases))
-    first = stacks[pairs[0][1].phase][pairs[0][1].slice]
     return CaseError(
-        f"expected new pixels in each slice of each phase of {name}, but {_told(pairs)} ({names}; "
-        f"{first.name} is one of them), as when an archive or export takes slices of one phase for "
+        f"expected new pixels in each slice of each phase of {name}, but {_told(pairs)} ({names}), "
+        "as when an archive or export takes slices of one phase for "
         "those of another: copy the exam from the scanner again, leave out the phase that is "
         "wrong, or name all that count to take them as they are"
         + in_brackets(
@@ -83,7 +82,7 @@ def _digest(plane: NDArray[Any]) -> tuple[object, ...] | None:
     if np.count_nonzero(plane > plane.min()) < _LEAST_SHOWN * plane.size:
         return None
     values = np.ascontiguousarray(plane)
-    return plane.shape, plane.dtype.str, crc32_of(values), zlib.adler32(values)
+    return plane.shape, plane.dtype.str, crc32_of(values), zlib.adler32(values.data)
 
 
 def _suspects(pairs: Sequence[tuple[_Place, _Place]]) -> list[list[int]]:
@@ -101,7 +100,7 @@ def _told(pairs: Sequence[tuple[_Place, _Place]]) -> str:
         own = [other.slice for one, other in pairs if (one.phase, other.phase) == (a, b)]
         where = f"{own[0]}" if count == 1 else f"{own[0]} to {own[-1]}"
         told.append(
-            f"{count} slice(s) of phase {b} ({where}, from 0) repeat those of "
+            f"{count} slice(s) of phase {b} (number {where}, from 0) repeat those of "
             + ("another place in it" if a == b else f"phase {a}")
         )
     rest = len(counts) - _MOST_LISTED
