@@ -45,6 +45,40 @@ def reconstructed_in_a_second_each(folder):
     dynamic(folder, times=(0,) * 6, ContentTime=lambda k, _: clock(600 + 1.2 * k))
 
 
+def content_time_paces_all(folder):
+    """No AcquisitionTime; ContentTime at 25 s is what the reconstruction took, or the scan."""
+    dynamic(folder, times=(None,) * 6, ContentTime=lambda k, _: clock(600 + 25 * k))
+
+
+def content_time_too_fast_for_the_scan(folder):
+    """ContentTime at 25 s, while 40 lines of 8 partitions and a TR of 900 ms take 288 s."""
+    dynamic(folder, 5, lambda k: volume(k, (8, 40, 48)), (None,) * 6,
+            ContentTime=lambda k, _: clock(600 + 25 * k), RepetitionTime=900.0)  # fmt: skip
+
+
+def acquisition_time_of_storing(pace):
+    """Return what writes AcquisitionTime as an archive got the images, minutes after ContentTime"""
+
+    def write(folder):
+        per_phase(folder, times=(None,) * 6,
+                  AcquisitionTime=lambda k, _: clock(900 + pace * k),
+                  ContentTime=lambda k, _: clock(TIMES[k] + 60))  # fmt: skip
+
+    return write
+
+
+def acquisition_time_behind_a_fast_content_time(folder):
+    """ContentTime of a slow clock and a fast reconstruction: AcquisitionTime is the scan's."""
+    dynamic(folder, times=TIMES, ContentTime=lambda k, _: clock(-200 + 25 * k))
+
+
+def minutes_only(cut):
+    def write(folder):
+        dynamic(folder, times=(None,) * 6, AcquisitionTime=lambda k, _: cut(clock(70 * k)))
+
+    return write
+
+
 def over_midnight_without_dates(folder):
     late = [24 * 3600 - 100 + at for at in TIMES]
     dynamic(folder, times=(None,) * 6, AcquisitionDate=None, ContentDate=None,
@@ -714,8 +748,22 @@ BAD_PHASES = (
 HOSTILE = (
     *BAD_PHASES,
     Protocol("one number for all series", one_number_for_all_series, P),
-    Protocol("ContentTime tells phases", content_time_tells_phases, P),
+    Protocol("ContentTime tells phases", content_time_tells_phases, P, said="the images' making"),
     Protocol("reconstructed in a second each", reconstructed_in_a_second_each, P, times=None),
+    Protocol("ContentTime paces all", content_time_paces_all, P, said="the images' making",
+             times=tuple(range(0, 150, 25))),
+    Protocol("ContentTime too fast for the scan", content_time_too_fast_for_the_scan, (None,) * 6,
+             said="not told by any element", times=None),
+    Protocol("AcquisitionTime of storing", acquisition_time_of_storing(25), P,
+             said="it is the time of storing"),
+    Protocol("AcquisitionTime of fast storing", acquisition_time_of_storing(3), P,
+             said="it is the time of storing"),
+    Protocol("a fast ContentTime before AcquisitionTime",
+             acquisition_time_behind_a_fast_content_time, P),
+    Protocol("hours and minutes", minutes_only(lambda time: time[:4]), P,
+             said="whole minutes only", times=tuple(range(0, 360, 60))),
+    Protocol("seconds cut", minutes_only(lambda time: f"{time[:4]}00"), P,
+             said="whole minutes only", times=tuple(range(0, 360, 60))),
     Protocol("over midnight without dates", over_midnight_without_dates, P, said="midnight"),
     Protocol("over midnight, one date", over_midnight_with_the_date_of_the_study, P,
              said="midnight"),

@@ -1,7 +1,7 @@
 """Which clock of a DICOM exam orders its phases: candidates judged, one chosen, the reason kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Clock, Slice
+from napari_mamamia.io.dicom.trust import (
+    earliest,
+    least_making_s,
+    too_late,
+    without_acquisition_time,
+)
 
 __all__ = ["Choice", "Verdict", "choose_clock", "judge", "order_inside"]
 
@@ -17,10 +23,6 @@ LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
 """Gaps between phases that are plausible. Our own choice: ultrafast exams have 2-5 s, and of the
 MAMA-MIA table's cases the longest gap is below 20 minutes."""
-
-RECONSTRUCTION_S: Final = 20.0
-"""Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
-own choice: what is scanned as fast has other clocks."""
 
 _NONE: Final[NDArray[np.intp]] = np.empty((0, 0), dtype=np.intp)
 _IN_SECONDS: Final = (
@@ -117,7 +119,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
         only = Verdict(Clock.SERIES, np.arange(len(rows))[None, :], "one phase", (0.0,), "")
         return Choice(only, (only,))
     slices = [piece for row in rows for piece in row]
-    verdicts = tuple(judge(clock, slices, n_times) for clock in Clock)
+    slices, verdicts, doubts = _judged(slices, n_times, wanted)
     working = sorted((v for v in verdicts if v.works), key=lambda v: not v.is_plausible)
     if wanted is not None:
         chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
@@ -128,7 +130,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
                    if working else "no other clock does, so convert the exam to NIfTI with the "
                    "phases in the right order")
             )  # fmt: skip
-        return Choice(chosen, verdicts, tuple(_oddities(chosen, working)))
+        return Choice(chosen, verdicts, (*doubts, *_oddities(chosen, working)))
     if not working:
         reasons = "; ".join(f"{verdict.clock}: {verdict.reason}" for verdict in verdicts)
         raise CaseError(
@@ -136,7 +138,32 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
             "convert the exam to NIfTI with the phases in the right order"
         )
     _require_agreement(working, slices, name)
-    return Choice(working[0], verdicts, tuple(_oddities(working[0], working)))
+    return Choice(working[0], verdicts, (*doubts, *_oddities(working[0], working)))
+
+
+def _judged(
+    slices: list[Slice], n_times: int, wanted: Clock | None
+) -> tuple[list[Slice], tuple[Verdict, ...], list[str]]:
+    """Return the planes, what each clock says of them, and what was not believed.
+
+    AcquisitionTime that cannot be true is taken from the planes, unless the user named it.
+    """
+    content = judge(Clock.CONTENT_TIME, slices, n_times)
+    names_it = wanted in (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
+    late = too_late(slices, content.stacks) if content.works and not names_it else ""
+    if late:
+        slices = without_acquisition_time(slices)
+    verdicts = tuple(judge(clock, slices, n_times) for clock in Clock)
+    if not late:
+        return slices, verdicts, []
+    told = f"{Clock.ACQUISITION_TIME} is {late}"
+    return (
+        slices,
+        tuple(
+            replace(v, reason=late) if v.clock is Clock.ACQUISITION_TIME else v for v in verdicts
+        ),
+        [told],
+    )
 
 
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
@@ -241,19 +268,15 @@ def _times(
     """Return seconds since phase 0, and the element that gives them."""
     own = [clock.value] if clock in _IN_SECONDS else []
     for name in dict.fromkeys((*own, *_TIMING)):
-        starts = [_earliest(name, slices, stack) for stack in stacks]
+        starts = [earliest(name, slices, stack) for stack in stacks]
         known = [start for start in starts if start is not None]
         if len(known) < len(starts) or not all(a < b for a, b in pairwise(known)):
             continue
-        if name != Clock.CONTENT_TIME or float(np.median(np.diff(known))) >= RECONSTRUCTION_S:
+        if name != Clock.CONTENT_TIME or float(np.median(np.diff(known))) >= least_making_s(
+            slices, stacks.shape[1]
+        ):
             return tuple(round(start - known[0], 3) for start in known), name
     return _counted(clock, slices, stacks)
-
-
-def _earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
-    values = [slices[index].clocks.get(name) for index in stack]
-    known = [value for value in values if value is not None]
-    return min(known) if len(known) == len(values) else None
 
 
 def _counted(
@@ -264,7 +287,7 @@ def _counted(
     step = steps.pop() if len(steps) == 1 else None
     if clock is not Clock.TEMPORAL_POSITION or not step or step <= 0:
         return None, ""
-    counts = [_earliest(clock, slices, stack) or 0.0 for stack in stacks]
+    counts = [earliest(clock, slices, stack) or 0.0 for stack in stacks]
     return tuple(round((count - counts[0]) * step, 3) for count in counts), RESOLUTION
 
 

@@ -18,6 +18,7 @@ from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
+from napari_mamamia.io.dicom.trust import time_oddities
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
@@ -144,6 +145,7 @@ def find_exam(
         *late,
         *candidates.warnings,
         *choice.warnings,
+        *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),
         *doubts,
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),

@@ -1,0 +1,115 @@
+"""How far clocks of a DICOM exam can be believed: impossible, coarse, or not of the scan."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.io.dicom.slices import Clock, Slice
+
+__all__ = ["earliest", "least_making_s", "time_oddities", "too_late", "without_acquisition_time"]
+
+RECONSTRUCTION_S: Final = 20.0
+"""Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
+own choice: what is scanned as fast has other clocks."""
+_LATE_S: Final = 60.0
+"""Two clocks of one scanner may differ by this, and one may be cut to minutes. Our own choice."""
+_MOST_LATE_S: Final = 6 * 3600.0
+"""More is another day or time zone, not the time of storing. Our own choice."""
+_SAME_STEPS_S: Final = 5.0
+_MOST_FASTER: Final = 8.0
+"""How much faster than TR x lines x partitions a phase may be, for ContentTime to time it: parallel
+imaging in two directions and partial Fourier. Our own choice."""
+_MINUTE_S: Final = 60.0
+_FEWEST: Final = 3
+"""Phases of which all start at a whole minute by chance hardly ever."""
+
+
+def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
+    """Return the least value of a clock in one stack, None where a plane has none."""
+    values = [slices[index].clocks.get(name) for index in stack]
+    numbers = [value for value in values if value is not None]
+    return min(numbers) if len(numbers) == len(values) else None
+
+
+def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
+    """Return the least median gap of ContentTime that may be the scan's, in seconds."""
+    piece = slices[0]
+    repetition_ms = piece.sequence.repetition_time_ms
+    if not repetition_ms or "3D" not in piece.sequence.technique:
+        return RECONSTRUCTION_S
+    whole_s = repetition_ms / 1000 * min(piece.shape) * n_planes
+    return max(RECONSTRUCTION_S, whole_s / _MOST_FASTER)
+
+
+def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
+    """Return why AcquisitionTime cannot be true, "" where it can.
+
+    `stacks` (time, place) are the planes in the order of ContentTime. An image is made after it was
+    taken; where AcquisitionTime is later, and its pace faster than that of ContentTime, it was
+    overwritten when the images were stored.
+    """
+    starts = [earliest(Clock.ACQUISITION_TIME, slices, stack) for stack in stacks]
+    makings = [earliest(Clock.CONTENT_TIME, slices, stack) for stack in stacks]
+    pairs = [
+        (a, b) for a, b in zip(starts, makings, strict=True) if a is not None and b is not None
+    ]
+    if len(pairs) < max(len(stacks), 2):
+        return ""
+    late = max(a - b for a, b in pairs)
+    steps, true_steps = (np.diff([pair[k] for pair in pairs]) for k in (0, 1))
+    is_late = _LATE_S < late < _MOST_LATE_S
+    is_other = float(np.abs(steps - true_steps).max()) > _SAME_STEPS_S
+    paces = float(np.median(steps)), float(np.median(true_steps))
+    if not (is_late and is_other and paces[0] < paces[1]):
+        return ""
+    if paces[1] < least_making_s(slices, len(stacks[0])):
+        return ""
+    return (
+        f"up to {late:.0f} s later than ContentTime of the same image, which cannot be made before "
+        "it is taken, so it is the time of storing and does not count"
+    )
+
+
+def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
+    """Return planes that do not tell AcquisitionTime, nor what is summed from it."""
+    both = (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
+    return [
+        replace(
+            piece,
+            clocks=MappingProxyType({k: v for k, v in piece.clocks.items() if k not in both}),
+        )
+        for piece in slices
+    ]
+
+
+def time_oddities(
+    stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, timed_by: str
+) -> tuple[str, ...]:
+    """Return what makes the times of phases uncertain, in plain sentences."""
+    if times_s is None or len(times_s) < 2:
+        return ()
+    sentences = []
+    if timed_by == Clock.CONTENT_TIME:
+        steps = ", ".join(f"{b - a:g}" for a, b in pairwise(times_s[:7]))
+        sentences.append(
+            f"the times are those of the images' making (ContentTime; steps of {steps} s), because "
+            "no element that can be believed tells when they were taken: images that were "
+            "computed or stored later have other steps than the scan; check them"
+        )
+    if len(times_s) >= _FEWEST and _are_minutes(timed_by, stacks):
+        sentences.append(
+            f"{timed_by} tells whole minutes only: each time may be off by up to 60 s; check them"
+        )
+    return tuple(sentences)
+
+
+def _are_minutes(timed_by: str, stacks: Sequence[Sequence[Slice]]) -> bool:
+    if timed_by not in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME):
+        return False
+    pieces = (piece for stack in stacks for piece in stack if not piece.is_padding)
+    return all(piece.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for piece in pieces)
