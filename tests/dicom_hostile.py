@@ -371,6 +371,31 @@ def mixed_frames_that_say_nothing(folder):
     _frames(folder, noise, frame, ComplexImageComponent="MIXED")
 
 
+# ---- honest scans whose name is that of something else
+
+SCAN = ["ORIGINAL", "PRIMARY", "M", "ND"]
+
+
+def beside_a_dynamic_named(folder):
+    """The dynamic's protocol is named for what is made of it; all else of the exam is there too."""
+    per_phase(folder, SeriesDescription="t1_fl3d_tra_spair_sub", ImageType=SCAN)
+    series(folder, 1, 0, plain(0)[:3], -900, SeriesDescription="localizer", ImageType=SCAN)
+    series(folder, 2, 0, plain(1), -400, SeriesDescription="t2", RepetitionTime=5000, EchoTime=90,
+           ScanningSequence="SE")  # fmt: skip
+    for k, b in enumerate((0, 800)):
+        series(folder, 3, k, plain(2 + k), -200 + k, SeriesDescription="ep2d_diff",
+               ScanningSequence="EP", ImageType=["ORIGINAL", "PRIMARY", "DIFFUSION", "NONE"],
+               DiffusionBValue=float(b))  # fmt: skip
+    for k in range(1, 6):
+        series(folder, 20 + k, k, volume(k) - volume(0), TIMES[k], SeriesDescription="t1_fl3d_SUB",
+               ImageType=["DERIVED", "PRIMARY", "M", "ND", "SUB"])  # fmt: skip
+
+
+def series_named(name):
+    """Return what writes a dynamic of one series with a name."""
+    return lambda folder: dynamic(folder, SeriesDescription=name, ImageType=SCAN)
+
+
 # ---- other scans that resemble the dynamic
 
 
@@ -824,8 +849,8 @@ HOSTILE = (
     Protocol("pre without fat saturation", pre_without_fat_saturation, said="--leave-out"),
     Protocol("last without fat saturation", last_without_fat_saturation, said="--leave-out"),
     Protocol("Dixon water and in-phase", dixon_water_and_in_phase, P),
-    Protocol("inversion times", inversion_times, said="--leave-out"),
-    Protocol("magnetisation transfer", magnetisation_transfer, said="--leave-out"),
+    Protocol("inversion times", inversion_times, said="none of them is a dynamic"),
+    Protocol("magnetisation transfer", magnetisation_transfer, said="none of them is a dynamic"),
     Protocol("half of the slices", half_of_the_slices_in_another_series, said="one size"),
     Protocol("a slice less in one series", a_slice_less_in_one_series, said="one size"),
     Protocol("blank phase", blank_phase),
@@ -845,6 +870,12 @@ HOSTILE = (
     Protocol("pre twice, gain falls off a bit", weak_dynamic({"gain": 0.2}), said="is not clear"),
     Protocol("pre twice, gain and motion", weak_dynamic({"gain": 0.4, "shift": 3}), ANY,
              or_refused=True),
+    Protocol("a dynamic named sub", beside_a_dynamic_named,
+             said="before contrast (--use series=5,6,7,8,9,10)"),
+    Protocol("a series named for its subtraction", series_named("SAG VIBRANT w/ subtraction"),
+             said="before contrast (--use series=5)"),
+    Protocol("a series named for its MIP", series_named("dyn_MIP_ready"),
+             said="before contrast (--use series=5)"),
     Protocol("ASSET in the name", asset_in_the_name, P),
     Protocol("differences inside, with an offset", differences(offset=300, inside=True), FIVE,
              said="(a subtraction)", times=AT_FIVE),

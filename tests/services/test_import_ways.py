@@ -17,7 +17,7 @@ from napari_mamamia.services.dicom.dicom import Clock, Sides, import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings, find_studies
 from napari_mamamia.services.dicom.ways import ways_of
 
-pytest.importorskip("pydicom")
+pydicom = pytest.importorskip("pydicom")
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_hostile", Path(__file__).parents[1] / "dicom_hostile.py"
@@ -27,12 +27,18 @@ _SPEC.loader.exec_module(hostile)
 protocols = hostile.protocols
 
 _MOST_STEPS = 4
+NO_DYNAMIC = {"DTI only", "inversion times", "magnetisation transfer"}
+"""Studies of which no part has two phases: nothing can be named that counts."""
 ASKED = [
     one
     for one in (*protocols.PROTOCOLS, *hostile.HOSTILE)
-    if (not one.phases or one.or_refused) and one.name not in {"two patients", "two birth dates"}
+    if (not one.phases or one.or_refused)
+    and one.name not in NO_DYNAMIC | {"two patients", "two birth dates"}
 ]
 """Of two patients in one series none can be told from the other: that one is no question."""
+WITHOUT_PRE = ("no scan before contrast", "is it really pre-contrast", "no enhancement is seen",
+               "is the series before contrast missing")  # fmt: skip
+"""What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {
     "a phase again in the series": ("--leave-out", "series=5,phase=6"),
     "noise as last phase": ("--leave-out", "series=5,phase=6"),
@@ -47,8 +53,31 @@ BAD_PHASE = {
 
 
 def problems_of(source, settings):
-    found = run_job(find_studies(source, source, "P1", settings))
-    return [study.problem for study in found if study.exam is None]
+    return [study.problem for study in studies_of(source, settings) if study.exam is None]
+
+
+def studies_of(source, settings):
+    return run_job(find_studies(source, source, "P1", settings))
+
+
+def is_after_contrast(stack):
+    """Whether the heart of a phantom, darker than its fat before contrast, is brighter."""
+    plane = pydicom.dcmread(stack[len(stack) // 2].file).pixel_array.astype(float)
+    plane = plane if plane.ndim == 2 else plane[0]
+    rows, columns = plane.shape
+    heart = plane[int(0.72 * rows) : int(0.78 * rows), int(0.54 * columns) : int(0.59 * columns)]
+    fat = plane[int(0.48 * rows) : int(0.6 * rows), int(0.1 * columns) : int(0.2 * columns)]
+    return heart.mean() > 1.4 * fat.mean() > 0
+
+
+def require_dynamic(exam, problem):
+    """Phases before and after contrast, or a word that it is otherwise, before it was written."""
+    if len(exam.stacks) == 1:
+        assert "there is one phase only" in " ".join(exam.warnings)
+        assert "(1 phase)" in problem
+    if is_after_contrast(exam.stacks[0]):
+        told = " ".join((problem, *exam.warnings))
+        assert any(word in told for word in WITHOUT_PRE), (problem, exam.warnings)
 
 
 @pytest.mark.parametrize("protocol", ASKED, ids=lambda one: one.name)
@@ -63,9 +92,41 @@ def test_every_way_that_a_refusal_names_leads_to_an_import_and_none_in_a_circle(
         assert len(path) < _MOST_STEPS, f"{path} goes on: {problem}"
         for way in ways:
             went = way.applied(settings)
-            told = problems_of(tmp_path, went)
+            found = studies_of(tmp_path, went)
+            for exam in (study.exam for study in found if study.exam is not None):
+                require_dynamic(exam, problem)
+            told = [study.problem for study in found if study.exam is None]
             assert problem not in told, f"{way.text} changes nothing: {problem}"
             waiting += [((*path, way.text), went, text) for text in told]
+
+
+@pytest.mark.parametrize("name", sorted(NO_DYNAMIC))
+def test_a_study_without_two_phases_is_refused_without_a_way_to_a_case_of_one(tmp_path, name):
+    every = (*protocols.PROTOCOLS, *hostile.HOSTILE)
+    next(one for one in every if one.name == name).write(tmp_path)
+    (problem,) = problems_of(tmp_path, ImportSettings())
+    assert "choose the folder of the DCE series" in problem
+    assert not ways_of(problem)
+
+
+@pytest.mark.parametrize("settings", [
+    {"leave_out": read_selectors(["series=5,phase=0"])},
+    {"use": read_selectors(["series=5,phase=1,2,3"])},
+    {"leave_out": read_selectors(["series=5,phase=0,1"])},
+    {"phases": (1, 2, 3)},
+    {"phases": (2,)},
+], ids=str)  # fmt: skip
+def test_whoever_leaves_the_scan_before_contrast_out_is_told(tmp_path, settings):
+    hostile.five(tmp_path)
+    (study,) = studies_of(tmp_path, ImportSettings(**settings))
+    assert any("no scan before contrast" in told for told in study.exam.warnings)
+
+
+def test_whoever_leaves_one_of_two_scans_before_contrast_out_is_not_warned(tmp_path):
+    protocols.series(tmp_path, 4, 0, hostile.breast(0, seed=3), -75)
+    hostile.five(tmp_path)
+    (study,) = studies_of(tmp_path, ImportSettings(leave_out=read_selectors(["series=4"])))
+    assert study.exam.warnings == ()
 
 
 def mamamia(*arguments):

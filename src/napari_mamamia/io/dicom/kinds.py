@@ -212,7 +212,8 @@ def _kind(
     if by_physics is not None:
         return Kind(*by_physics, processing)
     if by_name is not None and by_name[0] not in weak:
-        return Kind(by_name[0], f"{by_name[1]!r} in SeriesDescription", processing)
+        evidence = f"{by_name[1]!r} in SeriesDescription"
+        return Kind(by_name[0], evidence, processing, by_name=True)
     if by_type is not None:
         return Kind(by_type[0], f"{by_type[1]} in ImageType", processing)
     if by_name is not None:

@@ -59,12 +59,19 @@ class Kind:
     """What one image's header says it is; `evidence` names the element and its value.
 
     `processing` are the words for what was done to it after the scan ("moco", "filtered", "norm",
-    ...): two images of one place and moment that differ in nothing else are copies.
+    ...): two images of one place and moment that differ in nothing else are copies. `by_name` is
+    whether a word of SeriesDescription is the evidence.
     """
 
     role: Role = Role.PHASE
     evidence: str = ""
     processing: frozenset[str] = frozenset()
+    by_name: bool = False
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether a word of the description alone says it, of images that are not derived."""
+        return self.by_name and "derived" not in self.processing
 
 
 PHASES: Final = frozenset({Role.PHASE, Role.WATER})

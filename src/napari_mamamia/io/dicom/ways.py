@@ -29,6 +29,9 @@ _COUNTING: Final = (
 )  # fmt: skip
 """Clocks that may part the images of a series that makes no whole stacks, in order of belief."""
 
+_FEWEST: Final = 2
+"""Phases of a dynamic: one before contrast and one after it."""
+
 
 def number_phases(
     slices: Sequence[Slice], places: Places | None, first: int = 0
@@ -66,14 +69,15 @@ def use_series(stacks: Iterable[Sequence[Slice]]) -> str:
 def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]]) -> str:
     """Return the options that leave some volumes out of others: whole series, or their phases.
 
-    "" where no option can name them, and where nothing would be left.
+    "" where no option can name them, and where less than two phases would be left: no way leads to
+    a case in which nothing can enhance.
     """
     wanted, kept = _phases_by_series(gone), _phases_by_series(among)
     for series, phases in wanted.items():
         kept[series] = kept.get(series, set()) - phases
     whole = [series for series in wanted if not kept[series]]
     some = {series: own for series, own in wanted.items() if kept[series]}
-    if not any(kept.values()) or any(UNNUMBERED in own for own in some.values()):
+    if sum(map(len, kept.values())) < _FEWEST or any(UNNUMBERED in own for own in some.values()):
         return ""
     options = [f"--leave-out series={','.join(whole)}"] if whole else []
     options += [

@@ -130,10 +130,10 @@ def _pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> Case
     days = f"{longest / 86400:.0f} days" if longest > 2 * 86400 else f"{longest / 3600:.1f} hours"
     names = " and ".join(dict.fromkeys(stack[0].series_name for stack in stacks))
     early, late = _around_pause(stacks, choice.chosen.times_s, times_s)
-    ways = in_brackets(leave_out(early, stacks), leave_out(late, stacks))
+    ways = in_brackets(leave_out(early, stacks), leave_out(late, stacks), use_series(stacks))
     return CaseError(
         f"expected phases of one exam in {name}, but {days} lie between two of them, by {names}: "
-        f"leave out those of the other exam{ways}"
+        f"leave out those of the other exam, or name all that count{ways}"
     )
 
 

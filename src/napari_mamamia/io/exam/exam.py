@@ -19,7 +19,7 @@ from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
 from napari_mamamia.io.dicom.trust import time_oddities
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
@@ -31,7 +31,8 @@ from napari_mamamia.io.exam.doubts import (
 )
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.midnight import over_midnight
-from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings
+from napari_mamamia.io.exam.questions import or_named
+from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 
@@ -149,6 +150,7 @@ def find_exam(
         *doubts,
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
+        *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
         *position_warnings(kept, stacks),
     )
@@ -231,13 +233,10 @@ def _require_whole(
             raise FormatError(wanted[0].reason)
         if candidates.left_out and all(one.part.problem for one in candidates.left_out):
             raise CaseError(candidates.left_out[0].part.problem)
-        left = [one.part for one in candidates.left_out if not one.part.problem]
-        ways = dict.fromkeys(use_series([part.slices]) for part in left)
         raise FormatError(
             f"expected MR images in {name} that can be phases, got "
             f"{others_named(images, candidates)}: choose the folder of the DCE series"
-            + ", or name what is to be taken all the same" * bool(ways)
-            + in_brackets(*ways)
+            f"{or_named(candidates.left_out)}"
         )
     known = {part.header.series_uid for part in candidates.parts}
     for image in wanted:

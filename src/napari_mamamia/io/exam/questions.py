@@ -6,16 +6,28 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part
-from napari_mamamia.io.dicom.roles import PHASES
+from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.stack import find_places
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, series_selector, use_series
-from napari_mamamia.io.exam.acquisitions import Acquisition, difference
+from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, acquisitions_of, difference
 from napari_mamamia.io.exam.selectors import selectors_of
 
-__all__ = ["ask_which", "is_turned_midway", "or_without", "two_turns", "without_odd_phases"]
+__all__ = [
+    "ask_which",
+    "is_turned_midway",
+    "or_named",
+    "or_without",
+    "two_turns",
+    "without_odd_phases",
+]
 
 _MOST_WAYS: Final = 6
+_NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
+"""Roles of which several stacks are no phases."""
+_NONE: Final = (
+    "none of them is a dynamic of two phases and more: choose the folder of the DCE series"
+)
 
 
 def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
@@ -24,13 +36,14 @@ def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
     if is_turned_midway(a.parts[0], b.parts[0]):
         return two_turns(a.parts[0], b.parts[0])
     others = f", and {len(found) - 2} more" * (len(found) > 2)
-    ways = [_use(one, found) for one in found[:_MOST_WAYS]]
-    if {"left", "right"} <= {one.parts[0].side for one in found}:
+    dynamic = [one for one in found if one.n_times > 1]
+    ways = [_use(one, found) for one in dynamic[:_MOST_WAYS]]
+    if {"left", "right"} <= {one.parts[0].side for one in dynamic}:
         ways = ["--sides join", "--sides two", *ways]
     return CaseError(
         f"expected series of one size and place in {name}, but {_counted(a)} and {_counted(b)}"
-        f"{others} differ: {difference(a.parts[0], b.parts[0])}; name what counts"
-        f"{in_brackets(*ways)}"
+        f"{others} differ: {difference(a.parts[0], b.parts[0])}; "
+        + (f"name what counts{in_brackets(*ways)}" if ways else _NONE)
     )
 
 
@@ -57,6 +70,31 @@ def _use(one: Acquisition, found: Sequence[Acquisition]) -> str:
         return f"{series},{apart[-1]}"
     every = [volume.stack for other in found for volume in other.volumes]
     return leave_out([v.stack for other in found if other is not one for v in other.volumes], every)
+
+
+def or_named(left_out: Sequence[LeftOut]) -> str:
+    """Return the advice to name what is taken all the same, "" where none of it has two phases.
+
+    Where a word of the name alone speaks against the images of scans, these come first, and alone.
+    """
+    parts = [one.part for one in left_out if one.part.role not in _NO_DYNAMIC]
+    by_name = [part for part in parts if part.kind.is_by_name]
+    named = [one for one in acquisitions_of(by_name) if one.n_times > 1]
+    if named:
+        words = dict.fromkeys(part.kind.evidence for one in named for part in one.parts)
+        series = " and ".join(one.name for one in named)
+        return (
+            f"; of {series} only a word of the name says so ({', '.join(words)}), and ImageType "
+            "does not call them derived: name them if they are the scans themselves, with the one "
+            f"before contrast{in_brackets(*(_all_of(one) for one in named))}"
+        )
+    others = [one for one in acquisitions_of(parts) if one.n_times > 1]
+    told = in_brackets(*(_all_of(one) for one in others))
+    return f", or name what is to be taken all the same{told}" if told else ""
+
+
+def _all_of(one: Acquisition) -> str:
+    return use_series(volume.stack for volume in one.volumes)
 
 
 def or_without(*ways: str) -> str:
@@ -105,8 +143,9 @@ def is_turned_midway(a: Part, b: Part) -> bool:
 
 def two_turns(a: Part, b: Part) -> CaseError:
     """Return the question which orientation of a series counts."""
+    ways = [part for part in (a, b) if part.n_times > 1] or (a, b)
     return CaseError(
         f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
         f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count"
-        + in_brackets(*(f"--use {series_selector(p.slices)},orientation={p.plane}" for p in (a, b)))
+        + in_brackets(*(f"--use {series_selector(p.slices)},orientation={p.plane}" for p in ways))
     )

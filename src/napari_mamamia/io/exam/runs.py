@@ -12,12 +12,14 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.roles import Role
-from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.parts import Part
+from napari_mamamia.io.dicom.roles import PHASES, Role
+from napari_mamamia.io.dicom.slices import Clock, Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
+from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks
 
-__all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings"]
+__all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings", "lost_pre_warnings"]
 
 ULTRAFAST_GAP_S: Final = 20.0
 """Phases closer than this are an ultrafast series, which has several phases before contrast."""
@@ -124,6 +126,45 @@ def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
     )
+
+
+def lost_pre_warnings(
+    stacks: Sequence[Sequence[Slice]], like: Part, gone: Sequence[Part], looks: Looks
+) -> tuple[str, ...]:
+    """Return a sentence where the user left out a scan without the contrast of phase 0.
+
+    Whatever was left out and why: `gone` is all that the selectors took away, of which what was
+    taken later than phase 0, or elsewhere than `like`, does not count.
+    """
+    found = [volume for part in gone if is_same_place(part, like) for volume in _volumes_of(part)]
+    before = [volume for volume in found if _lacks_contrast(volume.stack, stacks[0], looks)]
+    if not before:
+        return ()
+    names = " and ".join(dict.fromkeys(_phase_name(volume.stack[0]) for volume in before))
+    return (
+        f"{names} was left out, as asked for, and contrast came between it and phase 0: phase 0 is "
+        "no scan before contrast, so all enhancement is measured against a phase that enhances",
+    )
+
+
+def _volumes_of(part: Part) -> list[Volume]:
+    return Acquisition((part,)).volumes if part.role in PHASES else []
+
+
+def _lacks_contrast(gone: Sequence[Slice], first: Sequence[Slice], looks: Looks) -> bool:
+    starts = [one[0].clocks.get(Clock.ACQUISITION_TIME) for one in (gone, first)]
+    if starts[0] is None or starts[1] is None:
+        return looks.contrast(gone, first) is Contrast.CAME
+    if starts[0] >= starts[1]:
+        return False
+    came = looks.contrast(gone, first)
+    return came is Contrast.CAME or (
+        came is Contrast.UNCLEAR and looks.enhancement(gone, first) > 0
+    )
+
+
+def _phase_name(piece: Slice) -> str:
+    return f"phase {piece.phase} of {piece.header.label}"
 
 
 def _require_one_injection(

@@ -22,6 +22,7 @@ from napari_mamamia.io.dicom.slices import Clock, Slice
 from napari_mamamia.io.dicom.zip import is_zip, unpack
 from napari_mamamia.io.exam.enhancement import enhancement_warnings
 from napari_mamamia.io.exam.exam import Exam, find_exam, idle_selectors, list_series
+from napari_mamamia.io.exam.looks import Contrast, contrast_between
 from napari_mamamia.io.exam.selectors import Group, Selection
 from napari_mamamia.io.exam.sides import SIDES, Sides, find_joined, is_split, shows_both
 from napari_mamamia.io.exam.table import SeriesRow, unreadable_rows
@@ -301,9 +302,22 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
         exam = replace(exam, warnings=(*exam.warnings, warning))
     kept = chosen_phases(exam, settings.phases)
     seen = enhancement_warnings([exam.blocks[index] for index in kept])
-    exam = replace(exam, warnings=(*exam.warnings, *seen))
+    exam = replace(exam, warnings=(*exam.warnings, *_without_pre(exam, kept[0]), *seen))
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam
+
+
+def _without_pre(exam: Exam, first: int) -> list[str]:
+    """Return a sentence where the phases that are kept begin behind the one before contrast."""
+    if all(
+        contrast_between(exam.blocks[0], exam.blocks[k]) is Contrast.NONE
+        for k in range(1, first + 1)
+    ):
+        return []
+    return [
+        f"the phases that are kept begin with phase {first}, and contrast came before it: it is no "
+        "scan before contrast, so all enhancement is measured against a phase that enhances"
+    ]
 
 
 def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
