@@ -593,6 +593,30 @@ def blank_ends(folder):
     dynamic(folder, 5, values_of)
 
 
+def beyond_its_bits(at=5, factor=6, sign=0):
+    """Return what writes a dynamic whose phase `at` has values above the 12 bits that it names."""
+
+    def write(folder):
+        for k, seconds in enumerate(TIMES):
+            values = volume(k) * (1 if sign else 4)
+            if k == at:
+                values = np.where(volume(k) > 700, volume(k) * factor, values)
+            series(folder, 5, k, values.astype(np.uint16), seconds, BitsStored=12, HighBit=11,
+                   PixelRepresentation=sign)  # fmt: skip
+
+    return write
+
+
+def graphics_above_the_bits(folder):
+    """Words of 12 bits with letters in bit 12, of which no header tells, and bit 15 always set."""
+
+    y, x = np.meshgrid(*map(np.arange, SHAPE[1:]), indexing="ij")
+    letters = (((x // 3 + y // 4) % 2 == 0) & (y > 30)).astype(np.uint16) << 12
+    for k, at in enumerate(TIMES):
+        series(folder, 5, k, volume(k).astype(np.uint16) | letters | 0x8000, at, BitsStored=12,
+               HighBit=11)  # fmt: skip
+
+
 # ---- contrast that is hard to see, on planes of usual size
 
 
@@ -795,6 +819,10 @@ HOSTILE = (
     Protocol("instance numbers reversed", instance_numbers_reversed, said="come and stay"),
     Protocol("Canon enhanced", canon_enhanced, P),
     Protocol("some sent again", some_sent_again, P, said="2 image(s) of series 5 were sent again"),
+    Protocol("values beyond BitsStored", beyond_its_bits(), said="12 bits"),
+    Protocol("values beyond signed BitsStored", beyond_its_bits(2, 3, 1), said="phase=2"),
+    Protocol("a tumour beyond BitsStored", beyond_its_bits(5, 5.6), said="12 bits"),
+    Protocol("graphics above the bits", graphics_above_the_bits, P),
     Protocol("a slice of another phase", mixed(z3=2), said="phase=5"),
     Protocol("slices of two phases", mixed(z0=0, z3=4), said="phase=5"),
     Protocol("a slice twice in a phase", mixed(z3=52), said="another place in it"),

@@ -66,6 +66,7 @@ def test_signed_values_of_12_bits_are_imported_with_an_overlay_above_them(tmp_pa
         phantoms.write_phase(
             source, phase, values=words, AcquisitionTime=f"10{phase:02d}00",
             BitsStored=12, HighBit=11, PixelRepresentation=1,
+            then=lambda *_: lambda image: image.add_new((0x6000, 0x0102), "US", 12),
         )  # fmt: skip
     done = subprocess.run(
         [Path(sys.executable).with_name("mamamia"), "import", source, "--out", out, "--case", "A"],

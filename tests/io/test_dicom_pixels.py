@@ -30,6 +30,11 @@ def anything(allocated, shape=(5, 7)):
     return made.astype(f"u{allocated // 8}")
 
 
+def overlay_at(bit):
+    """Return what names an overlay in the bits from `bit` on, where anything may stand."""
+    return lambda image, *_: image.add_new((0x6000, 0x0102), "US", bit)
+
+
 def by_hand(words, stored, is_signed):
     """Return the lowest bits of each word, the highest of them the sign (DICOM PS3.5, 8.1.1)."""
     values = words.astype(np.int64) & (2**stored - 1)
@@ -46,7 +51,7 @@ def test_a_plane_has_the_values_that_pydicom_finds(tmp_path, allocated, stored, 
     path = tmp_path / "plane.dcm"
     phantoms.write_image(
         path, words, syntax=syntax, BitsStored=stored, HighBit=stored - 1,
-        PixelRepresentation=int(is_signed),
+        PixelRepresentation=int(is_signed), then=overlay_at(stored),
     )  # fmt: skip
     (plane,) = read_slices(path)
     seen = read_plane(plane)
@@ -64,7 +69,7 @@ def test_each_frame_of_an_enhanced_file_has_the_values_that_pydicom_finds(
     path = tmp_path / "all.dcm"
     phantoms.write_enhanced(
         path, words, ["20200101100000", "20200101100130"], BitsStored=stored, HighBit=stored - 1,
-        PixelRepresentation=int(is_signed),
+        PixelRepresentation=int(is_signed), then=overlay_at(stored),
     )  # fmt: skip
     planes = np.stack([read_plane(piece) for piece in read_slices(path)])
     np.testing.assert_array_equal(planes, pixel_array(path))

@@ -15,11 +15,13 @@ from napari_mamamia.io.files.foreign import explained, open_bounded
 
 __all__ = [
     "DAMAGED",
+    "OVERLAY_TAGS",
     "PHILIPS_TAGS",
     "Scaling",
     "begins_bare",
     "date_time_s",
     "days",
+    "has_bit_overlays",
     "needed",
     "numbers",
     "open_dicom",
@@ -44,6 +46,8 @@ PHILIPS_DYNAMIC_TIME: Final = (0x2005, 0x10A0)
 """Elements of the private block "Philips MR Imaging DD 001". Source: for the slope, Chenevert (see
 `scaling_of`); for the time, seen in dcm_qa_philips, where it counts 0, 2, 4 s at TR 2 s."""
 PHILIPS_TAGS: Final = (PHILIPS_CREATOR, PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME)
+OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
+"""OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
 _PHILIPS_BLOCK: Final = "Philips MR Imaging DD 001"
 _MOST_ROWS: Final = 65535
 """Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
@@ -265,6 +269,11 @@ def unused_bits(header: Any) -> int:
     """
     whole, used = (optional_number(header, name) for name in ("BitsAllocated", "BitsStored"))
     return 0 if whole is None or used is None else int(whole - used)
+
+
+def has_bit_overlays(header: Any) -> bool:
+    """Whether overlays stand in bits of the stored values; of others the bit position is 0."""
+    return any(optional_number(header, tag) for tag in OVERLAY_TAGS)
 
 
 def scaling_of(header: Any, whole: Any | None = None) -> Scaling:

@@ -9,8 +9,10 @@ from typing import Any, Final, TypeVar
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import (
     DAMAGED,
+    OVERLAY_TAGS,
     PHILIPS_TAGS,
     begins_bare,
+    has_bit_overlays,
     needed,
     numbers,
     open_dicom,
@@ -49,8 +51,9 @@ _TAGS: Final[list[Any]] = [
     "SequenceName", "PulseSequenceName", "EchoNumbers", "EchoTrainLength",
     "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
     "ContrastBolusStartTime", "PatientID", "PatientBirthDate", "SequenceVariant",
-    "InversionTime", "FrameOfReferenceUID", "NumberOfTemporalPositions",
+    "InversionTime", "FrameOfReferenceUID", "NumberOfTemporalPositions", "ImagesInAcquisition",
     *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
+    *OVERLAY_TAGS,
 ]  # fmt: skip
 _BYTE: Final = 8
 _IMPLICIT: Final = "1.2.840.10008.1.2"
@@ -155,10 +158,12 @@ def _header(path: Path, content: Any, at: int) -> Header:
         plain_at=at + ahead if ahead else None,
         byte_order=byte_order,
         unused_bits=unused_bits(content),
+        has_bit_overlays=has_bit_overlays(content),
         patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
         contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
         positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
+        images=int(optional_number(content, "ImagesInAcquisition") or 0),
     )
 
 

@@ -98,6 +98,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00200037: ("ImageOrientationPatient", b"DS", _texts),
     0x00200052: ("FrameOfReferenceUID", b"UI", _text),
     0x00200100: ("TemporalPositionIdentifier", b"IS", _texts),
+    0x00201002: ("ImagesInAcquisition", b"IS", _texts),
     0x00200105: ("NumberOfTemporalPositions", b"IS", _texts),
     0x00200110: ("TemporalResolution", b"DS", _texts),
     0x00210011: ((0x0021, 0x0011), b"LO", _text),
@@ -123,6 +124,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x2005100E: ((0x2005, 0x100E), b"FL", _FL),
     0x20051011: ((0x2005, 0x1011), b"CS", _text),
     0x200510A0: ((0x2005, 0x10A0), b"FL", _FL),
+    **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
 """Tag -> keyword (of private elements the tag), value representation, how to read it. Source: DICOM
 PS3.6."""

@@ -81,8 +81,8 @@ class Header:
     `plain_at` is where the first value lies, None where the values are compressed; `byte_order`
     is theirs in the file. `patient` is number and birth date, "" where they are not told, and in
     no text of ours. `contrast_start` is ContrastBolusStartTime. `unused_bits` are the high bits of
-    each value that are not part of it, where overlays and the like may stand. `positions` is
-    NumberOfTemporalPositions, 0 where it is not told.
+    each value that are not part of it; `has_bit_overlays` whether the header puts overlays there.
+    `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told.
     """
 
     file: Path
@@ -98,8 +98,10 @@ class Header:
     patient: tuple[str, str] = field(default=("", ""), repr=False)
     contrast_start: str = ""
     unused_bits: int = 0
+    has_bit_overlays: bool = False
     frame_of_reference: str = ""
     positions: int = 0
+    images: int = 0
 
     @property
     def series_name(self) -> str:
