@@ -688,6 +688,36 @@ def made(compute, *, moment=300.0 + 600, inside=False, **elements):
     return write
 
 
+def slabs_after_the_pre(folder):
+    """The pre as it was scanned, and of the later phases sliding projections only."""
+    series(folder, 5, 0, tall(0), 0)
+    for k in range(1, 5):
+        series(folder, 5 + k, k, ndimage.maximum_filter1d(tall(k), 4, axis=0), TIMES[k])
+
+
+def tall(k):
+    """Return a phase of twelve planes."""
+    return np.concatenate([breast(k, seed=k + 50 * n) for n in range(4)])
+
+
+def slab_of_a_phase(width, origin=0):
+    """Return what writes five phases and a projection of one of them that slides over planes."""
+
+    def write(folder):
+        dynamic(folder, 5, tall, TIMES[:5])
+        slab = ndimage.maximum_filter1d(tall(3), width, axis=0, origin=origin)
+        series(folder, 9, 5, slab, 900)
+
+    return write
+
+
+def mean_between(folder):
+    """Five phases and, at a time between the second and the third, the mean of these."""
+    five(folder)
+    between = ((whole(1).astype(float) + whole(2)) / 2).round().astype(np.int16)
+    series(folder, 9, 5, between, (TIMES[1] + TIMES[2]) / 2)
+
+
 def five(folder):
     dynamic(folder, 5, whole, TIMES[:5])
 
@@ -944,6 +974,11 @@ HOSTILE = (
              for n in (-1, 0, 1)], 0)), said="--leave-out series=9"),
     Protocol("a ratio of two phases", made(lambda v: 300.0 * v[2] / (v[0] + 30.0)),
              said="--leave-out series=9"),
+    Protocol("a slab over 7 planes", slab_of_a_phase(7), said="--leave-out series=9"),
+    Protocol("a slab over 11 planes", slab_of_a_phase(11), said="--leave-out series=9"),
+    Protocol("a slab to one side", slab_of_a_phase(4, -2), said="--leave-out series=9"),
+    Protocol("slabs after the pre", slabs_after_the_pre, said="--leave-out series=6,7,8,9"),
+    Protocol("a mean of neighbours between them", mean_between, said="(--leave-out series=9, or"),
     Protocol("moved copies of all phases", moved_copies, said="--leave-out series=9"),
     Protocol("second injection without a pre", second_injection_without_a_pre,
              said="--leave-out series=9"),

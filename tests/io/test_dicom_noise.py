@@ -5,6 +5,7 @@ import pytest
 from scipy import ndimage
 
 from napari_mamamia.io.exam.noise import SLAB, find_borrowed, own_noise
+from napari_mamamia.io.exam.sliding import find_sliding, tied_share
 
 
 def scans(n=5, seed=0, shape=(SLAB, 128, 112), deviation=6.0):
@@ -77,3 +78,68 @@ def test_many_scans_and_their_mean_are_told_apart():
     found = scans(14, shape=(1, 128, 112))
     assert borrowed(*found).volumes == ()
     assert borrowed(*found, found.mean(axis=0).round()).volumes == (14,)
+
+
+def test_a_mean_of_two_is_named_and_not_the_scans_it_lies_between():
+    v = scans(seed=5)
+    answer = borrowed(v[0], v[1], ((v[1] + v[2]) / 2).round(), v[2], v[3])
+    assert (answer.volumes, answer.instead) == ((2,), ())
+
+
+def test_of_a_scan_and_its_copy_the_later_is_named_and_the_other_may_be_it_instead():
+    v = scans(seed=6)
+    answer = borrowed(*v, (v[2] * 0.8).round())
+    assert (answer.volumes, answer.instead) == ((5,), (2,))
+
+
+@pytest.mark.parametrize("gain", [0.5, 0.6, 0.7, 1.5])
+def test_a_receiver_of_another_gain_makes_no_copies(gain):
+    found = scans(seed=7, deviation=8.0)
+    found[4] = (found[4] * gain).round()
+    assert borrowed(*found).volumes == ()
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        *(lambda v, w=w: ndimage.maximum_filter1d(v, w, axis=0) for w in (2, 3, 4, 6, 7, 9, 11)),
+        lambda v: ndimage.maximum_filter1d(v, 4, axis=0, origin=-2),
+        lambda v: ndimage.minimum_filter1d(v, 7, axis=0),
+        lambda v: ndimage.median_filter(v, (7, 1, 1)),
+        lambda v: np.repeat(v[::2], 2, axis=0),
+    ],
+)
+def test_sliding_projections_are_seen_without_the_scan_they_are_of(project):
+    found = scans(3, seed=8, shape=(2 * SLAB, 128, 112))
+    found = np.stack([found[0], project(found[1]), found[2]])
+    assert find_sliding(found[:, 3 : 3 + SLAB]) == (1,)
+    assert find_sliding(found[1:2, 3 : 3 + SLAB]) == (0,)
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        lambda: scans(2),
+        lambda: scans(2, deviation=1.0),
+        lambda: scans(2, deviation=0.3),
+        lambda: scans(2) // 4 * 4,
+        lambda: scans(2) // 20 * 20,
+        lambda: np.where(scans(2) > 150, scans(2), 100),
+        lambda: np.minimum(scans(2), 350),
+        lambda: scans(2, shape=(2, 128, 112)),
+    ],
+)
+def test_planes_of_scans_share_no_values_but_by_rounding_masks_and_cuts(scan):
+    assert find_sliding(scan()) == ()
+
+
+def test_one_plane_that_is_there_twice_is_no_projection():
+    found = scans(2)
+    found[1, 4] = found[1, 3]
+    assert find_sliding(found) == ()
+
+
+def test_the_share_of_ties_of_a_projection_over_four_planes_of_noise_is_three_fifths():
+    noise = np.random.default_rng(1).normal(1000, 50, (1, 3 * SLAB, 128, 112))
+    slid = ndimage.maximum_filter1d(noise[0], 4, axis=0).astype(np.float32)
+    assert tied_share(slid[None, 4 : 4 + SLAB])[0] == pytest.approx(3 / 5, abs=0.01)

@@ -33,7 +33,7 @@ def phase_doubts(
     """Return what speaks against volumes as phases, in order of time: the first of each kind.
 
     Volumes of one exam, none of which has the values of another one, closer than one second only
-    where contrast comes, alike after it, and each with noise of its own.
+    where contrast comes, alike after it, and each, and each of its planes, with noise of its own.
     """
     times_s = choice.chosen.times_s
     return tuple(
@@ -43,6 +43,7 @@ def phase_doubts(
             _copy(stacks, looks, name) or repeat_doubt(stacks, name),
             _beat(stacks, times_s, looks, name),
             _unlike(stacks, times_s, looks, name),
+            _slid(stacks, looks, name),
             _computed(stacks, times_s, looks, name),
         )
         if doubt is not None
@@ -56,6 +57,11 @@ def noise_warnings(
 
     Ultrafast series share parts of k-space between neighbours, and so their noise.
     """
+    if stacks and len(looks.sliding(stacks)) == len(stacks):
+        return (
+            "in all phases many voxels equal those of the next slice, as in sliding projections "
+            "over several slices, or where slices were doubled: are these the measured images?",
+        )
     borrowed = looks.borrowed(stacks)
     if borrowed.volumes and _is_ultrafast(times_s):
         return (
@@ -221,17 +227,42 @@ def _computed(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
     """Return the doubt where phases have no noise of their own: they were made of others."""
-    borrowed = looks.borrowed(stacks).volumes
+    found = looks.borrowed(stacks)
+    borrowed = found.volumes
     if not borrowed or _is_ultrafast(times_s):
         return None
-    ways = in_brackets(leave_out([stacks[k] for k in borrowed], stacks), use_series(stacks))
-    names = " and ".join(dict.fromkeys(stacks[k][0].series_name for k in borrowed))
+    sets = [borrowed, *((other,) for other in found.instead)]
+    ways = [leave_out([stacks[k] for k in gone], stacks) for gone in sets]
+    told, repeat = f"{_listed(borrowed)} ({_names(stacks, borrowed)})", "repeats"
+    if len(borrowed) > 1:
+        repeat = "repeat"
+    others = "the others"
+    if found.instead:
+        others = f"{_listed(found.instead)} ({_names(stacks, found.instead)}), or these its noise"
     return CaseError(
-        f"expected phases of {name} that were measured one by one, but {_listed(borrowed)} "
-        f"({names}) {'repeat' if len(borrowed) > 1 else 'repeats'} the noise of the others, as "
-        "images do that are computed from them (a subtraction, a maximum, a mean, a map, or a "
-        f"smoothed, moved or motion-corrected copy): leave them out, or name all that count{ways}"
+        f"expected phases of {name} that were measured one by one, but {told} {repeat} the noise "
+        f"of {others}, as images do that are computed from them (a subtraction, a maximum, a mean, "
+        "a map, or a smoothed, moved or motion-corrected copy): leave out what was computed, or "
+        f"name all that count{in_brackets(*ways, use_series(stacks))}"
     )
+
+
+def _slid(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
+    """Return the doubt where phases, but not all, are projections sliding along the stack."""
+    slid = looks.sliding(stacks)
+    if not slid or len(slid) == len(stacks):
+        return None
+    ways = in_brackets(leave_out([stacks[k] for k in slid], stacks), use_series(stacks))
+    return CaseError(
+        f"expected new values in each slice of {name}, but in {_listed(slid)} "
+        f"({_names(stacks, slid)}) many voxels equal those of the next slice, as in sliding "
+        "projections (MIP) over several slices, or where slices were doubled: leave out what was "
+        f"computed, or name all that count{ways}"
+    )
+
+
+def _names(stacks: Sequence[Sequence[Slice]], phases: Sequence[int]) -> str:
+    return " and ".join(dict.fromkeys(stacks[k][0].series_name for k in phases))
 
 
 def _listed(phases: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from napari_mamamia.io.dicom.pixels import read_plane
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.blanks import blank_tails, require_values
 from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
+from napari_mamamia.io.exam.sliding import find_sliding
 
 __all__ = ["CONTRAST", "Contrast", "Looks", "contrast_between", "enhancement", "is_difference"]
 
@@ -72,6 +73,7 @@ class Looks:
     def __init__(self) -> None:
         self._known: dict[int, _Look] = {}
         self._borrowed: dict[tuple[int, ...], Borrowed] = {}
+        self._sliding: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
         """Raise `FormatError` where a plane that was read breaks off in one volume only."""
@@ -131,11 +133,20 @@ class Looks:
 
     def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
         """Return which volumes, in order of time, have no noise of their own."""
-        key = tuple(id(stack[0]) for stack in stacks)
+        self._look_into(stacks)
+        return self._borrowed[_key(stacks)]
+
+    def sliding(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
+        """Return the volumes, in order of time, of which neighbouring planes share values."""
+        self._look_into(stacks)
+        return self._sliding[_key(stacks)]
+
+    def _look_into(self, stacks: Sequence[Sequence[Slice]]) -> None:
+        key = _key(stacks)
         if key not in self._borrowed:
             slabs = np.stack([_slab(stack) for stack in stacks])
             self._borrowed[key] = find_borrowed(slabs, [s[0].scaling.slope for s in stacks])
-        return self._borrowed[key]
+            self._sliding[key] = find_sliding(slabs)
 
     def blocks(self, stack: Sequence[Slice]) -> NDArray[np.float32]:
         """Return means over blocks of some planes: (plane, row, column)."""
@@ -261,6 +272,10 @@ def _look(stack: Sequence[Slice]) -> _Look:
         hashlib.sha256(planes.data).digest(),
         tuple(pieces),
     )
+
+
+def _key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
+    return tuple(id(stack[0]) for stack in stacks)
 
 
 def _slab(stack: Sequence[Slice]) -> NDArray[np.float32]:

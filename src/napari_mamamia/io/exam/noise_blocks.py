@@ -1,0 +1,165 @@
+"""Quiet blocks of air and of body in some planes of each volume, and their fine grain.
+
+The grain is the value less the mean of 3 x 3 around it in its plane: mostly noise, where it is
+quiet.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Block", "find_groups", "grain_of"]
+
+_Array = NDArray[np.float32]
+_DEPTH: Final = 3
+_LARGE: Final = 96
+_BLOCKS: Final = 8
+_FEWEST_BLOCKS: Final = 2
+_QUIET: Final = 3
+"""Of the blocks of air and of body the quietest third counts: least anatomy, most noise."""
+_LOUDER: Final = 2.0
+_EDGES: Final = 8.0
+"""How many times the power of the quieter of air and body the other one may have: above that it is
+edges, which all volumes share."""
+_AIR: Final = 0.1
+_AT_ONCE: Final = 1 << 17
+_LEAST_STEPS: Final = 0.6
+"""Grain of fewer steps of the stored values than this is rounding."""
+_EMPTY: Final = 0.7
+"""Share of voxels of a block at its lowest value from which on it was masked."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """One place of all volumes: values and grain, with `margin` voxels around it in the plane."""
+
+    values: _Array
+    around: _Array
+    grain: _Array
+    spectra: NDArray[np.complex64]
+    inner: _Array
+    own: _Array
+    levels: NDArray[np.float64]
+    norms: NDArray[np.float64]
+    margin: int
+    first: int
+
+
+def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
+    """Return the quietest blocks of air and those of body; none where grain is mere rounding."""
+    n, depth, rows, columns = slabs.shape
+    size = 16 if min(rows, columns) >= _LARGE else 8
+    margin = size // 2
+    deep = min(_DEPTH, depth)
+    first = (depth - deep) // 2
+    grain = grain_of(slabs)
+    corners = [
+        (y, x)
+        for y in range(margin, rows - size - margin + 1, size)
+        for x in range(margin, columns - size - margin + 1, size)
+    ]
+    if n < 2 or not corners:
+        return []
+    inside = [slice(first, first + deep)]
+    levels, empty, means = _looked(slabs[:, *inside], grain[:, *inside], corners, size)
+    usual = np.median(levels, axis=1, keepdims=True)
+    loudness = np.median(levels / np.maximum(usual, 1e-9), axis=0)
+    is_noisy = (~empty).sum(axis=0) >= 2
+    white = float(np.percentile(slabs[:, first], 99))
+    is_air = means.max(axis=0) < _AIR * white
+    spread = np.sqrt(levels / (size * size * deep)) / np.abs(steps)[:, None]
+    is_noisy &= np.median(spread, axis=0) >= _LEAST_STEPS
+    chosen = [_quiet(np.flatnonzero(part & is_noisy), loudness) for part in (is_air, ~is_air)]
+    chosen = [own for own in chosen if len(own) >= _FEWEST_BLOCKS]
+    least = min((float(np.median(loudness[own])) for own in chosen), default=0.0)
+    return [
+        [_block(slabs, grain, corners[at], size, first, deep) for at in _some(own)]
+        for own in chosen
+        if float(np.median(loudness[own])) <= _EDGES * least
+    ]
+
+
+def _some(found: NDArray[np.intp]) -> NDArray[np.intp]:
+    some: NDArray[np.intp] = found[
+        np.linspace(0, len(found) - 1, min(len(found), _BLOCKS)).astype(int)
+    ]
+    return some
+
+
+def _quiet(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the blocks of `found` that are the quietest, none much louder than those."""
+    ordered = found[np.argsort(loudness[found])][: max(len(found) // _QUIET, _FEWEST_BLOCKS)]
+    if not len(ordered):
+        return ordered
+    least = loudness[ordered[len(ordered) // 10]]
+    quiet: NDArray[np.intp] = ordered[loudness[ordered] <= _LOUDER * least]
+    return quiet
+
+
+def _looked(
+    values: _Array, grain: _Array, corners: Sequence[tuple[int, int]], size: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+    """Return (volume, block): power of the grain, whether it is masked, and the mean value."""
+    levels, empty, means = [], [], []
+    for y, x in corners:
+        at = (..., slice(y, y + size), slice(x, x + size))
+        own = values[at].reshape(len(values), -1)
+        levels.append(np.square(grain[at].reshape(len(values), -1)).sum(axis=1, dtype=np.float64))
+        empty.append((own == own.min(axis=1, keepdims=True)).mean(axis=1) > _EMPTY)
+        means.append(own.mean(axis=1, dtype=np.float64))
+    return np.stack(levels, 1), np.stack(empty, 1), np.stack(means, 1)
+
+
+def _block(
+    slabs: _Array, grain: _Array, corner: tuple[int, int], size: int, first: int, deep: int
+) -> Block:
+    y, x = corner
+    margin = size // 2
+    around = (slice(y - margin, y + size + margin), slice(x - margin, x + size + margin))
+    region = grain[:, :, *around]
+    values = slabs[:, first : first + deep, *around]
+    planes = region[:, first : first + deep]
+    lowest = values[..., margin:-margin, margin:-margin].reshape(len(slabs), -1)
+    is_masked = (lowest == lowest.min(axis=1, keepdims=True)).mean(axis=1) > _EMPTY
+    inner = np.stack(
+        [
+            planes[..., margin + dy : margin + dy + size, margin + dx : margin + dx + size]
+            .reshape(len(slabs), -1)
+            for dy in (-1, 0, 1)
+            for dx in (-1, 0, 1)
+        ],
+        axis=1,
+    )  # fmt: skip
+    own = np.where(is_masked[:, None], np.float32(0), inner[:, 4])
+    return Block(
+        values,
+        slabs[:, :, *around],
+        region,
+        np.fft.rfft2(region).astype(np.complex64),
+        inner,
+        own,
+        np.square(own).sum(axis=1, dtype=np.float64),
+        np.linalg.norm(inner[:, 4], axis=1).astype(np.float64) + 1e-9,
+        margin,
+        first,
+    )
+
+
+def grain_of(values: _Array) -> _Array:
+    """Return values less the mean of 3 x 3 around each of them in its plane.
+
+    Large arrays are taken apart, so that what is in between stays in the processor's cache.
+    """
+    if values.ndim > 2 and values.size > _AT_ONCE:
+        whole: _Array = np.empty_like(values)
+        for at, one in enumerate(values):
+            whole[at] = grain_of(one)
+        return whole
+    padded = np.pad(values, ((0, 0),) * (values.ndim - 2) + ((1, 1), (1, 1)), "edge")
+    rows = padded[..., :-2, :] + padded[..., 1:-1, :] + padded[..., 2:, :]
+    means = (rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]) / np.float32(9)
+    grain: _Array = values - means
+    return grain
