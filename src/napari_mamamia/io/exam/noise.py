@@ -152,7 +152,8 @@ def _gains(slabs: _Array) -> NDArray[np.float64]:
     if not body.any():
         return np.ones(len(slabs))
     gains = np.median(coarse[:, body] / usual[body], axis=1).astype(np.float64)
-    return np.clip(gains, *_GAIN)
+    limited: NDArray[np.float64] = np.clip(gains, *_GAIN)
+    return limited
 
 
 def _keys(
