@@ -425,6 +425,22 @@ def another_echo_time_midway(folder):
     per_phase(folder, EchoTime=lambda k, _: 1.4 if k < 3 else 2.8)
 
 
+def another_angle_untold(*lost, at=700):
+    """Return what writes a scan of another angle beside the dynamic, which loses its elements."""
+
+    def write(folder):
+        dynamic(folder)
+        values = np.where(volume(5) > 380, volume(5) * 0.84, volume(5) * 1.05)
+        series(folder, 20 if at > 0 else 3, 7, values.astype(np.int16), at,
+               **dict.fromkeys(lost))  # fmt: skip
+
+    return write
+
+
+def sequence_untold_in_all(folder):
+    dynamic(folder, FlipAngle=None, RepetitionTime=None, EchoTime=None)
+
+
 def fat_saturation_midway(folder):
     """Phases 3 to 5 do not say FS: another half of one dynamic, or another sequence."""
     per_phase(folder, ScanOptions=lambda k, _: "FS" if k < 3 else None)
@@ -902,9 +918,17 @@ HOSTILE = (
     Protocol("delayed with finer voxels", delayed_with_finer_voxels, said="--use"),
     Protocol("another field of view midway", another_field_of_view_midway, said="--use"),
     Protocol("another echo time midway", another_echo_time_midway, said="--use"),
+    Protocol("a flip angle untold", another_angle_untold("FlipAngle"),
+             said="(--leave-out series=20,"),
+    Protocol("a repetition time untold", another_angle_untold("RepetitionTime"),
+             said="(--leave-out series=20,"),
+    Protocol("an echo time untold before", another_angle_untold("EchoTime", at=-300),
+             said="(--leave-out series=3,"),
+    Protocol("a sequence untold in all", sequence_untold_in_all, P),
     Protocol("fat saturation midway", fat_saturation_midway, said="--use"),
     Protocol("water named midway", water_named_midway, said="--use"),
-    Protocol("pre without fat saturation", pre_without_fat_saturation, said="--leave-out"),
+    Protocol("pre without fat saturation", pre_without_fat_saturation,
+             said="(--leave-out series=4)"),
     Protocol("last without fat saturation", last_without_fat_saturation, said="--leave-out"),
     Protocol("Dixon water and in-phase", dixon_water_and_in_phase, P),
     Protocol("inversion times", inversion_times, said="none of them is a dynamic"),

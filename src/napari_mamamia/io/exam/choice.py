@@ -39,6 +39,11 @@ _TELLING: Final = (
     Clock.ACQUISITION_NUMBER.value,
 )
 """Elements of which one must differ between phases, where no contrast does."""
+_FACTS: Final = {
+    "FlipAngle": "flip_degrees", "RepetitionTime": "repetition_time_ms",
+    "EchoTime": "echo_time_ms",
+}  # fmt: skip
+"""Elements that all phases must tell, or none, and what a sequence calls them."""
 _DUE: Final = 1.7
 _SAME_PACE: Final = 0.2
 """Within how many gaps, and how equal ones, one acquisition goes on with another: our choice."""
@@ -138,6 +143,7 @@ def choose_acquisition(
     if not selection.use:
         _require_proof(whole, looks, name)
         _require_originals(whole, name)
+        _require_facts_of_all(whole, name)
     return replace(whole, left_out=(*whole.left_out, *left))
 
 
@@ -291,6 +297,31 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
             f"expected phases of one kind in {name}, but {made[0].header.series_name} is DERIVED "
             f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
             "it: leave out what does not count, or name all" + in_brackets(*ways, use_series(every))
+        )
+
+
+def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
+    """Refuse phases that do not tell TE, TR or the flip angle which others tell.
+
+    They may be of another sequence, and it would not be seen.
+    """
+    volumes = chosen.volumes
+    for what, fact in _FACTS.items():
+        bare = [v for v in volumes if any(getattr(p.sequence, fact) is None for p in v.stack)]
+        others = [v for v in volumes if not any(v is one for one in bare)]
+        if not bare or not others:
+            continue
+        every = [volume.stack for volume in volumes]
+        odd, rest = sorted((bare, others), key=lambda some: (len(some), some is not bare))
+        ways = [leave_out([v.stack for v in odd], every)]
+        ways += [leave_out([v.stack for v in rest], every)] * (len(odd) == len(rest))
+        names = list(dict.fromkeys(v.part.header.series_name for v in bare))
+        raise CaseError(
+            f"expected {what} in all phases of {name}, but {' and '.join(names)} "
+            f"{'does' if len(names) == 1 else 'do'} not tell it and "
+            f"{others[0].part.header.series_name} does "
+            f"({getattr(others[0].stack[0].sequence, fact):g}), so it may be of another sequence: "
+            "leave out what does not count, or name all" + in_brackets(*ways, use_series(every))
         )
 
 

@@ -220,8 +220,9 @@ def _require_contrast_to_stay(
     if falls or gone:
         at = (falls or gone)[0]
         ways = [f"--clock {clock}" for clock in clocks]
-        ways += [leave_out([stacks[k] for k in falls or gone], stacks)]
-        ways += [leave_out(stacks[:at], stacks)]
+        first = _begin_of_whole(stacks, at, looks) if falls else 0
+        ways += [leave_out([stacks[k] for k in falls or gone], stacks)] * (not first)
+        ways += [leave_out(stacks[: first or at], stacks)]
         clock = "name the clock that counts, or" if clocks else _CONVERT
         raise CaseError(
             f"expected contrast to come and stay in {name}, but phase {at} looks as before "
@@ -229,6 +230,18 @@ def _require_contrast_to_stay(
             f"or copies follow the first; {clock} leave out the phases that do not count"
             f"{in_brackets(*ways)}"
         )
+
+
+def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks) -> int:
+    """Return from which phase on contrast comes and stays, up to `until`; 0 for none.
+
+    What lies before is odd: a scan without fat saturation, or images from after contrast.
+    """
+    for first in range(1, until + 1):
+        rises = [looks.enhancement(stacks[first], stack) for stack in stacks[first + 1 :]]
+        if rises and max(rises) >= CONTRAST and min(rises) > -CONTRAST and rises[-1] >= CONTRAST:
+            return first
+    return 0
 
 
 def _enhances(stacks: Sequence[Sequence[Slice]], looks: Looks) -> bool:
