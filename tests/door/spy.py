@@ -41,7 +41,11 @@ def _serve(path: str) -> None:
     waiting = Path(path + ".waiting")
     server = Server(str(waiting), Handler)
     waiting.rename(path)  # the path appears when it can be connected to
-    server.serve_forever()
+    try:
+        server.serve_forever()
+    except Exception:
+        if threading.main_thread().is_alive():
+            raise  # else the program ends, and cannot start a thread for one more question
 
 
 def _application():

@@ -197,12 +197,12 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
     """Add the voxels; planes and blocks of zeros take the short way."""
     step = BLOCK_BYTES // content.stored.itemsize
     n_voxels = int(np.prod(content.array.shape[-2:]))
-    done = 0
-    for plane in _planes(content.array):
+    n_planes = 0
+    for done, plane in enumerate(_planes(content.array)):
         yield done
-        done += 1
+        n_planes += 1
         if plane.size != n_voxels:
-            raise ValueError(f"plane {done} has {plane.size} voxels, expected {n_voxels}")
+            raise ValueError(f"plane {n_planes} has {plane.size} voxels, expected {n_voxels}")
         if _is_zero(plane):
             blocks.add_zeros(plane.nbytes)
             continue
@@ -213,8 +213,8 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
             else:
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
                 yield done
-    if done != content.n_planes:
-        raise ValueError(f"{done} of {content.n_planes} planes came")
+    if n_planes != content.n_planes:
+        raise ValueError(f"{n_planes} of {content.n_planes} planes came")
 
 
 def _is_zero(values: NDArray[Any]) -> bool:
