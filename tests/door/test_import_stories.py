@@ -20,6 +20,7 @@ PANEL = """
 import napari
 from napari_mamamia.widgets.dock.place import dock_of
 from qtpy.QtCore import QPoint, Qt
+from qtpy.QtWidgets import QAbstractButton
 panel = dock_of(napari.current_viewer())
 study = panel.import_page.study
 """
@@ -100,10 +101,34 @@ result = [at.x(), at.y()]
     return inside(program, place)
 
 
+ANSWER = """
+start = panel.findChild(QAbstractButton, "import_start")
+result = [start.text(), *(
+    [str(study.model.index(row, column).data(role)) for column, role in (
+        (0, Qt.ItemDataRole.CheckStateRole), (1, Qt.ItemDataRole.DisplayRole)
+    )]
+    for row in range(study.model.rowCount())
+)]
+"""
+
+
+def judged_again(program, act):
+    """Do something to the choice, and wait until the page has answered it.
+
+    A page at rest may not have seen the click yet: it is waited for what it says to change.
+    """
+    before = inside(program, ANSWER)
+    act()
+    wait_until(
+        lambda: inside(program, SETTLED) and inside(program, ANSWER) != before,
+        "the study judged again",
+    )
+
+
 def click_tick(program, row):
     """Click the tick of a row with the mouse."""
-    program.screen.click(*tick_of(program, row))
-    wait_until(lambda: inside(program, SETTLED), "the study judged again")
+    place = tick_of(program, row)
+    judged_again(program, lambda: program.screen.click(*place))
 
 
 def import_it(program, case_id):
@@ -226,8 +251,7 @@ panel.import_page.area.ensureWidgetVisible(study.findChild(QWidget, {name!r}))
 result = None
 """,
     )
-    program.click(name)
-    wait_until(lambda: inside(program, SETTLED), "the study judged again")
+    judged_again(program, lambda: program.click(name))
 
 
 def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
