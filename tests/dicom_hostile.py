@@ -396,6 +396,50 @@ def series_named(name):
     return lambda folder: dynamic(folder, SeriesDescription=name, ImageType=SCAN)
 
 
+# ---- one phase stored in another direction, and two echoes that only a number tells apart
+
+
+def stored_from_behind(rows=False, columns=False, inside=False):
+    """Return what writes phase 3 with rows or columns from behind, and says so in its place."""
+    axes = np.reshape(phantoms.AXIAL, (2, 3)) * [[1 - 2 * columns], [1 - 2 * rows]]
+    last = (
+        (SHAPE[2] - 1) * phantoms.SPACING[1] * columns,
+        (SHAPE[1] - 1) * phantoms.SPACING[0] * rows,
+    )
+    turned = slice(None, None, -1 if rows else 1), slice(None, None, -1 if columns else 1)
+
+    def write(folder):
+        for k, at in enumerate(TIMES):
+            own = (
+                {}
+                if k != 3
+                else {
+                    "ImageOrientationPatient": axes.ravel().tolist(),
+                    "ImagePositionPatient": lambda _, z: moved_corner(z, last),
+                }
+            )
+            values = volume(k)[:, *turned] if k == 3 else volume(k)
+            series(folder, 5 if inside else 5 + k, k, np.ascontiguousarray(values), at, **own)
+
+    return write
+
+
+def moved_corner(z, last):
+    x, y, height = phantoms.place(z)
+    return [x + last[0], y + last[1], height]
+
+
+def two_echoes_without_times(folder):
+    for echo in (1, 2):
+        dynamic(folder, 5, lambda k, e=echo: (volume(k, seed=e) / e).astype(np.int16),
+                [at + echo - 1 for at in TIMES], index=6 * (echo - 1), EchoNumbers=echo,
+                EchoTime=None)  # fmt: skip
+
+
+def echo_numbers_that_count_phases(folder):
+    dynamic(folder, EchoNumbers=lambda k, _: k + 1, EchoTime=None)
+
+
 # ---- other scans that resemble the dynamic
 
 
@@ -958,6 +1002,17 @@ HOSTILE = (
              said="before contrast (--use series=5)"),
     Protocol("a series named for its MIP", series_named("dyn_MIP_ready"),
              said="before contrast (--use series=5)"),
+    *(
+        Protocol(f"a phase from behind, {name}", stored_from_behind(**how), P, said="was turned")
+        for name, how in {
+            "rows": {"rows": True}, "columns": {"columns": True},
+            "both": {"rows": True, "columns": True},
+            "in its series": {"rows": True, "inside": True},
+        }.items()
+    ),
+    Protocol("two echoes without times", two_echoes_without_times,
+             said="differ: echo 1 and 2; name what counts (--use series=5,echo=1"),
+    Protocol("echo numbers that count phases", echo_numbers_that_count_phases, P),
     Protocol("ASSET in the name", asset_in_the_name, P),
     Protocol("differences inside, with an offset", differences(offset=300, inside=True), FIVE,
              said="(a subtraction)", times=AT_FIVE),

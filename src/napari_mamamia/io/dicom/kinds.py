@@ -69,7 +69,8 @@ b value."""
 class SequenceKey:
     """What tells one sequence from another; "" and None where the file does not say.
 
-    `contrast` is the part of a Dixon acquisition ("water"); times in ms, the angle in degrees.
+    `contrast` is the part of a Dixon acquisition ("water"); times in ms, the angle in degrees;
+    `echo_number` is which echo it is where only that is told, not its time.
     """
 
     technique: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ class SequenceKey:
     flip_degrees: float | None = None
     b_value: float | None = None
     inversion_time_ms: float | None = None
+    echo_number: int | None = None
 
     def is_same(self, other: "SequenceKey") -> bool:
         """Whether two images may be phases of one acquisition; unknown values do not differ."""
@@ -89,6 +91,7 @@ class SequenceKey:
         words = (self.technique, self.contrast) == (other.technique, other.contrast)
         return (
             words
+            and (self.echo_number or other.echo_number) == (other.echo_number or self.echo_number)
             and _close(self.echo_time_ms, other.echo_time_ms)
             and _close(self.repetition_time_ms, other.repetition_time_ms)
             and self.b_value == other.b_value
@@ -115,6 +118,8 @@ class SequenceKey:
             if not is_near(mine, theirs):
                 one, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
                 told.append((what, one, two))
+        if self.echo_number and other.echo_number and self.echo_number != other.echo_number:
+            told.append(("echo", f"{self.echo_number}", f"{other.echo_number}"))
         return told
 
     @property

@@ -5,6 +5,7 @@ water, a phase image, ...), of one sequence, echo, orientation and moment of the
 one breast where the series shows two.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
@@ -13,7 +14,7 @@ import numpy as np
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.kinds import SequenceKey
-from napari_mamamia.io.dicom.roles import Kind, Role
+from napari_mamamia.io.dicom.roles import PHASES, Kind, Role
 from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
 from napari_mamamia.io.dicom.ways import number_phases
@@ -95,14 +96,48 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
     """Return the images by series, kind, sequence and side; each image is in one part.
 
     Its images know their phases, which count on through all that selectors name alike. With
-    `allow_thin` stacks of one or two slices count as whole.
+    `allow_thin` stacks of one or two slices count as whole. Images that are stored upside down or
+    from right to left beside the usual ones of the phases are read from behind.
     """
     by_series: dict[str, list[Slice]] = {}
-    for piece in slices:
+    for piece in _turned_alike(slices):
         by_series.setdefault(piece.header.series_uid, []).append(piece)
     return _numbered(
         [part for own in by_series.values() for part in _parts_of_series(own, allow_thin)]
     )
+
+
+def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
+    """Return the images with rows and columns in the directions that most phases have."""
+    counts = Counter(piece.orientation for piece in slices if piece.kind.role in PHASES)
+    if len(counts) < 2:
+        return list(slices)
+    usual = counts.most_common(1)[0][0]
+    back = {told: _reversed_axes(told, usual) for told in {p.orientation for p in slices}}
+    return [_turned(p, back[p.orientation]) if any(back[p.orientation]) else p for p in slices]
+
+
+def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool, bool]:
+    """Return whether the rows and the columns run just the other way; neither if all else."""
+    along, down = (
+        next((sign for sign in (1, -1) if np.allclose(a, sign * b, atol=_SAME_COSINE)), 0)
+        for a, b in zip(np.reshape(told, (2, 3)), np.reshape(usual, (2, 3)), strict=True)
+    )
+    return (down < 0, along < 0) if along and down else (False, False)
+
+
+def _turned(piece: Slice, back: tuple[bool, bool]) -> Slice:
+    """Return an image whose rows, or columns, are read from behind: the first voxel moves there."""
+    axes = np.reshape(piece.orientation, (2, 3))
+    position = np.array(piece.position_mm)
+    for is_back, n, step_mm, axis in zip(back, piece.shape, piece.spacing_mm, (1, 0), strict=True):
+        if is_back:
+            position = position + (n - 1) * step_mm * axes[axis]
+            axes[axis] = -axes[axis]
+    return replace(
+        piece, reversed_axes=back, position_mm=tuple(position.tolist()),
+        orientation=tuple(axes.ravel().tolist()),
+    )  # fmt: skip
 
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
@@ -146,7 +181,8 @@ def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
             except CaseError as error:
                 parts.append(Part(tuple(turned), None, str(error)))
                 continue
-            groups += [Part(tuple(g), None, "", turn=turn) for g in _by_sequence(turned)]
+            for alike in _by_sequence(turned):
+                groups += [Part(tuple(g), None, "", turn=turn) for g in _by_echo(alike)]
     for group in _with_echoes(groups):
         for beat in _by_trigger(group):
             parts += [_placed(half, allow_thin) for half in _sides(beat)]
@@ -222,6 +258,27 @@ def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
         else:
             group.extend(own)
     return groups
+
+
+def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
+    """Return the images by EchoNumbers, where nothing says the echo time and they tell echoes.
+
+    That is where each echo shows a place more than once, or several show it at one time: else
+    EchoNumbers may be what counts the phases.
+    """
+    found: dict[int | None, list[Slice]] = {}
+    for piece in pieces:
+        found.setdefault(piece.echo, []).append(piece)
+    if pieces[0].sequence.echo_time_ms is not None or None in found or len(found) < 2:
+        return [list(pieces)]
+    is_repeated = all(len({p.position_mm for p in own}) < len(own) for own in found.values())
+    times = [{p.clocks.get(Clock.ACQUISITION_TIME) for p in own} for own in found.values()]
+    if not is_repeated and (times[0] != times[1] or None in times[0]):
+        return [list(pieces)]
+    return [
+        [replace(p, sequence=replace(p.sequence, echo_number=echo)) for p in own]
+        for echo, own in found.items()
+    ]
 
 
 def _with_echoes(groups: Sequence[Part]) -> list[Part]:

@@ -89,10 +89,11 @@ def read_plane(piece: Slice) -> NDArray[Any]:
     MissingExtraError
         If pydicom is needed and not installed.
     """
+    rows, columns = (slice(None, None, -1 if back else 1) for back in piece.reversed_axes)
     if piece.header.plain_at is None:
-        return _decoded(piece)
+        return _decoded(piece)[rows, columns]
     try:
-        return _plain(piece, piece.header.plain_at)
+        return _plain(piece, piece.header.plain_at)[rows, columns]
     except FormatError:
         raise
     except DAMAGED as error:
@@ -154,9 +155,9 @@ def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
     They are the plane's as they lie in the file: one plane, of the same type and byte order.
     """
     at = piece.header.plain_at
-    if at is None or piece.tile is not None or plane.dtype != _in_file(piece):
+    if at is None or piece.tile is not None or any(piece.reversed_axes):
         return False
-    if not plane.flags.c_contiguous:
+    if plane.dtype != _in_file(piece) or not plane.flags.c_contiguous:
         return False
     try:
         _read_plain(piece, at + piece.frame * plane.nbytes, plane)

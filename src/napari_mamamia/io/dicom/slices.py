@@ -138,7 +138,8 @@ class Slice:
     is the plane. `kind` is what the header says it is, `echo` its EchoNumbers, `thickness_mm` from
     one slice to the next as the header has it. `is_padding` marks a plane of no image, between two
     breasts that are joined. `phase` is which phase of its series it shows, counted from 0 when the
-    images of the series are seen together (`parts_of`).
+    images of the series are seen together (`parts_of`). `reversed_axes` says whether the rows and
+    whether the columns of the file are read from behind, as the other fields then have them.
     """
 
     header: Header
@@ -157,6 +158,7 @@ class Slice:
     clocks: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     is_padding: bool = False
     phase: int = field(default=0, compare=False)
+    reversed_axes: tuple[bool, bool] = (False, False)
 
     @property
     def file(self) -> Path:

@@ -144,6 +144,7 @@ def find_exam(
         *_unplaced_left_out(images, selection),
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *late,
+        *_turned(stacks),
         *candidates.warnings,
         *choice.warnings,
         *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),
@@ -260,6 +261,16 @@ def _for_nothing(
     if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
         told.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
     return told
+
+
+def _turned(stacks: Sequence[Sequence[Slice]]) -> list[str]:
+    """Return a sentence where phases are stored in other directions than the others."""
+    names = dict.fromkeys(stack[0].header.label for stack in stacks if any(stack[0].reversed_axes))
+    return [
+        f"{name} is stored upside down or mirrored beside the other phases, as its "
+        "ImageOrientationPatient says, and was turned to them: look whether it lies right"
+        for name in names
+    ]
 
 
 def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:
