@@ -1056,7 +1056,7 @@ HOSTILE = (
     Protocol("a slab over 7 planes", slab_of_a_phase(7), said="--leave-out series=9"),
     Protocol("a slab over 11 planes", slab_of_a_phase(11), said="--leave-out series=9"),
     Protocol("a slab to one side", slab_of_a_phase(4, -2), said="--leave-out series=9"),
-    Protocol("slabs after the pre", slabs_after_the_pre, said="--leave-out series=6,7,8,9"),
+    Protocol("slabs after the pre", slabs_after_the_pre, said="--use series=5,6,7,8,9"),
     Protocol("a mean of neighbours between them", mean_between, said="(--leave-out series=9, or"),
     Protocol("moved copies of all phases", moved_copies, said="--leave-out series=9"),
     Protocol("second injection without a pre", second_injection_without_a_pre,

@@ -655,7 +655,7 @@ PROTOCOLS = (
     Protocol("DTI", dti, P),
     Protocol("DTI numbered first", lambda folder: dti(folder, 2), P),
     Protocol("diffusion of GE", diffusion_of_ge_without_a_word, P),
-    Protocol("DTI only", only_dti, said="--use series"),
+    Protocol("DTI only", only_dti, said="choose the folder of the DCE series"),
     Protocol("fMRI", fmri, P),
     Protocol("fMRI only", only_fmri, said="--use series"),
     Protocol("T2", t2_echo_train, P),

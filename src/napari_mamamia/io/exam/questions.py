@@ -94,7 +94,8 @@ def or_named(left_out: Sequence[LeftOut]) -> str:
 
 
 def _all_of(one: Acquisition) -> str:
-    return use_series(volume.stack for volume in one.volumes)
+    ordered = sorted(one.volumes, key=lambda volume: volume.part.header.series_number or 0)
+    return use_series(volume.stack for volume in ordered)
 
 
 def or_without(*ways: str) -> str:
