@@ -859,8 +859,39 @@ def positions_lost_in_series_of_one(folder):
         series(folder, 5 + k, k, volume(k), at, NumberOfTemporalPositions=6)
 
 
+def lost(*phases, slices=(), promised=True, **elements):
+    """Return what writes six phases but for some, or each without some slices, still numbered.
+
+    With `promised` each image says how many there were.
+    """
+
+    def write(folder):
+        told = {"ImagesInAcquisition": 24} if promised else {}
+        for k, at in enumerate(TIMES):
+            if k not in phases:
+                series(folder, 5, k, volume(k), at, **told, **elements)
+        for path in sorted(folder.rglob("*_00[0-9].dcm")):
+            if int(path.stem[-1]) in slices:
+                path.unlink()
+
+    return write
+
+
+def numbers_that_jump(step):
+    """Return what writes whole phases whose image numbers start anew at each multiple of `step`."""
+    return lambda folder: dynamic(folder, InstanceNumber=lambda k, z: step * k + z + 1)
+
+
+def shared_by_water_and_fat(folder):
+    """Both are of one acquisition of 48 images; each has 24."""
+    dynamic(folder, ImagesInAcquisition=48, SeriesDescription="t1 dyn water")
+    dynamic(folder, 6, lambda k: volume(k)[:, ::-1], ImagesInAcquisition=48,
+            SeriesDescription="t1 dyn fat")  # fmt: skip
+
+
 FIVE = (None,) * 5
 AT_FIVE = TIMES[:5]
+LOST = (0, 75, 150, 300, 375)
 
 
 ALONE = {"parts": ("tumour",)}
@@ -913,6 +944,18 @@ HOSTILE = (
     Protocol("values beyond signed BitsStored", beyond_its_bits(2, 3, 1), said="phase=2"),
     Protocol("a tumour beyond BitsStored", beyond_its_bits(5, 5.6), said="12 bits"),
     Protocol("graphics above the bits", graphics_above_the_bits, P),
+    Protocol("images lost of a promise", lost(3), FIVE, times=LOST,
+             said="has 24 images (ImagesInAcquisition), but 20 are here (missing InstanceNumbers: "
+             "13 to 16)"),
+    Protocol("end slices lost of a promise", lost(slices=(1,)), ANY,
+             said="18 are here (missing InstanceNumbers: 4, 8, 12, 16, ...)"),
+    Protocol("a phase lost of the numbers", lost(3, promised=False), FIVE,
+             times=LOST,
+             said="lack 1 whole phase(s) of 4 slices (missing InstanceNumbers: 13 to 16)"),
+    Protocol("a position lost of no promise",
+             lost(3, promised=False, InstanceNumber=1,
+                  TemporalPositionIdentifier=lambda k, _: k + 1), FIVE, times=LOST,
+             said="(TemporalPositionIdentifier) lack 4"),
     Protocol("a slice of another phase", mixed(z3=2), said="phase=5"),
     Protocol("slices of two phases", mixed(z0=0, z3=4), said="phase=5"),
     Protocol("a slice twice in a phase", mixed(z3=52), said="another place in it"),

@@ -14,6 +14,8 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom
@@ -67,6 +69,25 @@ def test_a_protocol_gets_its_verdict(tmp_path, protocol):
         assert np.array_equal(values, protocols.volume(number, seed=seed))
     assert case.times_s == protocol.times
     assert protocol.said in " ".join(case.warnings)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        hostile.numbers_that_jump(100),
+        hostile.numbers_that_jump(8),
+        hostile.shared_by_water_and_fat,
+        *(one.write for one in protocols.PROTOCOLS if one.phases and not one.said),
+    ],
+)
+def test_no_loss_is_told_of_whole_studies(tmp_path, write):
+    write(tmp_path / "in")
+    images = [read_slices(path) for path in sorted((tmp_path / "in").rglob("*.dcm"))]
+    slices = [piece for image in images if isinstance(image, tuple) for piece in image]
+    series = {piece.header.series_uid: piece for piece in slices}
+    n_places = len({piece.position_mm for piece in slices})
+    stacks = [[piece] * n_places for piece in series.values()]
+    assert loss_warnings(images, slices, stacks) == ()
 
 
 # ---- the real unilateral exam

@@ -1,7 +1,6 @@
 """What contradicts that the volumes of an acquisition are phases of one dynamic, one by one."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -15,7 +14,7 @@ from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.repeats import repeat_doubt
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
-__all__ = ["landmark_warnings", "noise_warnings", "phase_doubts", "position_warnings"]
+__all__ = ["landmark_warnings", "noise_warnings", "phase_doubts"]
 
 _MOST_PAUSE_S: Final = 7200.0
 """Phases further apart are of two exams: contrast stays in the breast for less. Our own choice, as
@@ -73,43 +72,6 @@ def noise_warnings(
     return (
         "whether each phase was measured by itself, or computed from others, cannot be told: the "
         "images hold too little noise, or all hold the same",
-    )
-
-
-def position_warnings(
-    slices: Sequence[Slice], stacks: Sequence[Sequence[Slice]]
-) -> tuple[str, ...]:
-    """Return a sentence where a series says that it has more temporal positions than there are.
-
-    All of its images count, whatever became of them. Series of one position each are counted
-    together.
-    """
-    used = dict.fromkeys(stack[0].header.series_uid for stack in stacks)
-    of_one: dict[int, list[Slice]] = {}
-    told = []
-    for uid in used:
-        own = [piece for piece in slices if piece.header.series_uid == uid]
-        promised = max(piece.header.positions for piece in own)
-        known = {piece.clocks.get(Clock.TEMPORAL_POSITION) for piece in own} - {None}
-        n_shown = max(len(known), max(Counter(piece.position_mm for piece in own).values()))
-        if n_shown == 1:
-            of_one.setdefault(promised, []).append(own[0])
-        elif n_shown < promised:
-            told.append(_absent(own[0].series_name, promised, n_shown, known))
-    for promised, firsts in of_one.items():
-        known = {piece.clocks.get(Clock.TEMPORAL_POSITION) for piece in firsts} - {None}
-        if len(firsts) < promised:
-            names = " and ".join(piece.series_name for piece in firsts)
-            told.append(_absent(names, promised, len(firsts), known))
-    return tuple(told)
-
-
-def _absent(names: str, promised: int, n_shown: int, known: Collection[float | None]) -> str:
-    lost = [k for k in range(1, promised + 1) if k not in known]
-    which = f" (missing: {', '.join(map(str, lost))})" if len(lost) < promised else ""
-    return (
-        f"by its header {names} has {promised} temporal positions (NumberOfTemporalPositions), "
-        f"but images of {n_shown} are here{which}: is the copy whole?"
     )
 
 

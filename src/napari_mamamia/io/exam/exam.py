@@ -27,9 +27,9 @@ from napari_mamamia.io.exam.doubts import (
     landmark_warnings,
     noise_warnings,
     phase_doubts,
-    position_warnings,
 )
 from napari_mamamia.io.exam.looks import Looks
+from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.midnight import over_midnight
 from napari_mamamia.io.exam.questions import or_named
 from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
@@ -153,7 +153,7 @@ def find_exam(
         *_named_in_vain(table, selection),
         *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
-        *position_warnings(kept, stacks),
+        *loss_warnings(images, kept, stacks),
     )
     return Exam(
         stacks,
