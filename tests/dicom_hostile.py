@@ -79,6 +79,15 @@ def minutes_only(cut):
     return write
 
 
+def two_phases_of_one_time(**elements):
+    """Return what writes phases 2 and 3 with one AcquisitionTime, and other clocks that differ."""
+
+    def write(folder):
+        dynamic(folder, times=(0, 75, 150, 150, 300, 375), **elements)
+
+    return write
+
+
 def over_midnight_without_dates(folder):
     late = [24 * 3600 - 100 + at for at in TIMES]
     dynamic(folder, times=(None,) * 6, AcquisitionDate=None, ContentDate=None,
@@ -934,6 +943,12 @@ HOSTILE = (
              said="whole minutes only", times=tuple(range(0, 360, 60))),
     Protocol("seconds cut", minutes_only(lambda time: f"{time[:4]}00"), P,
              said="whole minutes only", times=tuple(range(0, 360, 60))),
+    Protocol("two phases of one time, by ContentTime",
+             two_phases_of_one_time(ContentTime=lambda k, _: clock(TIMES[k] + 60)),
+             said="--clock ContentTime"),
+    Protocol("two phases of one time, by position",
+             two_phases_of_one_time(TemporalPositionIdentifier=lambda k, _: k + 1),
+             said="--clock TemporalPositionIdentifier"),
     Protocol("over midnight without dates", over_midnight_without_dates, P, said="midnight"),
     Protocol("over midnight, one date", over_midnight_with_the_date_of_the_study, P,
              said="midnight"),

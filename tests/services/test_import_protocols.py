@@ -15,6 +15,7 @@ from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.case.open_case import load_case
@@ -88,6 +89,26 @@ def test_no_loss_is_told_of_whole_studies(tmp_path, write):
     n_places = len({piece.position_mm for piece in slices})
     stacks = [[piece] * n_places for piece in series.values()]
     assert loss_warnings(images, slices, stacks) == ()
+
+
+@pytest.mark.parametrize(
+    ("clock", "elements", "times"),
+    [
+        (Clock.CONTENT_TIME, {"ContentTime": lambda k, _: hostile.clock(hostile.TIMES[k] + 60)},
+         hostile.TIMES),
+        (Clock.TEMPORAL_POSITION, {"TemporalPositionIdentifier": lambda k, _: k + 1}, None),
+    ],
+)  # fmt: skip
+def test_the_clock_that_a_refusal_offers_keeps_two_phases_of_one_acquisition_time(
+    tmp_path, clock, elements, times
+):
+    hostile.two_phases_of_one_time(**elements)(tmp_path / "in")
+    with pytest.raises(MamamiaError, match=f"--clock {clock}"):
+        imported(tmp_path / "in", tmp_path / "out")
+    case = imported(tmp_path / "in", tmp_path / "out", clock=clock)
+    assert case.times_s == times
+    for k, values in enumerate(volumes_of(tmp_path / "out")):
+        assert np.array_equal(values, protocols.volume(k))
 
 
 # ---- the real unilateral exam

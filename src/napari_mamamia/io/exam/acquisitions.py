@@ -6,6 +6,7 @@ place and moment are left out by rule, or asked about, whichever clock would ord
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,8 @@ __all__ = [
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
 """How far two series of one scan may lie apart: as much as a table moves between two phases."""
+_TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
+"""Clocks that may tell two phases apart which have one AcquisitionTime by mistake."""
 _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 
@@ -314,6 +317,9 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     is_no_clock = len(by_moment) == 1
     if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was wiped
         return
+    apart = [one for one in _TELLING_TWINS if _tells_apart(one, found.volumes)]
+    if clock in apart:  # AcquisitionTime of one of them is wrong
+        return
     a, b = twins[:2]
     both = (a.part.header.series_name, b.part.header.series_name)
     names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
@@ -322,14 +328,28 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     ways = [
         leave_out([volume.stack for own in moments for volume in own[1:]], every),
         leave_out([volume.stack for own in moments for volume in own[:-1]], every),
+        *(f"--clock {one}" for one in apart if not is_no_clock),
         "--clock SeriesNumber" * is_no_clock,
     ]
+    is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
         f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
         f"AcquisitionTime, so one may be a copy, and nothing says which is the original: leave out "
-        f"the ones that do not count{', or name the clock that does' * is_no_clock}"
+        f"the ones that do not count{', or name the clock that does' * is_by_clock}"
         f"{in_brackets(*ways)}"
     )
+
+
+def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
+    """Whether a clock parts all volumes and goes with AcquisitionTime, as copies' clocks do not."""
+    pairs = []
+    for volume in volumes:
+        values = [piece.clocks[clock] for piece in volume.stack if clock in piece.clocks]
+        if len(values) < len(volume.stack) or volume.moment is None:
+            return False
+        pairs.append((min(values), volume.moment))
+    pairs.sort()
+    return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
 
 
 def _require_times_of_all(found: Acquisition, name: str) -> None:
