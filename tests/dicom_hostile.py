@@ -449,6 +449,17 @@ def echo_numbers_that_count_phases(folder):
     dynamic(folder, EchoNumbers=lambda k, _: k + 1, EchoTime=None)
 
 
+def last_phase_without_a_sequence(folder):
+    """An archive dropped what tells the sequence from the last phase."""
+    per_phase(folder, **{
+        name: lambda k, _, own=name: DYN_VALUES[own] if k < 5 else None for name in DYN_VALUES
+    })  # fmt: skip
+
+
+DYN_VALUES = {name: protocols.DYN[name] for name in (
+    "ScanningSequence", "RepetitionTime", "EchoTime", "FlipAngle", "ScanOptions")}  # fmt: skip
+
+
 # ---- other scans that resemble the dynamic
 
 
@@ -1071,6 +1082,8 @@ HOSTILE = (
     Protocol("two echoes without times", two_echoes_without_times,
              said="differ: echo 1 and 2; name what counts (--use series=5,echo=1"),
     Protocol("echo numbers that count phases", echo_numbers_that_count_phases, P),
+    Protocol("last phase without a sequence", last_phase_without_a_sequence, P[:5],
+             times=TIMES[:5], said="series 10: 1 phase(s) of the dynamic's size and place"),
     Protocol("ASSET in the name", asset_in_the_name, P),
     Protocol("differences inside, with an offset", differences(offset=300, inside=True), FIVE,
              said="(a subtraction)", times=AT_FIVE),

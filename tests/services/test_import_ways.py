@@ -129,6 +129,19 @@ def test_whoever_leaves_one_of_two_scans_before_contrast_out_is_not_warned(tmp_p
     assert study.exam.warnings == ()
 
 
+@pytest.mark.parametrize(("day", "person", "is_told"), [
+    ("20200101", "A1", True), ("20200102", "A1", False), ("20200101", "B2", False),
+], ids=str)  # fmt: skip
+def test_two_studies_of_one_patient_day_and_place_name_each_other(tmp_path, day, person, is_told):
+    for k, own in enumerate(({}, {"AcquisitionDate": day, "PatientID": person})):
+        protocols.dynamic(tmp_path, 5 + k, first=2 * k, times=protocols.TIMES[: 2 + 4 * k],
+                          **{"StudyInstanceUID": f"2.25.{k + 1}", "PatientID": "A1", **own}
+                          )  # fmt: skip
+    told = [" ".join(study.exam.warnings) for study in studies_of(tmp_path, ImportSettings())]
+    assert ["P1_002 is of the same patient" in told[0],
+            "P1_001 is of the same patient" in told[1]] == [is_told] * 2  # fmt: skip
+
+
 def mamamia(*arguments):
     return subprocess.run(
         [sys.executable, "-c", "from napari_mamamia.cli import main; main()", *map(str, arguments)],

@@ -20,7 +20,7 @@ from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
 from napari_mamamia.io.dicom.trust import time_oddities
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
-from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut
+from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_place
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.doubts import (
@@ -151,6 +151,7 @@ def find_exam(
         *doubts,
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
+        *_other_sequences(candidates.parts, chosen, selection),
         *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
         *loss_warnings(images, kept, stacks),
@@ -355,6 +356,22 @@ def _from_run(
             left.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
     kept = [[piece for piece in row if id(piece) not in early] for row in rows]
     return Acquisition(tuple(parts), (*whole.left_out, *left)), kept
+
+
+def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
+    """Return a sentence for each part of the phases' size and place that was left out unasked."""
+    told = (*chosen.parts, *(one.part for one in chosen.left_out))
+    known = {id(piece) for part in told for piece in part.slices}
+    first = chosen.parts[0]
+    return [
+        f"{part.header.label}: {part.n_times} phase(s) of the dynamic's size and place left out as "
+        f"another sequence ({part.sequence.text}; the dynamic is {first.sequence.text}): look "
+        "whether they belong to it"
+        for part in parts
+        if is_same_place(part, first)
+        and not any(id(piece) in known for piece in part.slices)
+        and not selection.names_series(part.header.series_number)
+    ]
 
 
 def _t1_note(parts: Sequence[Part]) -> list[str]:

@@ -196,7 +196,34 @@ def find_studies(
                    is_named=bool(case_id), side=side)
             for side in sides
         ]  # fmt: skip
-    return _require_that_selectors_fit(found, settings)
+    return _require_that_selectors_fit(_with_kin(found), settings)
+
+
+def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
+    """Return the studies, each with a warning where others seem to be of the same exam."""
+    return [
+        one if one.exam is None else replace(one, exam=replace(one.exam, warnings=(
+            *one.exam.warnings, *(_kin_warning(other) for other in found if _are_kin(one, other)),
+        )))
+        for one in found
+    ]  # fmt: skip
+
+
+def _are_kin(a: FoundStudy, b: FoundStudy) -> bool:
+    """Whether two studies show the same places of one patient on one day."""
+    if a.study is b.study or a.exam is None or b.exam is None or not a.day or a.day != b.day:
+        return False
+    first, other = (one.exam.stacks[0][0] for one in (a, b) if one.exam is not None)
+    is_one_patient = any(first.header.patient) and first.header.patient == other.header.patient
+    return is_one_patient and a.exam.grid.is_same_place(b.exam.grid)
+
+
+def _kin_warning(other: FoundStudy) -> str:
+    return (
+        f"{other.case_id} is of the same patient, day and place, but has a StudyInstanceUID of its "
+        "own: if both are one exam that was split, none of the two cases is whole, so export it "
+        "again as one study; if they are two exams, they are right as they are"
+    )
 
 
 def _require_that_selectors_fit(
