@@ -798,6 +798,16 @@ def mean_between(folder):
     series(folder, 9, 5, between, (TIMES[1] + TIMES[2]) / 2)
 
 
+def received(*gains):
+    """Return what writes five phases, one series each, at these gains of the receiver."""
+
+    def write(folder):
+        for k, gain in enumerate(gains):
+            series(folder, 5 + k, k, (whole(k) * gain).round().astype(np.int16), TIMES[k])
+
+    return write
+
+
 def five(folder):
     dynamic(folder, 5, whole, TIMES[:5])
 
@@ -1129,6 +1139,16 @@ HOSTILE = (
     Protocol("a slab to one side", slab_of_a_phase(4, -2), said="--leave-out series=9"),
     Protocol("slabs after the pre", slabs_after_the_pre, said="--use series=5,6,7,8,9"),
     Protocol("a mean of neighbours between them", mean_between, said="(--leave-out series=9, or"),
+    *(Protocol(f"another gain after the pre: {gain}", received(1, *[gain] * 4),
+               said="measured (--use series=5,6,7,8,9)") for gain in (0.7, 0.75, 0.8)),
+    Protocol("another gain in the last phase", received(1, 1, 1, 1, 0.6),
+             said="phase 4 is about 0.6"),
+    Protocol("another gain after the pre, named", received(1, *[0.75] * 4), FIVE, times=AT_FIVE,
+             use=("series=5,6,7,8,9",), said="are about 0.7"),
+    Protocol("a minimum of several at the end", made(lambda v: 0.5 * np.min(v, 0)),
+             said="--leave-out series=9"),
+    Protocol("the pre at the end", lambda folder: [series(folder, 5 + k, k, whole((k + 1) % 5),
+             TIMES[k]) for k in range(5)], said="looks as before contrast"),
     Protocol("moved copies of all phases", moved_copies, said="--leave-out series=9"),
     Protocol("second injection without a pre", second_injection_without_a_pre,
              said="--leave-out series=9"),

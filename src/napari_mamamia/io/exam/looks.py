@@ -21,7 +21,15 @@ from napari_mamamia.io.exam.blanks import blank_tails, require_values
 from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
 from napari_mamamia.io.exam.sliding import find_sliding
 
-__all__ = ["CONTRAST", "Contrast", "Looks", "contrast_between", "enhancement", "is_difference"]
+__all__ = [
+    "CONTRAST",
+    "Contrast",
+    "Looks",
+    "contrast_between",
+    "enhancement",
+    "gain_between",
+    "is_difference",
+]
 
 CONTRAST: Final = 0.05
 """From this `enhancement` on contrast came between two volumes."""
@@ -38,6 +46,10 @@ _BODY: Final = 0.1
 _FLOOR: Final = 0.05
 _RISE: Final = 0.15
 _GAIN: Final = 0.05
+_GAIN_CHANGED: Final = 0.12
+"""Air gets no brighter by contrast than by ghosts: by 0 to 16 % in five real exams, no darker."""
+_LEAST_CHANGED: Final = 25
+"""Of the body a quarter, fat and muscle, takes up little contrast: this percentile is the gain."""
 _VOXELS: Final = 4000
 _FIT: Final = 0.97
 _OPPOSITE: Final = (0.9, 1.1)
@@ -179,6 +191,28 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
     if low > _GAIN or high < -_GAIN:
         change = change - middle
     return float(np.mean(change > _RISE) - np.mean(change < -_RISE))
+
+
+def gain_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """Return how many times brighter a volume was received than another one; 1.0 where it was not.
+
+    Contrast leaves the noise of air as it is; a receiver's gain changes it as it does the body.
+
+    Parameters
+    ----------
+    before, after
+        Means over blocks of the same places.
+    """
+    brightest = np.maximum(before, after)
+    white = float(np.percentile(brightest, 99))
+    air, body = brightest < _FLOOR * white, before > _FLOOR * white
+    if min(air.sum(), body.sum()) < _FEWEST_BLOCKS or float(np.median(before[air])) <= 0:
+        return 1.0
+    of_air = float(np.median(after[air])) / float(np.median(before[air]))
+    gain = float(np.percentile(after[body] / before[body], _LEAST_CHANGED))
+    is_less = of_air < 1 - _GAIN_CHANGED and 0 < gain < 1 - _GAIN_CHANGED
+    is_more = of_air > 1 + _GAIN_CHANGED and gain > 1 + _GAIN_CHANGED
+    return gain if is_less or is_more else 1.0
 
 
 def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:

@@ -10,14 +10,15 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Clock, Slice
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
-from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks
+from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 
 __all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings", "lost_pre_warnings"]
 
@@ -209,27 +210,57 @@ def _require_contrast_to_stay(
     stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[str]
 ) -> None:
     """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
-    rises = [looks.enhancement(stacks[0], stack) for stack in stacks]
+    blocks = [looks.blocks(stack) for stack in stacks]
+    came, gone, has_fallen = _departures(blocks)
+    if not gone:
+        return
+    gains = [gain_between(blocks[0], other) for other in blocks]
+    evened = [one / np.float32(gain) for one, gain in zip(blocks, gains, strict=True)]
+    is_measured = not looks.borrowed(stacks).volumes and not looks.sliding(stacks)
+    if is_measured and not _departures(evened)[1]:
+        raise CaseError(_of_another_gain(stacks, gains, name))
+    at = gone[0]
+    ways = [f"--clock {clock}" for clock in clocks]
+    first = _begin_of_whole(stacks, at, looks) if has_fallen else 0
+    ways += [leave_out([stacks[k] for k in gone], stacks)] * (not first)
+    ways += [leave_out(stacks[: first or at], stacks)]
+    clock = "name the clock that counts, or" if clocks else _CONVERT
+    raise CaseError(
+        f"expected contrast to come and stay in {name}, but phase {at} looks as before "
+        f"contrast, behind phase {0 if has_fallen else came}: the order is wrong, or a second run "
+        f"or copies follow the first; {clock} leave out the phases that do not count"
+        f"{in_brackets(*ways)}"
+    )
+
+
+def _departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[int], bool]:
+    """Return where contrast came, the phases without it behind that, and if they fall below all."""
+    rises = [enhancement(blocks[0], other) for other in blocks]
     came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
     falls = [k for k, rise in enumerate(rises) if rise <= -CONTRAST]
     gone = [
         k
         for k in range(came + 1, len(rises))
-        if rises[k] < CONTRAST and looks.enhancement(stacks[came], stacks[k]) <= -CONTRAST
+        if rises[k] < CONTRAST and enhancement(blocks[came], blocks[k]) <= -CONTRAST
     ]
-    if falls or gone:
-        at = (falls or gone)[0]
-        ways = [f"--clock {clock}" for clock in clocks]
-        first = _begin_of_whole(stacks, at, looks) if falls else 0
-        ways += [leave_out([stacks[k] for k in falls or gone], stacks)] * (not first)
-        ways += [leave_out(stacks[: first or at], stacks)]
-        clock = "name the clock that counts, or" if clocks else _CONVERT
-        raise CaseError(
-            f"expected contrast to come and stay in {name}, but phase {at} looks as before "
-            f"contrast, behind phase {0 if falls else came}: the order is wrong, or a second run "
-            f"or copies follow the first; {clock} leave out the phases that do not count"
-            f"{in_brackets(*ways)}"
-        )
+    return came, falls or gone, bool(falls)
+
+
+def _of_another_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> str:
+    odd = [k for k, gain in enumerate(gains) if gain != 1.0]
+    least, most = (f"{pick(gains[k] for k in odd):.2g}" for pick in (min, max))
+    factor = least if least == most else f"{least} to {most}"
+    phases = f"phase {odd[0]} is" if len(odd) == 1 else f"phases {', '.join(map(str, odd))} are"
+    ways = [use_series(stacks)]
+    if len(odd) == 1:
+        ways.append(leave_out([stacks[odd[0]]], stacks))
+    return (
+        f"expected one brightness in {name}, but {phases} about {factor} times as bright as phase "
+        "0 throughout, air and body alike, as where the receiver's gain changed between them, or "
+        "in an image computed from others: such a signal cannot be compared with that of phase 0 "
+        "unless it is scaled; name the series to go on with the values as they are, or leave out "
+        f"what was not measured{in_brackets(*ways)}"
+    )
 
 
 def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks) -> int:
