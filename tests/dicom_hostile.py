@@ -445,6 +445,14 @@ def two_echoes_without_times(folder):
                 EchoTime=None)  # fmt: skip
 
 
+def four_parts_without_a_word(folder):
+    """Water, fat, in and opposed phase of a Dixon sequence, of which no element tells which."""
+    for number, share in ((5, 1.0), (6, 0.8), (7, 0.6), (8, 0.4)):
+        dynamic(
+            folder, number, lambda k, n=number, s=share: (volume(k, seed=n) * s).astype(np.int16)
+        )
+
+
 def echo_numbers_that_count_phases(folder):
     dynamic(folder, EchoNumbers=lambda k, _: k + 1, EchoTime=None)
 
@@ -1089,6 +1097,9 @@ HOSTILE = (
             "in its series": {"rows": True, "inside": True},
         }.items()
     ),
+    Protocol("four parts without a word", four_parts_without_a_word,
+             said="(--leave-out series=6,7,8, or --leave-out series=5,7,8, or --leave-out "
+             "series=5,6,8, or --leave-out series=5,6,7)"),
     Protocol("two echoes without times", two_echoes_without_times,
              said="differ: echo 1 and 2; name what counts (--use series=5,echo=1"),
     Protocol("echo numbers that count phases", echo_numbers_that_count_phases, P),

@@ -326,8 +326,7 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     every = [volume.stack for volume in found.volumes]
     moments = list(by_moment.values())
     ways = [
-        leave_out([volume.stack for own in moments for volume in own[1:]], every),
-        leave_out([volume.stack for own in moments for volume in own[:-1]], every),
+        *(leave_out(_all_but(at, moments), every) for at in range(max(map(len, moments)))),
         *(f"--clock {one}" for one in apart if not is_no_clock),
         "--clock SeriesNumber" * is_no_clock,
     ]
@@ -350,6 +349,16 @@ def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
         pairs.append((min(values), volume.moment))
     pairs.sort()
     return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
+
+
+def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, ...]]:
+    """Return the volumes of each moment but one: the `at`-th, the last where there are fewer."""
+    return [
+        volume.stack
+        for own in moments
+        for k, volume in enumerate(own)
+        if k != min(at, len(own) - 1)
+    ]
 
 
 def _require_times_of_all(found: Acquisition, name: str) -> None:
