@@ -10,8 +10,8 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.clocks import Choice
 from napari_mamamia.io.dicom.slices import Clock, Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
+from napari_mamamia.io.exam.copies import repeat_doubt
 from napari_mamamia.io.exam.looks import Looks
-from napari_mamamia.io.exam.repeats import repeat_doubt
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
 __all__ = ["landmark_warnings", "noise_warnings", "phase_doubts"]

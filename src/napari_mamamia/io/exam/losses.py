@@ -36,14 +36,16 @@ def loss_warnings(
     by_series: dict[str, list[Slice]] = {}
     for piece in slices:
         by_series.setdefault(piece.header.series_uid, []).append(piece)
-    used = list(dict.fromkeys(stack[0].header.series_uid for stack in stacks))
-    counted = {uid: own for uid, own in by_series.items() if not _is_partly_known(images, uid, own)}
-    told = _images(counted, used)
-    known = [uid for uid in used if uid in counted and uid not in told]
-    gaps = [_numbers(counted[uid], len(stacks[0])) for uid in known]
+    exam_uids = list(dict.fromkeys(stack[0].header.series_uid for stack in stacks))
+    countable = {
+        uid: own for uid, own in by_series.items() if not _is_partly_known(images, uid, own)
+    }
+    warnings = _images(countable, exam_uids)
+    others = [uid for uid in exam_uids if uid in countable and uid not in warnings]
+    gaps = [_numbers(countable[uid], len(stacks[0])) for uid in others]
     return (
-        *_positions([by_series[uid] for uid in used]),
-        *dict.fromkeys(told.values()),
+        *_positions([by_series[uid] for uid in exam_uids]),
+        *dict.fromkeys(warnings.values()),
         *(gap for gap in gaps if gap),
     )
 
@@ -54,29 +56,29 @@ def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) ->
     return any(piece.frame for piece in own) or any(h and h.series_uid == uid for h in others)
 
 
-def _images(counted: dict[str, list[Slice]], used: Sequence[str]) -> dict[str, str]:
+def _images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
     """Return a sentence for each series that has fewer images than ImagesInAcquisition.
 
     An acquisition may be one series, or stand in several: then all of the study that promise the
     same are counted together.
     """
-    promised = {uid: max(p.header.images for p in own) for uid, own in counted.items()}
-    told = {}
-    for uid in used:
-        count, wanted = len(counted.get(uid, ())), promised.get(uid, 0)
-        if count >= wanted:
+    promise = {uid: max(p.header.images for p in own) for uid, own in countable.items()}
+    warnings = {}
+    for uid in exam_uids:
+        count, n_promised = len(countable.get(uid, ())), promise.get(uid, 0)
+        if count >= n_promised:
             continue
-        sharing = [len(own) for other, own in counted.items() if promised[other] == wanted]
-        of_used = sum(len(counted[u]) for u in used if promised.get(u) == wanted)
-        is_shared = sum(sharing) > wanted and wanted % count == 0
-        if is_shared or wanted in (sum(sharing), of_used):
+        sharing = [len(own) for other, own in countable.items() if promise[other] == n_promised]
+        of_used = sum(len(countable[u]) for u in exam_uids if promise.get(u) == n_promised)
+        is_shared = sum(sharing) > n_promised and n_promised % count == 0
+        if is_shared or n_promised in (sum(sharing), of_used):
             continue
-        own = counted[uid]
-        told[uid] = (
-            f"by its header {own[0].series_name} has {wanted} images (ImagesInAcquisition), but "
-            f"{count} are here{_missing(_instances(own))}: is the copy whole?"
+        own = countable[uid]
+        warnings[uid] = (
+            f"by its header {own[0].series_name} has {n_promised} images (ImagesInAcquisition), "
+            f"but {count} are here{_missing(_instances(own))}: is the copy whole?"
         )
-    return told
+    return warnings
 
 
 def _numbers(own: Sequence[Slice], n_slices: int) -> str:
@@ -84,8 +86,9 @@ def _numbers(own: Sequence[Slice], n_slices: int) -> str:
     numbers = _instances(own)
     if len(numbers) < len(own) or len(numbers) < _FEWEST_PHASES * n_slices:
         return ""
-    starts = [n for n in numbers if n - 1 not in numbers]
-    ends = [n for n in numbers if n + 1 not in numbers]
+    there = set(numbers)
+    starts = [n for n in numbers if n - 1 not in there]
+    ends = [n for n in numbers if n + 1 not in there]
     runs = [end - start + 1 for start, end in zip(starts, ends, strict=True)]
     gaps = [start - end - 1 for end, start in zip(ends, starts[1:], strict=False)]
     is_whole = all(length % n_slices == 0 for length in (*runs, *gaps))
@@ -105,9 +108,9 @@ def _instances(own: Sequence[Slice]) -> list[int]:
 def _missing(numbers: Sequence[int]) -> str:
     """Return the image numbers that are missing inside a row of them, "" where none is."""
     gaps = [(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
-    told = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
-    more = ", ..." * (len(gaps) > len(told))
-    return f" (missing InstanceNumbers: {', '.join(told)}{more})" if told else ""
+    spans = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
+    more = ", ..." * (len(gaps) > len(spans))
+    return f" (missing InstanceNumbers: {', '.join(spans)}{more})" if spans else ""
 
 
 def _positions(series: Sequence[Sequence[Slice]]) -> list[str]:
@@ -116,19 +119,19 @@ def _positions(series: Sequence[Sequence[Slice]]) -> list[str]:
     Series of one position each are counted together.
     """
     of_one: dict[int, list[Slice]] = {}
-    told = []
+    warnings = []
     for own in series:
-        promised = max(piece.header.positions for piece in own)
-        known = _identifiers(own)
-        n_shown = max(len(known), max(Counter(piece.position_mm for piece in own).values()))
+        promise = max(piece.header.positions for piece in own)
+        numbers = _identifiers(own)
+        n_shown = max(len(numbers), max(Counter(piece.position_mm for piece in own).values()))
         if n_shown == 1:
-            of_one.setdefault(promised, []).append(own[0])
+            of_one.setdefault(promise, []).append(own[0])
         else:
-            told.append(_absent(own[0].series_name, promised, n_shown, known))
-    for promised, firsts in of_one.items():
+            warnings.append(_absent(own[0].series_name, promise, n_shown, numbers))
+    for promise, firsts in of_one.items():
         names = " and ".join(piece.series_name for piece in firsts)
-        told.append(_absent(names, promised, len(firsts), _identifiers(firsts)))
-    return [sentence for sentence in told if sentence]
+        warnings.append(_absent(names, promise, len(firsts), _identifiers(firsts)))
+    return [sentence for sentence in warnings if sentence]
 
 
 def _identifiers(pieces: Sequence[Slice]) -> set[float]:
@@ -136,17 +139,17 @@ def _identifiers(pieces: Sequence[Slice]) -> set[float]:
     return {number for number in found if number is not None}
 
 
-def _absent(names: str, promised: int, n_shown: int, known: Collection[float]) -> str:
+def _absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
     """Return the sentence, "" where nothing is absent."""
-    lost = [k for k in range(1, promised + 1) if k not in known]
-    if n_shown < promised:
-        which = f" (missing: {', '.join(map(str, lost))})" if len(lost) < promised else ""
+    losses = [k for k in range(1, promise + 1) if k not in numbers]
+    if n_shown < promise:
+        which = f" (missing: {', '.join(map(str, losses))})" if len(losses) < promise else ""
         return (
-            f"by its header {names} has {promised} temporal positions (NumberOfTemporalPositions), "
+            f"by its header {names} has {promise} temporal positions (NumberOfTemporalPositions), "
             f"but images of {n_shown} are here{which}: is the copy whole?"
         )
-    inside = _jumps(sorted(known))
-    if promised or not inside:
+    inside = _jumps(sorted(numbers))
+    if promise or not inside:
         return ""
     return (
         f"the temporal positions of {names} (TemporalPositionIdentifier) lack "
@@ -154,10 +157,10 @@ def _absent(names: str, promised: int, n_shown: int, known: Collection[float]) -
     )
 
 
-def _jumps(known: Sequence[float]) -> list[int]:
+def _jumps(numbers: Sequence[float]) -> list[int]:
     """Return the numbers missing among some that mostly follow each other."""
-    steps = [b - a for a, b in pairwise(known)]
+    steps = [b - a for a, b in pairwise(numbers)]
     if not steps or median(steps) != 1:
         return []
-    inside = range(int(known[0]), int(known[-1]))
-    return [number for number in inside if number not in known]
+    inside = range(int(numbers[0]), int(numbers[-1]))
+    return [number for number in inside if number not in numbers]
