@@ -1158,6 +1158,8 @@ HOSTILE = (
              use=("series=5,6,7,8,9",), said="are about 0.7"),
     Protocol("a minimum of several at the end", made(lambda v: 0.5 * np.min(v, 0)),
              said="--leave-out series=9"),
+    Protocol("the pre left out", received(1, 1, 1, 1, 1), (None,) * 4, times=(0, 75, 150, 225),
+             use=("series=6,7,8,9",), said="contrast came between it and phase 0"),
     Protocol("the pre at the end", lambda folder: [series(folder, 5 + k, k, whole((k + 1) % 5),
              TIMES[k]) for k in range(5)], said="looks as before contrast"),
     Protocol("moved copies of all phases", moved_copies, said="--leave-out series=9"),
