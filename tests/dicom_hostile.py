@@ -88,6 +88,14 @@ def two_phases_of_one_time(**elements):
     return write
 
 
+def summer_time_begins(folder):
+    """The clock goes on by an hour between phases 2 and 3, and the time zone says so."""
+    dynamic(folder, times=(None,) * 6,
+            AcquisitionTime=lambda k, _: clock(TIMES[k] + 3600 * (k > 2)),
+            ContentTime=lambda k, _: clock(TIMES[k] + 5 + 3600 * (k > 2)),
+            TimezoneOffsetFromUTC=lambda k, _: "+0200" if k > 2 else "+0100")  # fmt: skip
+
+
 def over_midnight_without_dates(folder):
     late = [24 * 3600 - 100 + at for at in TIMES]
     dynamic(folder, times=(None,) * 6, AcquisitionDate=None, ContentDate=None,
@@ -978,6 +986,7 @@ HOSTILE = (
     Protocol("two phases of one time, by position",
              two_phases_of_one_time(TemporalPositionIdentifier=lambda k, _: k + 1),
              said="--clock TemporalPositionIdentifier"),
+    Protocol("summer time begins", summer_time_begins, P),
     Protocol("over midnight without dates", over_midnight_without_dates, P, said="midnight"),
     Protocol("over midnight, one date", over_midnight_with_the_date_of_the_study, P,
              said="midnight"),

@@ -34,6 +34,7 @@ __all__ = [
     "spacing_of",
     "stored_type",
     "unused_bits",
+    "zone_s",
 ]
 
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
@@ -321,11 +322,21 @@ def days(day: str) -> int:
 
 
 def date_time_s(value: object) -> float | None:
-    """Return seconds since the year 1 of a DICOM DT value; its time zone is left aside."""
-    text = str(value or "").split("+")[0].split("-")[0].strip()
+    """Return seconds since the year 1 of a DICOM DT value, in UTC where it tells its time zone."""
+    whole = str(value or "").strip()
+    text = whole.split("+")[0].split("-")[0].strip()
     if len(text) < 10 or days(text[:8]) == 0:
         return None
-    return days(text[:8]) * 86400 + seconds(text[8:])
+    return days(text[:8]) * 86400 + seconds(text[8:]) - zone_s(whole[len(text) :])
+
+
+def zone_s(offset: object) -> float:
+    """Return seconds ahead of UTC of a time zone, ``+HHMM`` or ``-HHMM``; 0 for anything else."""
+    text = str(offset or "").strip()
+    if len(text) != len("+0100") or text[0] not in "+-" or not text[1:].isdecimal():
+        return 0.0
+    ahead = int(text[1:3]) * 3600.0 + int(text[3:]) * 60.0
+    return -ahead if text[0] == "-" else ahead
 
 
 def _philips_slope(header: Any) -> float | None:

@@ -52,6 +52,7 @@ _TAGS: Final[list[Any]] = [
     "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
     "ContrastBolusStartTime", "PatientID", "PatientBirthDate", "SequenceVariant",
     "InversionTime", "FrameOfReferenceUID", "NumberOfTemporalPositions", "ImagesInAcquisition",
+    "TimezoneOffsetFromUTC",
     *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
     *OVERLAY_TAGS,
 ]  # fmt: skip

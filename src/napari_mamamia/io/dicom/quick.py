@@ -66,6 +66,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00080032: ("AcquisitionTime", b"TM", _text),
     0x00080033: ("ContentTime", b"TM", _text),
     0x00080070: ("Manufacturer", b"LO", _text),
+    0x00080201: ("TimezoneOffsetFromUTC", b"SH", _text),
     0x0008103E: ("SeriesDescription", b"LO", _text),
     0x00089208: ("ComplexImageComponent", b"CS", _text),
     0x00100020: ("PatientID", b"LO", _text),

@@ -16,6 +16,7 @@ from napari_mamamia.io.dicom.elements import (
     optional_number,
     philips_time_s,
     seconds,
+    zone_s,
 )
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
@@ -220,7 +221,8 @@ def _time_of(content: Any, which: str) -> float | None:
     time = content.get(f"{which}Time")
     if time is None or time == "":
         return date_time_s(content.get(f"{which}DateTime")) if which == "Acquisition" else None
-    return days(str(content.get(f"{which}Date") or "")) * 86400 + seconds(str(time))
+    zone = zone_s(content.get("TimezoneOffsetFromUTC"))
+    return days(str(content.get(f"{which}Date") or "")) * 86400 + seconds(str(time)) - zone
 
 
 def _thousandth(milliseconds: float | None) -> float | None:

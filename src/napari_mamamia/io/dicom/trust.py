@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from napari_mamamia.io.dicom.slices import Clock, Slice
 
-__all__ = ["earliest", "least_making_s", "time_oddities", "too_late", "without_acquisition_time"]
+__all__ = [
+    "earliest",
+    "least_making_s",
+    "span_text",
+    "time_oddities",
+    "too_late",
+    "without_acquisition_time",
+]
 
 RECONSTRUCTION_S: Final = 20.0
 """Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
@@ -27,6 +34,13 @@ imaging in two directions and partial Fourier. Our own choice."""
 _MINUTE_S: Final = 60.0
 _FEWEST: Final = 3
 """Phases of which all start at a whole minute by chance hardly ever."""
+
+
+def span_text(seconds: float) -> str:
+    """Return a stretch of time in words, such as "75 s", "3.5 hours" or "139 days"."""
+    if seconds < 2 * 3600:
+        return f"{seconds:g} s"
+    return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"
 
 
 def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:

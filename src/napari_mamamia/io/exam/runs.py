@@ -16,6 +16,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.trust import span_text
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
@@ -122,8 +123,8 @@ def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
     gaps = [b - a for a, b in pairwise(times_s)]
     usual = float(np.median(gaps[1:]))
     return tuple(
-        f"there are {gap:g} s between phase {k} and phase {k + 1}, and usually {usual:g} s: is a "
-        "phase missing there, or taken later?"
+        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, and usually {usual:g} s: "
+        "is a phase missing there, or taken later?"
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
     )
@@ -194,8 +195,8 @@ def _require_one_injection(
         if _enhances(second, looks) or _enhances((first[-1], *second), looks):
             raise CaseError(
                 f"expected one injection in {name}, but contrast comes among the first {at} phases "
-                f"and, {gaps[at - 1]:g} s later, again in the other {len(second)}: leave out "
-                "the run that does not count"
+                f"and, {span_text(gaps[at - 1])} later, again in the other {len(second)}: "
+                "leave out the run that does not count"
                 + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
             )
 
