@@ -28,7 +28,7 @@ from napari_mamamia.io.exam.doubts import (
     noise_warnings,
     phase_doubts,
 )
-from napari_mamamia.io.exam.looks import CONTRAST, Looks
+from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.midnight import over_midnight
 from napari_mamamia.io.exam.questions import or_named
@@ -142,7 +142,6 @@ def find_exam(
         *warnings,
         *again,
         *_unplaced_left_out(images, selection),
-        *_pre_left_out(candidates.not_chosen, stacks[0], looks),
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *late,
         *_turned(stacks),
@@ -273,28 +272,6 @@ def _turned(stacks: Sequence[Sequence[Slice]]) -> list[str]:
         "ImageOrientationPatient says, and was turned to them: look whether it lies right"
         for name in names
     ]
-
-
-def _pre_left_out(gone: Sequence[Part], first: Sequence[Slice], looks: Looks) -> list[str]:
-    """Return a sentence where the user left out a scan from before contrast, unlike phase 0."""
-    start = first[0].clocks.get(Clock.ACQUISITION_TIME)
-    for part in gone:
-        if part.places is None or part.role not in PHASES or start is None:
-            continue
-        stack = [row[0] for row in part.places.rows]
-        at = stack[0].clocks.get(Clock.ACQUISITION_TIME)
-        is_alike = len(stack) == len(first) and stack[0].shape == first[0].shape
-        if (
-            is_alike
-            and at is not None
-            and at < start
-            and (looks.enhancement(stack, first) >= CONTRAST)
-        ):
-            return [
-                f"{part.header.label} was left out, as was asked for, but contrast came between it "
-                "and phase 0: is there still a phase before contrast?"
-            ]
-    return []
 
 
 def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:
