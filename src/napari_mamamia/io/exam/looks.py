@@ -210,7 +210,7 @@ def gain_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> flo
         return 1.0
     of_air = float(np.median(after[air])) / float(np.median(before[air]))
     gain = float(np.percentile(after[body] / before[body], _LEAST_CHANGED))
-    is_less = of_air < 1 - _GAIN_CHANGED and 0 < gain < 1 - _GAIN_CHANGED
+    is_less = of_air < 1 - _GAIN_CHANGED and 0.5 < gain < 1 - _GAIN_CHANGED
     is_more = of_air > 1 + _GAIN_CHANGED and gain > 1 + _GAIN_CHANGED
     return gain if is_less or is_more else 1.0
 
