@@ -2,8 +2,10 @@
 
 `exam.find_exam` joins it: parts (`io.dicom.parts`) as the user chose them (`selectors`, `choice`),
 one acquisition with each moment once (`acquisitions`, `runs`, `midnight`), what pixels say
-(`looks`, `blanks`), what contradicts that they are phases (`doubts`), two breasts on one grid
-(`sides`), times (`timing`); `table` says role, evidence and use of every part. `phases` is the door
+(`looks`, `blanks`; `noise` and `sliding`: was it measured by itself; `copies`: is it there twice),
+what contradicts that they are phases (`doubts`), what is missing (`losses`), two breasts on one
+grid (`sides`), times (`timing`); `questions` words what is asked, `table` says role, evidence and
+use of every part. `phases` is the door
 for all others: folder to phases. A new rule is a role there and a protocol in
 tests/dicom_protocols.py or dicom_hostile.py, never a guess: what is not certain is refused with the
 selectors that decide.
