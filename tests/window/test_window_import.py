@@ -62,7 +62,7 @@ def study(tmp_path_factory):
             SeriesNumber=5 + k,
             SeriesInstanceUID=f"2.25.70.{k}",
             SeriesDescription=f"t1_fl3d_tra_dyn_{k}",
-            AcquisitionTime=f"10{2 * k:02d}00",
+            AcquisitionTime=f"10{2 * k:02d}17",
             **common,
         )
     for number, name in ((1, "localizer"), (20, "SUB_1-0")):
