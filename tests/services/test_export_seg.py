@@ -74,7 +74,7 @@ def write_study(folder, number=7):
             image.ImagePositionPatient = [3.0, -4.0, 2.0 * k]
             image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
             image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
-            values = np.random.default_rng(series).integers(1, 50, SHAPE[1:], dtype=np.uint16)
+            values = np.random.default_rng([series, k]).integers(1, 50, SHAPE[1:], dtype=np.uint16)
             image.PixelData = (values + 20 * series).astype(np.uint16).tobytes()
             folder.mkdir(parents=True, exist_ok=True)
             name = folder / f"{series}_{k}.dcm"
