@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import contents
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -163,7 +164,7 @@ def test_a_replay_that_was_killed_before_its_mask_can_be_run_again(small_data_se
     out = tmp_path / "mask.nii.gz"
     command = ["replay", str(journal), "--out", str(out)]
     assert CliRunner().invoke(app, command).exit_code == 0
-    mask = out.read_bytes()
+    mask = contents(out)
     out.unlink()  # its provenance lies there alone then
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert out.read_bytes() == mask
+    assert contents(out) == mask

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import contents
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.grid import Grid
@@ -183,7 +184,7 @@ def test_a_job_writes_the_bytes_that_one_call_writes(tmp_path, eager, name):
         (tmp_path / folder).mkdir()
     list(write_volume_job(NOISE, GRID, tmp_path / "job" / name))
     write_volume(NOISE, GRID, tmp_path / "call" / name)
-    assert (tmp_path / "job" / name).read_bytes() == (tmp_path / "call" / name).read_bytes()
+    assert contents(tmp_path / "job" / name) == contents(tmp_path / "call" / name)
 
 
 @pytest.mark.parametrize("name", NAMES)

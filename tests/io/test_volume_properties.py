@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from tests.conftest import contents
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
@@ -64,7 +65,7 @@ def test_what_is_written_is_read_with_its_affine_and_codes(volume, name):
             assert (int(fields["qform_code"]), int(fields["sform_code"])) == (1, 1)
         again = Path(folder) / f"again {name}"
         write_volume(array, header.grid, again)
-        assert again.read_bytes() == path.read_bytes()
+        assert contents(again) == contents(path)
 
 
 @settings(deadline=None, max_examples=60)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import ndimage
+from tests.conftest import contents
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -144,7 +145,7 @@ def test_geometry_type_and_untouched_phases_are_those_of_the_case(written, data_
 def test_masks_patient_info_and_clinical_row_come_along(written, data_set):
     out, _ = written
     mask = "segmentations/expert/A_1.nii.gz"
-    assert (out / mask).read_bytes() == (data_set / mask).read_bytes()
+    assert contents(out / mask) == contents(data_set / mask)
     info = "patient_info_files/A_1.json"
     assert (out / info).read_bytes() == (data_set / info).read_bytes()
     (record,) = read_clinical(out / "clinical_and_imaging_info.xlsx").records
@@ -189,7 +190,7 @@ def test_two_workers_write_the_files_of_this_process(written, data_set, tmp_path
     assert done.exit_code == 3, done.output
     for index in range(3):
         name = f"images/A_1/A_1_{index:04d}.nii.gz"
-        assert (tmp_path / "two" / name).read_bytes() == (out / name).read_bytes()
+        assert contents(tmp_path / "two" / name) == contents(out / name)
     ours, theirs = (numbers_in(folder / "registration.csv") for folder in (out, tmp_path / "two"))
     assert ours.shape == theirs.shape
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)  # NumPy's sums depend on its threads
