@@ -10,7 +10,7 @@ CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test night fuzz check lint types contracts bench pictures clean
+.PHONY: help demo test night fuzz check lint types contracts bench docs pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -44,11 +44,14 @@ contracts: $(VENV)/test.done
 bench: $(VENV)/test.done ## timings against peers, each in one run
 	for file in benchmarks/*.py; do echo "== $$file"; $(CLEAN_ENV) xvfb-run -a $(BIN)/python $$file || exit 1; done
 
-pictures: $(VENV)/test.done ## take the pictures of the README again, under Xvfb
+docs: $(VENV)/test.done ## build the documentation site, to be read from site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q
+
+pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
 
 clean: ## remove the virtual environment and the demo
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site
 
 $(VENV)/python.done:
 	bash .ci/system-libraries python
@@ -66,5 +69,5 @@ $(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
 
 $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
 	bash .ci/system-libraries window screen browser peers
-	$(PIP) torch==2.13.0 -e '.[pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,bench]'
+	$(PIP) torch==2.13.0 -e '.[pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench]'
 	touch $@ $(VENV)/base.done $(VENV)/window.done

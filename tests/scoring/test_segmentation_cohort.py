@@ -31,7 +31,7 @@ def drawn(cohort: Cohort, seed: int = 0, share_undefined: float = 0.0) -> Segmen
 
 
 def four_cases() -> Cohort:
-    """Return the worked example of docs/methods.md."""
+    """Return the worked example of docs/methods/cohort.md."""
     pre, post = MenopausalStatus.PRE, MenopausalStatus.POST
     return Cohort(
         (

@@ -60,7 +60,7 @@ class CaseScore:
     `peak_memory_bytes` and `device` are what the prediction's provenance says (nan and "" where it
     says nothing). `tags` are a person's own words on the case, joined by "; ". `reason` says why
     `status` is not ok, `warning` what is unusual about a scored case (both "" otherwise).
-    Definitions: docs/methods.md.
+    Definitions: docs/methods/case_metrics.md.
     """
 
     case_id: str

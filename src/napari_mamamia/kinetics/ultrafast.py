@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 MOST_GAP_S: Final = 10.0
-"""Coarser steps at the steepest rise do not show an arrival. Source: docs/methods.md."""
+"""Coarser steps at the steepest rise do not show an arrival. Source: docs/methods/ultrafast.md."""
 
 PE_AT_S: Final = 20.0
 """Default of the stated time: within the first pass and its recirculation. No paper fixes one."""
@@ -222,7 +222,7 @@ def ultrafast_numbers(
 
     Source: maximum slope of the relative enhancement, Mann 2012 (abstract, ECR); arrival relative
     to the aorta, Onishi 2020 (PMC7254650). The forms (two points; tangent; linear between phases)
-    are ours, named in docs/methods.md.
+    are ours, named in docs/methods/ultrafast.md.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The list of metrics as data: for tables, the window, reports and docs/methods.md."""
+"""The list of metrics as data: for tables, the window, reports and docs/methods/case_metrics.md."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -107,7 +107,7 @@ def coarse_outline(
 
     The error has a standard deviation of `error_mm` along the contour's normal and is smooth over
     4 mm; the largest part stays. Source of the protocol:
-    docs/methods.md, Growth to 3-D.
+    docs/methods/growth.md.
     """
     inside = distance_transform_edt(truth_plane, sampling=spacing_mm)
     outside = distance_transform_edt(~truth_plane, sampling=spacing_mm)

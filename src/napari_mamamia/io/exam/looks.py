@@ -1,8 +1,8 @@
 """What the pixels of a study tell where its headers are silent: contrast, differences, copies.
 
 A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
-real slice and one real exam (table in docs/methods.md); they decide what is asked, and which of
-several pre-contrast phases is the last.
+real slice and one real exam (table in docs/methods/dicom_import.md); they decide what is asked, and
+which of several pre-contrast phases is the last.
 """
 
 import hashlib

@@ -4,7 +4,7 @@ Two scans have independent noise; what was computed from scans (subtraction, max
 smoothed, moved or registered copy) repeats theirs. So the fine grain of each volume is explained
 by that of the others, block by block: what cannot be explained is its own. Any function of other
 volumes leaves the noise of a real scan unexplained, so the features can be as many as needed.
-Measured on real exams and on what was computed from them: table in docs/methods.md.
+Measured on real exams and on what was computed from them: table in docs/methods/dicom_import.md.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ MOST_SPACING_S: Final = 15.0
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0
 """At 15 s a fit from a known input is right to 0.2 %, at 60 s it may be off by 76 %, at one of a
-population by more. Source: noise-free fits of the QIBA object, docs/methods.md."""
+population by more. Source: noise-free fits of the QIBA object, docs/methods/perfusion.md."""
 
 
 def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:

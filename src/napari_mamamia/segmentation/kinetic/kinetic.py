@@ -48,8 +48,9 @@ __all__ = ["KineticSegmenter", "KineticSettings"]
 class KineticSegmenter:
     """Finds what enhances fast and is shaped like a lesion; needs no weights and no GPU.
 
-    The steps, formulas and limits stand in docs/methods.md. Every size is in mm and every direction
-    comes from the affine, so the answer does not depend on the order of axes in the file.
+    The steps, formulas and limits stand in docs/methods/kinetic_segmenter.md. Every size is in mm
+    and every direction comes from the affine, so the answer does not depend on the order of axes in
+    the file.
     """
 
     settings: KineticSettings = field(default_factory=KineticSettings)

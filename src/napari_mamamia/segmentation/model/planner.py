@@ -31,7 +31,7 @@ __all__ = [
 
 WORKING_SHARE: Final = 0.9
 """Share of a limit that the network may use; the rest is for reading, export and writing. Measured:
-they take 1 to 3 % of a run on a processor (facts of the profile, section "Speed" of methods.md)."""
+they take 1 to 3 % of a run on a processor (docs/methods/predicting.md, Time plan)."""
 
 OTHER_S_PER_MEGAVOXEL: Final = 0.15
 """Preparing and export, seconds for each million voxels of the model's grid, until measured.

@@ -1,6 +1,6 @@
 """`summary.json` and `comparison.json`: results as plain content, each undefined number with why.
 
-The fields are listed in docs/methods.md.
+The fields are listed in docs/methods/scoring_files.md.
 """
 
 from collections import Counter

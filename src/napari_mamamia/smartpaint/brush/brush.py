@@ -52,7 +52,7 @@ __all__ = [
 _WHOLE_DOSE: Final = np.float32(104.0)  # exp(-104) is 0 in float32: nothing of the old is left
 _STEEPNESS: Final = 1.65
 """Similarity is ``exp(-0.5 (1.65 z / tolerance)^2)``. Source:
-docs/methods.md, SmartPaint brush. 1.5 was found for clicks on an empty mask; strokes, and masks
+docs/methods/brush.md. 1.5 was found for clicks on an empty mask; strokes, and masks
 that start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py)."""
 
 _AGREEMENT: Final = {1: 1.0, 2: 0.86, 3: 0.8}
@@ -122,7 +122,7 @@ def dose(
     notice of the image: inside its circle it deposits so much that nothing of the old membership is
     left.
 
-    Source: docs/methods.md, SmartPaint brush. Were z the mean of the features as they are, the
+    Source: docs/methods/brush.md. Were z the mean of the features as they are, the
     noise that they share would count up to three times, and more would leak
     (benchmarks/brush.py).
 
@@ -191,7 +191,7 @@ def smooth(membership: Floats, dab: Dab, brush: Brush, spacing_mm: Spacing, box:
     """Blend `membership`, in place, with its Gaussian mean, by ``1 - exp(-E fall)``.
 
     The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`; beyond the
-    box the nearest value goes on. Source: docs/methods.md, SmartPaint brush.
+    box the nearest value goes on. Source: docs/methods/brush.md.
     """
     sigmas = [SMOOTHING_MM / step for step in spacing_mm]
     if brush.extent is Extent.PLANE:

@@ -42,7 +42,7 @@ def noise_of(
     A thousandth of the range stands in where that is more, and for whole numbers the noise of
     rounding, ``sqrt(1 / 12)``; 1 for an even image.
 
-    Source: docs/methods.md, SmartPaint brush (lag and estimator); Otsu 1979, IEEE Trans. SMC 9,
+    Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9,
     equation 18 (threshold). That threshold is used so is our choice.
     """
     pairs = [_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm)]

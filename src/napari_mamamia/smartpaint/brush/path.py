@@ -111,7 +111,7 @@ class StrokePath:
         Where the sample of a brush with `Sampling.LOCKED` is taken at the press; without them its
         dabs carry none.
 
-    Source: docs/methods.md, SmartPaint brush (``E0 ds / (1.5 r)``, used for
+    Source: docs/methods/brush.md (``E0 ds / (1.5 r)``, used for
     smoothing). For painting, the sum of such doses along an edge (half-spaces of
     benchmarks/brush.py, a sweep of 21 mm, r = 10 mm) covered 0.82 of what lay within 8 mm of the
     stroke, the largest dose 0.99.

@@ -27,7 +27,7 @@ Spacing = tuple[float, float, float]
 START_INSIDE: Final = np.float32(0.95)
 START_OUTSIDE: Final = np.float32(0.05)
 """Membership of a voxel inside and outside a mask that painting starts from. Never 0 or 1, so that
-one full dose turns a voxel over. Source: docs/methods.md, SmartPaint brush."""
+one full dose turns a voxel over. Source: docs/methods/brush.md."""
 
 THRESHOLD: Final = 0.5
 """A voxel belongs to the label from this membership on."""
@@ -53,7 +53,7 @@ def painted_radius_mm(brush: Brush) -> float:
     passes. The plain sphere and the smoothing brush use the same circle: it stays as it is when
     the tool changes.
 
-    Source: derived from the dose form (docs/methods.md, SmartPaint brush); a start from 0 gives
+    Source: derived from the dose form (docs/methods/brush.md); a start from 0 gives
     0.884 r.
 
     Examples
@@ -99,7 +99,7 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
 
     1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5; 0 beyond
     `painted_radius_mm`. The plain sphere has 1 all over. The voxel under the centre has 1, however
-    small the radius. Source: docs/methods.md, SmartPaint brush.
+    small the radius. Source: docs/methods/brush.md.
     """
     shares = _squared_shares(centre, brush, spacing_mm, box)
     beyond = shares > np.float32(_PAINTED_SHARE**2)

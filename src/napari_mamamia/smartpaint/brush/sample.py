@@ -40,7 +40,7 @@ def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Sp
     one sample whichever view it was painted in. Middle is the median, scale is 1.4826 times the
     median absolute deviation from it, held between one and two units of noise.
 
-    Source: docs/methods.md, SmartPaint brush.
+    Source: docs/methods/brush.md.
     """
     chosen = images.choose(brush.features)
     values = _disc(centre, brush, chosen, spacing_mm)

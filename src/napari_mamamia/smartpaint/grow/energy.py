@@ -55,7 +55,7 @@ def energy_of(
     ``smoothness exp(-mean_k (dF_k / 2 noise_k)^2 / 2) (finest spacing / spacing)``, summed over the
     face between two blocks. So a region of blocks costs what it costs voxel by voxel.
 
-    Source: docs/methods.md, Growth to 3-D.
+    Source: docs/methods/growth.md.
     """
     box = start.box
     planes = max(_SLAB // (box.shape[1] * box.shape[2]) // factors[0], 1) * factors[0]

@@ -10,7 +10,7 @@ __all__ = ["MOST_EVIDENCE", "Tissue", "contrast", "log_odds", "tissue_of"]
 
 MOST_EVIDENCE: Final = 8.0
 """A voxel's log odds are held within -8 to 8, so that no single voxel outweighs its neighbourhood.
-Source: docs/methods.md, Growth to 3-D."""
+Source: docs/methods/growth.md."""
 
 _MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
 _OUTLIER: Final = 3.0  # scales: farther values count as that far in correlations; our choice
@@ -48,7 +48,7 @@ def tissue_of(values: NDArray[Any], noise: tuple[float, ...]) -> Tissue:
     noise
         Of each feature, above 0.
 
-    Source: docs/methods.md, Growth to 3-D (median and MAD); the correlations are ours.
+    Source: docs/methods/growth.md (median and MAD); the correlations are ours.
     """
     middle = np.median(values, axis=1).astype(np.float64)
     away = values - middle[:, np.newaxis]

@@ -22,7 +22,7 @@ __all__ = [
 
 RING_MM: Final = (2.5, 9.0)
 """How far from the region, in mm, its surroundings are sampled: more than the first, at most the
-second. Source: docs/methods.md, Growth to 3-D."""
+second. Source: docs/methods/growth.md."""
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -53,7 +53,7 @@ class GrowSettings:
     ValueError
         If a value is not above 0.
 
-    Source: docs/methods.md, Growth to 3-D (1.3, 1.5 mm, 100^3 voxels). A smoothness of 1.5 was
+    Source: docs/methods/growth.md (1.3, 1.5 mm, 100^3 voxels). A smoothness of 1.5 was
     found for features without common noise; with it, 2.5 measured better
     (`benchmarks/grow.py`).
     """

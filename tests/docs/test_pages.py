@@ -1,0 +1,108 @@
+"""The pages as they are written: links, commands and options hold, before any site is built."""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer
+
+from napari_mamamia.cli.app import app
+
+TOP = Path(__file__).parents[2]
+PAGES = sorted([*(TOP / "docs").rglob("*.md"), *TOP.glob("*.md")])
+TOLD = [page for page in PAGES if page.name not in ("CHANGELOG.md", "DESIGN.md")]
+"""Pages that speak of the program as it is: changes tell what was, the design of others too."""
+
+FOREIGN = {"--verify_dataset_integrity"}
+"""Options of other programs that a page names."""
+
+
+def short(page):
+    return str(page.relative_to(TOP))
+
+
+def anchor_of(heading):
+    """Return the anchor that a heading gets in the site and on a code host."""
+    kept = re.search(r"\{\s*#([\w-]+)\s*\}", heading)
+    words = re.sub(r"[^\w\s-]", "", heading.lower()).strip()
+    return kept.group(1) if kept else re.sub(r"[\s-]+", "-", words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=short)
+def test_every_link_of_a_page_leads_to_a_file_and_its_part(page):
+    text = re.sub(r"(?s)```.*?```|`[^`\n]*`", "", page.read_text("utf-8"))
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, part = link.partition("#")
+        if re.match(r"https?:", link) or name in made_at_build():
+            continue
+        target = (page.parent / name) if name else page
+        if not target.exists():
+            dead.append(link)
+        elif part:
+            headings = re.findall(r"(?m)^#+ (.*)", target.read_text("utf-8"))
+            dead += [] if part in map(anchor_of, headings) else [link]
+    assert dead == []
+
+
+def made_at_build():
+    """Return the pages that are not in the folder: the build makes and checks them."""
+    made = ("command_line.md", "design.md", "changelog.md", "contributing.md")
+    return {before + name for name in made for before in ("", "../")}
+
+
+@cache
+def options_of_commands():
+    """Return the options of each command, by its words: ("models", "add")."""
+
+    def found(command, words):
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from found(inner, (*words, name))
+        yield words, {option for one in command.params for option in one.opts} | {"--help"}
+
+    return dict(found(typer.main.get_command(app), ()))
+
+
+def command_lines(text):
+    """Return the lines of code blocks that call `mamamia`, whole where they go over lines."""
+    for block in re.findall(r"(?s)```(?:bash|console|text)?\n(.*?)```", text):
+        for line in re.sub(r"\\\n", " ", block).splitlines():
+            if line.startswith("mamamia "):
+                yield line
+
+
+def test_the_commands_of_the_pages_are_found():
+    assert sum(len(list(command_lines(page.read_text("utf-8")))) for page in TOLD) > 20
+
+
+@pytest.mark.parametrize("page", TOLD, ids=short)
+def test_each_command_and_option_in_a_code_block_is_one_of_the_program(page):
+    known = options_of_commands()
+    wrong = []
+    for line in command_lines(page.read_text("utf-8")):
+        words = shlex.split(re.sub(r"[\[\]]", "", line), comments=True)[1:]
+        depth = 2 if tuple(words[:2]) in known else 1
+        options = known.get(tuple(words[:depth]), None)
+        if options is None and not words[0].startswith("--"):
+            wrong.append(line)
+            continue
+        options = known[()] if options is None else options
+        given = {word.split("=")[0] for word in words if word.startswith("--")}
+        wrong += [f"{line}: {one}" for one in given - options]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", TOLD, ids=short)
+def test_each_option_that_a_text_names_is_one_of_some_command(page):
+    text = re.sub(r"(?s)```.*?```", "", page.read_text("utf-8"))
+    scripts = "".join(path.read_text("utf-8") for path in (TOP / "benchmarks").glob("*.py"))
+    every = set().union(*options_of_commands().values(), re.findall(r'"(--[a-z-]+)"', scripts))
+    named = {
+        option
+        for code in re.findall(r"`([^`\n]*)`", text)
+        if not re.match(r"(pip|python|xvfb|npm|git|apt) ", code)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z_-]+", code)
+    }
+    assert named - every - FOREIGN == set()

@@ -1,0 +1,208 @@
+"""Pages of the documentation site that are made at each build (a hook of mkdocs).
+
+Nothing of them is kept in the repository, so nothing can grow false: the command line from its own
+parser, design, changes and contributing from the files at the top, notebooks from their cells, and
+the list of numbers from the tables of the methods pages.
+"""
+
+import enum
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).parents[1]
+SHOWN = {
+    "design.md": "DESIGN.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+}
+"""Pages that are files at the top of the repository."""
+
+NUMBERS_HERE = "<!-- the numbers of all pages -->"
+_NAMES = {"column", "name", "name (column)", "number", "quantity", "shown"}
+_MEANS = {"formula", "definition", "is"}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that no file of the folder holds."""
+    from mkdocs.structure.files import File
+
+    pages = {page: _as_page(TOP / source) for page, source in SHOWN.items()}
+    pages["command_line.md"] = command_line_page()
+    docs = Path(config["docs_dir"])
+    for notebook in sorted((docs / "notebooks").glob("*.ipynb")):
+        page = notebook_page(json.loads(notebook.read_text("utf-8")), notebook.name)
+        pages[f"notebooks/{notebook.stem}.md"] = page
+    for page, text in pages.items():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Put the list of numbers where the page asks for it."""
+    if NUMBERS_HERE not in markdown:
+        return markdown
+    folder = Path(config["docs_dir"]) / Path(page.file.src_uri).parent
+    return markdown.replace(NUMBERS_HERE, numbers_table(folder))
+
+
+def _as_page(source: Path) -> str:
+    """Return a file of the repository with its links as they are in the site."""
+    text = source.read_text("utf-8")
+    places = {name: page for page, name in SHOWN.items()} | {"README.md": "index.md"}
+    for name, page in places.items():
+        text = text.replace(f"]({name})", f"]({page})")
+    return text.replace("](docs/", "](")
+
+
+def command_line_page() -> str:
+    """Return every command with its arguments and options, from the parser that reads them."""
+    import typer
+
+    from napari_mamamia.cli.app import app
+
+    program = typer.main.get_command(app)
+    commands = dict(_commands(program, ("mamamia",)))
+    parts = [
+        "# Command line",
+        f"{program.help} {program.epilog}",
+        "This page is made from the program's own parser. `mamamia COMMAND --help` shows the same "
+        "in a terminal. A value out of its range is refused before anything is read.",
+        "| command | what it does |\n|---|---|\n"
+        + "\n".join(
+            f"| [`{' '.join(words)}`](#{'-'.join(words)}) | {_cell(_first_line(command.help))} |"
+            for words, command in commands.items()
+        ),
+        *(_command_section(words, command) for words, command in commands.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, inner in command.commands.items():
+        if hasattr(inner, "commands"):
+            yield from _commands(inner, (*words, name))
+        elif not inner.hidden:
+            yield (*words, name), inner
+
+
+def _command_section(words: tuple[str, ...], command: Any) -> str:
+    name = " ".join(words)
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    usage = " ".join([name, *(_metavar(one) for one in arguments), "[OPTIONS]"])
+    parts = [f"## {name} {{ #{'-'.join(words)} }}", _escape(command.help or "")]
+    parts.append(f"```text\n{usage}\n```")
+    if arguments:
+        rows = [f"| `{_metavar(one)}` | {_what(one)} |" for one in arguments]
+        parts.append("| argument | what it is |\n|---|---|\n" + "\n".join(rows))
+    if options:
+        rows = [
+            f"| {', '.join(f'`{word}`' for word in one.opts + one.secondary_opts)} "
+            f"| {_cell(_taken(one))} | {_cell(_default(one))} | {_what(one)} |"
+            for one in options
+        ]
+        head = "| option | takes | default | what it does |\n|---|---|---|---|\n"
+        parts.append(head + "\n".join(rows))
+    return "\n\n".join(parts)
+
+
+def _metavar(one: Any) -> str:
+    return str(one.metavar or one.name.upper())
+
+
+def _what(one: Any) -> str:
+    panel = one.rich_help_panel
+    return _cell(" ".join([*([f"*{panel}.*"] if panel else []), _escape(one.help or "")]))
+
+
+def _taken(one: Any) -> str:
+    """Return what an option takes: choices, a range with its unit, or a word for it."""
+    if one.is_flag:
+        return "nothing"
+    kind = one.type_descriptor.annotation
+    quantity = getattr(one.type_descriptor.parameter_info.parser, "text", None)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        taken = ", ".join(f"`{choice.value}`" for choice in kind)
+    elif quantity:
+        taken = str(quantity)
+    else:
+        taken = f"`{one.metavar or {Path: 'PATH'}.get(kind, 'TEXT')}`"
+    return f"{taken}; may be repeated" if one.multiple else taken
+
+
+def _default(one: Any) -> str:
+    if one.required:
+        return "**needed**"
+    value = one.default.value if isinstance(one.default, enum.Enum) else one.default
+    return "" if one.is_flag or value in (None, "", [], ()) else f"`{value}`"
+
+
+def _first_line(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split())
+
+
+def _escape(text: str) -> str:
+    """Keep what Markdown or HTML would take for a sign of its own, outside of code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([<>*_\[\]])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def notebook_page(notebook: dict[str, Any], name: str) -> str:
+    """Return a notebook as a page: its texts, its code, and what its cells showed."""
+    parts = []
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"]).strip()
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+        elif cell["cell_type"] == "code" and text:
+            parts.append(f"```python\n{text}\n```")
+            parts += [_output(one) for one in cell.get("outputs", [])]
+    link = f"[Download this notebook]({name}){{ download }}"
+    parts.insert(1, link)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _output(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        return (
+            f"![what the cell showed](data:image/png;base64,{''.join(data['image/png']).strip()})"
+        )
+    if "text/html" in data:
+        return "<div>" + re.sub(r"\n\s*\n", "\n", "".join(data["text/html"])) + "</div>"
+    plain = "".join(output.get("text", data.get("text/plain", ""))).rstrip()
+    return f"```text\n{plain}\n```" if plain else ""
+
+
+def numbers_table(folder: Path) -> str:
+    """Return each number that a table of a page defines: its name, its page, its unit."""
+    rows = [
+        f"| {name} | [{title}]({page.name}) | {unit} |"
+        for page in sorted(folder.glob("*.md"))
+        if page.name != "index.md"
+        for title, name, unit in _numbers_of(page.read_text("utf-8"))
+    ]
+    return "\n".join(["| number | defined in | unit |", "|---|---|---|", *rows])
+
+
+def _numbers_of(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (title of the page, number, unit) of each row of a table of definitions."""
+    title = text.split("\n", 1)[0].lstrip("# ")
+    for table in re.findall(r"(?m)^\|.*\n\|[-|: ]+\n(?:\|.*\n?)+", text):
+        head, _, *rows = [_cells(line) for line in table.splitlines()]
+        if head[0] in _NAMES and _MEANS & set(head):
+            unit = head.index("unit") if "unit" in head else None
+            for row in rows:
+                yield title, row[0], (row[unit] if unit is not None else "") or "–"
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
