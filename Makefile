@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
 CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
+TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test night fuzz check lint types contracts bench docs pictures clean
+.PHONY: help demo test night fuzz check lint types contracts bench docs pictures lock lock-check release licences sbom clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict, score and export 12 phantom cases
 	$(BIN)/mamamia demo --out demo $(if $(wildcard demo/run.json),--resume)
@@ -50,6 +51,12 @@ docs: $(VENV)/test.done ## build the documentation site, to be read from site/in
 pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
 
+lock: $(VENV)/release.done ## resolve the lock files anew: versions and hashes of every extra
+	$(BIN)/python tools/locks.py
+
+lock-check: $(VENV)/release.done ## do the lock files fit pyproject.toml? needs no network
+	$(BIN)/python tools/locks.py --check
+
 clean: ## remove the virtual environment and the demo
 	rm -rf $(VENV) demo site
 
@@ -69,5 +76,9 @@ $(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
 
 $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
 	bash .ci/system-libraries window screen browser peers
-	$(PIP) torch==2.13.0 -e '.[pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench]'
+	$(PIP) torch==2.13.0 -e '.[$(TESTED)]'
 	touch $@ $(VENV)/base.done $(VENV)/window.done
+
+$(VENV)/release.done: $(VENV)/base.done
+	$(PIP) -e '.[release]'
+	touch $@
