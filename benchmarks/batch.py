@@ -30,7 +30,7 @@ from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
-from napari_mamamia.services.score.cases import score_cases
+from napari_mamamia.services.score.score import score_cases
 
 N_FILES = 500
 FILE_BYTES = 20_000

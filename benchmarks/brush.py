@@ -23,8 +23,10 @@ from napari_mamamia.core.edits import Brush, Features, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.phantom import benchmark_phantom
-from napari_mamamia.smartpaint.brush.brush import START_OUTSIDE, StrokePath, dab_box, paint
+from napari_mamamia.smartpaint.brush.brush import paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.brush.path import StrokePath
+from napari_mamamia.smartpaint.brush.reach import START_OUTSIDE, dab_box
 
 SPACING = (2.0, 0.7, 0.7)
 SHAPE = (96, 384, 384)

@@ -24,7 +24,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
-from napari_mamamia.segmentation.kinetic import chest
+from napari_mamamia.segmentation.kinetic import breast
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click, Prediction, Prompt
 from napari_mamamia.services.case.data_set import open_data_set
@@ -117,11 +117,11 @@ def print_row(case: Case, reference: Bools | None, *, is_box: bool) -> None:
 
 
 def print_percentiles(case: Case, reference: Bools) -> None:
-    usual = chest._DEEPEST
+    usual = breast._DEEPEST
     for level in LEVELS:
-        chest._DEEPEST = level
+        breast._DEEPEST = level
         print(f"  percentile {level:g}: first {dice(predicted(case).mask.array, reference):.2f}")
-    chest._DEEPEST = usual
+    breast._DEEPEST = usual
 
 
 def main() -> None:

@@ -52,9 +52,10 @@ from napari_mamamia.metrics.surface import hausdorff95, nsd, surface_distances
 from napari_mamamia.phantom import PhantomSpec, TumourKind, TumourSpec, make_phantom
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.segmenter import Click
-from napari_mamamia.smartpaint.brush.brush import painted_radius_mm
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
-from napari_mamamia.smartpaint.grow.grow import Outline, grow
+from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
+from napari_mamamia.smartpaint.grow.grow import grow
+from napari_mamamia.smartpaint.grow.start import Outline
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared/data"))

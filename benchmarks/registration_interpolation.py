@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.maps import percent_enhancement
-from napari_mamamia.kinetics.registration.registration import register_phases
-from napari_mamamia.kinetics.registration.resampling import resample
+from napari_mamamia.kinetics.registration.registration import register_phases, resample
 from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
     RegistrationSettings,

@@ -40,7 +40,7 @@ def peak_mb() -> float:
 
 def score_and_measure(inputs, settings) -> Peak:
     from napari_mamamia.core.progress import run_job
-    from napari_mamamia.services.score.cases import score_and_look
+    from napari_mamamia.services.score.score import score_and_look
 
     run_job(score_and_look(inputs, settings))
     return Peak(inputs.case_id, peak_mb())
@@ -63,7 +63,7 @@ def run_there(name: str, paths: list[Path]) -> tuple[float, float]:
     from napari_mamamia.scoring.case.profiles import CLINICAL
     from napari_mamamia.services.batch.batch import run_batch
     from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
-    from napari_mamamia.services.score.cases import CaseSettings
+    from napari_mamamia.services.score.score import CaseSettings
     from score_memory import Peak as PeakThere
     from score_memory import score_and_measure as look  # not __main__: workers must find it
 

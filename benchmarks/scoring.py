@@ -33,7 +33,7 @@ from metrics import Bools, Scene, add_lesion
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
 from napari_mamamia.services.batch.work import CaseInputs
-from napari_mamamia.services.score.cases import CaseSettings, score_files
+from napari_mamamia.services.score.score import CaseSettings, score_files
 
 LIMIT = 25.0
 STRETCH = 1.5

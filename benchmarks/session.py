@@ -22,7 +22,8 @@ from napari_mamamia.core.edits import Action, Brush, Step
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.workspace.workspace import Workspace
-from napari_mamamia.services.refine.edit_case import OpenEditing, open_editing
+from napari_mamamia.services.refine.edit_case import open_editing
+from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.smartpaint.brush.features import measure_features
 
 SHAPE = (96, 384, 384)

@@ -132,7 +132,7 @@ def _take_refine(data_set: Path, picture: Path) -> None:
 
 def _take_kinetics(data_set: Path, picture: Path) -> None:
     """Show curve types over the tumour, its curve, and the functional tumour volume."""
-    from napari_mamamia.services.kinetics.show_kinetics import MapKind
+    from napari_mamamia.kinetics.map_kinds import MapKind
 
     viewer, panel = _window(data_set, "Kinetics", FIRST_CASE)
     _wait(lambda: "reference" in panel.session.masks)

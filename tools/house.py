@@ -23,11 +23,12 @@ PARTICIPLES = {"found", "made", "own", "told", "said", "known", "kept", "wanted"
 """Locals that say what happened to a thing and not what it is."""
 LIMITS = {
     "most files in a folder": 24,
-    "modules with one importer, same room": 173,
-    "locals that are participles, %": 6.25,
+    "import lines, % of lines": 8,
+    "modules with one importer, same room": 114,
+    "locals that are participles, %": 6.21,
     "one-word private functions, % of all": 26.5,
     "functions that return a job": 415,
-    "longest module, lines": 545,
+    "longest module, lines": 543,
 }
 
 

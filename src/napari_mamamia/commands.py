@@ -29,22 +29,6 @@ if TYPE_CHECKING:
     from napari_mamamia.widgets.base.layers import LayerTuple
     from napari_mamamia.widgets.dock.dock import MamamiaDock
 
-__all__ = [
-    "batch_page",
-    "cases_page",
-    "export_page",
-    "get_reader",
-    "import_page",
-    "kinetics_page",
-    "predict_now",
-    "predict_page",
-    "refine_page",
-    "sample_axial",
-    "sample_sagittal",
-    "score_now",
-    "score_page",
-    "write_labels",
-]
 
 # ------------------------------------------------------------------------ readers
 

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.annotations.harmonise import (
-    LabelRule,
-    OrientationProfile,
-    harmonised,
-    map_labels,
-)
+from napari_mamamia.annotations.harmonise import OrientationProfile, harmonised, map_labels
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.label_rules import LabelRule
 
 AXIAL = Grid((10, 40, 40), np.diag([0.7, 0.7, 3.0, 1.0]))  # RAS, slices along S
 SAGITTAL = Grid(

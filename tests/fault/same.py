@@ -41,7 +41,7 @@ def content(path: Path, left_out: frozenset[str] = frozenset()) -> object:
         return "whole"
     if name.endswith(".safetensors"):
         return weights(path)
-    if name.endswith(".gz"):  # equal voxels may be other bytes, see io/volumes/blocks.py
+    if name.endswith(".gz"):  # equal voxels may be other bytes, see io/volumes/voxel_writer.py
         data = gzip.decompress(data)
     return zlib.crc32(data), len(data)
 

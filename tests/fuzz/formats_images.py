@@ -265,7 +265,7 @@ def _import(source: Path) -> object:
 
 def _read_seg_source(folder: Path) -> object:
     from napari_mamamia.io.files.sources import PhaseSource
-    from napari_mamamia.io.seg.sources import source_images
+    from napari_mamamia.io.seg.writer import source_images
 
     return source_images(PhaseSource(tuple(sorted(folder.glob("*.dcm")))))
 

@@ -8,8 +8,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import ColumnChoice, read_columns, write_columns
-from napari_mamamia.io.clinical.overview import overview_job
-from napari_mamamia.io.clinical.proposal import propose_columns
+from napari_mamamia.io.clinical.overview import overview_job, propose_columns
 from napari_mamamia.services.score.clinical_table import read_table
 
 FOREIGN = """Registry of 2024

@@ -21,9 +21,11 @@ from napari_mamamia.io.dicom.pixels import fill_planes
 from napari_mamamia.io.dicom.slices import BadImage
 from napari_mamamia.io.exam.exam import find_exam
 from napari_mamamia.io.exam.phases import find_phases
+from napari_mamamia.io.exam.selectors import named_series
 from napari_mamamia.io.seg.codes import SegmentMeaning
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom, named_series
+from napari_mamamia.services.dicom.dicom import import_dicom
+from napari_mamamia.services.dicom.finding import ImportSettings
 
 pydicom = pytest.importorskip("pydicom")
 

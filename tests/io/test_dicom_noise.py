@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from napari_mamamia.io.exam.looks import find_sliding, tied_share
 from napari_mamamia.io.exam.noise import SLAB, find_borrowed, own_noise
-from napari_mamamia.io.exam.sliding import find_sliding, tied_share
 
 
 def scans(n=5, seed=0, shape=(SLAB, 128, 112), deviation=6.0):

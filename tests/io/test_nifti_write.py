@@ -24,7 +24,7 @@ from napari_mamamia.io.data_set.volumes import (
     write_volume,
     write_volume_job,
 )
-from napari_mamamia.io.volumes import blocks, voxel_writer
+from napari_mamamia.io.volumes import voxel_writer
 
 GEOMETRY = (
     *("sizeof_hdr", "magic", "dim_info", "dim", "pixdim", "xyzt_units", "qform_code", "sform_code"),
@@ -337,9 +337,9 @@ def test_a_compressor_that_errs_is_noticed(tmp_path, monkeypatch):
             return b""
 
         def flush(self, mode):
-            return blocks._packed_zeros(self._size)[0]
+            return voxel_writer._packed_zeros(self._size)[0]
 
-    monkeypatch.setattr(blocks.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
+    monkeypatch.setattr(voxel_writer.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
     refused_write(tmp_path, Grid((2, 3, 4), LAS), "does not give back what went in")
 
 
@@ -351,7 +351,7 @@ def test_a_compressor_that_writes_no_deflate_is_noticed(tmp_path, monkeypatch):
         def flush(self, mode):
             return b""
 
-    monkeypatch.setattr(blocks.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
+    monkeypatch.setattr(voxel_writer.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
     refused_write(tmp_path, Grid((2, 3, 4), LAS), "does not give back what went in")
 
 
@@ -361,7 +361,7 @@ def test_a_block_of_any_kind_is_read_back_whichever_decompressor_takes_it(share)
     block = np.zeros(1 << 15, np.int16)
     n = int(share * len(block))
     block[:n] = np.random.default_rng(8).normal(300, 40, n)
-    gzipped = blocks.BlockGzip(written.append)
+    gzipped = voxel_writer.BlockGzip(written.append)
     gzipped.add(block.tobytes())
     gzipped.close()
     assert gzip.decompress(b"".join(written)) == block.tobytes()

@@ -12,7 +12,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, GridMismatchError, MissingExtraError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, run_job
-from napari_mamamia.kinetics.registration import resampling as registration_resampling
+from napari_mamamia.kinetics.registration import registration as registration_resampling
 from napari_mamamia.kinetics.registration import tries as registration_tries
 from napari_mamamia.kinetics.registration.itk import Warp
 from napari_mamamia.kinetics.registration.quality import (
@@ -22,8 +22,7 @@ from napari_mamamia.kinetics.registration.quality import (
     residual_percent,
     verdict_of,
 )
-from napari_mamamia.kinetics.registration.registration import register_phases
-from napari_mamamia.kinetics.registration.resampling import resample
+from napari_mamamia.kinetics.registration.registration import register_phases, resample
 from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
     RegistrationSettings,

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from napari_mamamia.metrics import nearest
-from napari_mamamia.metrics.nearest import nearest_distances, nearest_in_units
-from napari_mamamia.metrics.nearest_rows import Metric, squared_by_rows
+from napari_mamamia.metrics.nearest import (
+    Metric,
+    nearest_distances,
+    nearest_in_units,
+    squared_by_rows,
+)
 
 GRIDS = {
     "voxels": None,

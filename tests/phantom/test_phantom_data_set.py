@@ -17,7 +17,7 @@ from napari_mamamia.io.data_set.patient_info import read_patient_info
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.phantom import make_phantom, write_data_set
 from napari_mamamia.phantom.case_mix import plan_case
-from napari_mamamia.phantom.degraded import degraded_mask
+from napari_mamamia.phantom.data_set import degraded_mask
 
 SHAPE = (24, 50, 66)
 

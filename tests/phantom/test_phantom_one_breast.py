@@ -15,7 +15,7 @@ from napari_mamamia.phantom import (
     make_phantom,
     write_data_set,
 )
-from napari_mamamia.phantom.one_breast import plan_one_breast
+from napari_mamamia.phantom.data_set import plan_one_breast
 
 SMALL = PhantomSpec(
     shape=(30, 64, 64), spacing_mm=(4.0, 3.0, 3.0), orientation="PSR", times_s=(0.0, 400.0, 740.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.segmentation.submission import cuda as external_cuda
-from napari_mamamia.segmentation.submission.device import cuda_by_name
+from napari_mamamia.segmentation.submission.external import cuda_by_name
 from napari_mamamia.segmentation.submission.isolation import has_graphics_card
 
 torch = pytest.importorskip("torch")

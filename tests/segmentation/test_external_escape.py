@@ -337,7 +337,7 @@ def test_the_system_holds_the_processes_of_root_too_where_it_has_control_groups(
     room, tmp_path, monkeypatch
 ):
     """Nobody looks here: an endless bomb of root once outran the look."""
-    monkeypatch.setattr("napari_mamamia.segmentation.submission.guard.can_watch", lambda: False)
+    monkeypatch.setattr("napari_mamamia.segmentation.submission.run.can_watch", lambda: False)
     before = groups()
     done = run_foreign(tmp_path, f"import os, time\n{BOMB}", room, processes=40)
     told = done.output / "count"

@@ -10,7 +10,7 @@ import pytest
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Tissue, make_phantom
-from napari_mamamia.phantom.one_breast import plan_one_breast
+from napari_mamamia.phantom.data_set import plan_one_breast
 from napari_mamamia.segmentation.kinetic.breast import breast_mask
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 

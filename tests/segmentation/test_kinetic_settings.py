@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from napari_mamamia.segmentation.kinetic.breast import BreastSettings
-from napari_mamamia.segmentation.kinetic.kinetic import KineticSettings
+from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.kinetic.settings import described, values_of
 
 

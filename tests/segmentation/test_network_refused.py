@@ -32,7 +32,8 @@ from napari_mamamia.segmentation.run.registry import (
 )
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.worker.wire import card_from, card_on_wire
-from napari_mamamia.services.predict.model_choice import RunChoices, open_model
+from napari_mamamia.services.predict.model_choice import open_model
+from napari_mamamia.services.predict.run_choices import RunChoices
 
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
@@ -217,7 +218,7 @@ SAVE = 'torch.save(x, "FILE")'
 )
 @pytest.mark.parametrize("place", ["alone", "bundle"])
 def test_torchscript_that_names_an_operator_for_files_is_not_opened(call, name, place, tmp_path):
-    from napari_mamamia.segmentation.bundle.network import load_network
+    from napari_mamamia.segmentation.bundle.engine import load_network
     from napari_mamamia.segmentation.network.script import read_script
 
     mark = tmp_path / "was-here"

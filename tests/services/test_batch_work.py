@@ -16,8 +16,8 @@ from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import FilePrint, Place
-from napari_mamamia.services.score import cases as score_cases_module
-from napari_mamamia.services.score.cases import score_cases
+from napari_mamamia.services.score import score as score_cases_module
+from napari_mamamia.services.score.score import score_cases
 
 LIMITED = Place(time_limit_s=30.0)
 

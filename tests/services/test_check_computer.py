@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.one_lesion import one_lesion
+from napari_mamamia.services.submission import check_computer
 from napari_mamamia.services.submission import check_computer as service
-from napari_mamamia.services.submission import computer_facts
 
 
 def test_the_check_runs_on_an_own_case_and_its_log_names_nobody(tmp_path, monkeypatch):
@@ -53,7 +53,7 @@ def test_a_wrong_result_is_a_failure_and_exit_code_3(monkeypatch):
 def test_messages_lose_folders_and_names(monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: Path("/home/erika"))
     text = "case X_1: cannot read '/data/erika/X_1_0000.nii.gz' (see C:\\Users\\erika\\x): erika"
-    assert computer_facts.without_names(text, "X_1") == (
+    assert check_computer.without_names(text, "X_1") == (
         "case [name]: cannot read '[path]' (see [path]): [name]"
     )
 
@@ -64,10 +64,10 @@ def test_a_card_that_torch_does_not_see_is_a_failure(tmp_path, monkeypatch):
     program.write_text('#!/bin/sh\necho "NVIDIA H100, 570.1, 81559 MiB, 80000 MiB"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(computer_facts, "choose_device", lambda wanted: "cpu")
-    cards, torch = list(computer_facts.graphics())
+    monkeypatch.setattr(check_computer, "choose_device", lambda wanted: "cpu")
+    cards, torch = list(check_computer.graphics())
     assert "NVIDIA H100, 570.1" in cards.text
-    assert torch.state is computer_facts.State.FAILED
+    assert torch.state is check_computer.State.FAILED
 
 
 def small_case():
@@ -129,6 +129,6 @@ def test_every_extra_that_somebody_can_install_is_named():
 
     read = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     names = set(read["project"]["optional-dependencies"])
-    found = {finding.name for finding in computer_facts.extras()}
+    found = {finding.name for finding in check_computer.extras()}
     no_part_of_it = {"all", "pyqt6", "pyside6", "test", "lint", "bench"}
     assert found == {f"extra [{name}]" for name in names - no_part_of_it}

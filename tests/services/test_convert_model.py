@@ -26,12 +26,12 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.owner import this_process
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.submission.isolation import Isolation, IsolationKind
 from napari_mamamia.services.batch.child import Child
 from napari_mamamia.services.predict import convert_model as conversion
 from napari_mamamia.services.predict.convert_model import (
-    RoomLimits,
     convert_model,
     convertible,
     isolation_reason,

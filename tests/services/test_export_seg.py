@@ -29,7 +29,8 @@ from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume  
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret  # noqa: E402
 from napari_mamamia.io.seg.seg import read_segmentation  # noqa: E402
 from napari_mamamia.services.case.data_set import open_data_set  # noqa: E402
-from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom  # noqa: E402
+from napari_mamamia.services.dicom.dicom import import_dicom  # noqa: E402
+from napari_mamamia.services.dicom.finding import ImportSettings  # noqa: E402
 from napari_mamamia.services.export.export import export_bundle  # noqa: E402
 from napari_mamamia.services.export.seg import segment_meaning  # noqa: E402
 

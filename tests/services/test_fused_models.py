@@ -26,8 +26,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.doubt import DoubtKind, doubt_kinds, doubt_of
-from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule
-from napari_mamamia.services.predict.fused_probability import Moments
+from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule, Moments
 from napari_mamamia.services.predict.predict import predict_case
 
 GRID = Grid((1, 1, 4), np.diag([-2.0, -1.0, 3.0, 1.0]))  # a voxel is 6 mm3

@@ -17,7 +17,8 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.exam.selectors import read_selectors
-from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom, look_into
+from napari_mamamia.services.dicom.dicom import import_dicom
+from napari_mamamia.services.dicom.finding import ImportSettings, look_into
 from napari_mamamia.services.dicom.look import look_at_source
 
 pytest.importorskip("pydicom")

@@ -23,18 +23,14 @@ from napari_mamamia.core.progress import Cancelled, run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set import imported_case
 from napari_mamamia.io.data_set.layout import find_data_set
-from napari_mamamia.io.dicom.facts import user_secret
+from napari_mamamia.io.dicom.facts import Dates, user_secret
+from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.selectors import named_series
 from napari_mamamia.io.volumes import voxel_writer
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.dicom.dicom import (
-    Clock,
-    Dates,
-    ImportSettings,
-    import_dicom,
-    look_into,
-)
+from napari_mamamia.services.dicom.dicom import import_dicom
+from napari_mamamia.services.dicom.finding import ImportSettings, look_into
 
 pydicom = pytest.importorskip("pydicom")
 

@@ -12,7 +12,7 @@ from napari_mamamia.io.data_set.imported_case import upright
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.exam.blanks import blank_tails
 from napari_mamamia.io.exam.exam import find_exam
-from napari_mamamia.services.dicom.planes import PhasePlanes
+from napari_mamamia.services.dicom.dicom import PhasePlanes
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
@@ -42,7 +42,7 @@ def phase_of(folder, dtype, **elements):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Let parts have as few planes as they may."""
-    monkeypatch.setattr("napari_mamamia.services.dicom.planes._PART_BYTES", 1)
+    monkeypatch.setattr("napari_mamamia.services.dicom.dicom._PART_BYTES", 1)
 
 
 @pytest.mark.parametrize("syntax", [phantoms.EXPLICIT, phantoms.IMPLICIT, phantoms.BIG_ENDIAN])

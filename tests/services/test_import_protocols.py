@@ -19,7 +19,8 @@ from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.dicom.dicom import ImportSettings, import_dicom
+from napari_mamamia.services.dicom.dicom import import_dicom
+from napari_mamamia.services.dicom.finding import ImportSettings
 
 pytest.importorskip("pydicom")
 

@@ -16,9 +16,11 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume
+from napari_mamamia.io.exam.sides import Sides
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.dicom.dicom import ImportSettings, Sides, import_dicom, look_into
+from napari_mamamia.services.dicom.dicom import import_dicom
+from napari_mamamia.services.dicom.finding import ImportSettings, look_into
 from napari_mamamia.services.export.export import export_bundle
 from napari_mamamia.services.export.plan import (
     ExportFormat,

@@ -24,10 +24,10 @@ from napari_mamamia.services.kinetics.case_kinetics import (
     KineticSettings,
     box_around_mask,
     case_kinetics,
+    other_breast,
     with_times,
 )
 from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
-from napari_mamamia.services.kinetics.other_breast import other_breast
 
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])
 BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))

@@ -11,9 +11,9 @@ from napari_mamamia.io.data_set.volumes import write_mask
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
 from napari_mamamia.services.batch.work import CaseInputs
 from napari_mamamia.services.case.show_case import Counting, score_shown
-from napari_mamamia.services.score.cases import CaseSettings, score_files
 from napari_mamamia.services.score.pace import Pace
 from napari_mamamia.services.score.review import Agrees, compare_masks, review_masks
+from napari_mamamia.services.score.score import CaseSettings, score_files
 
 GRID = Grid((4, 8, 9), np.diag([1.0, 2.0, 3.0, 1.0]))
 

@@ -12,19 +12,17 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Tool
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.smartpaint.brush.brush import (
+from napari_mamamia.smartpaint.brush.brush import deposit, dose, paint
+from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.brush.path import Dab
+from napari_mamamia.smartpaint.brush.reach import (
     START_INSIDE,
     START_OUTSIDE,
-    Dab,
     dab_box,
-    deposit,
-    dose,
-    paint,
     painted_radius_mm,
-    sample_at,
     suggested_radius_mm,
 )
-from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.brush.sample import sample_at
 
 SPACING = (2.0, 0.7, 0.7)
 SHAPE = (11, 31, 33)

@@ -14,16 +14,15 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Sampling, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.smartpaint.brush.brush import (
+from napari_mamamia.smartpaint.brush.brush import dose, paint
+from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.brush.path import StrokePath
+from napari_mamamia.smartpaint.brush.reach import (
     START_INSIDE,
     START_OUTSIDE,
-    StrokePath,
     dab_box,
-    dose,
-    paint,
     painted_radius_mm,
 )
-from napari_mamamia.smartpaint.brush.features import measure_features
 
 SPACING = (2.0, 0.7, 0.7)
 SHAPE = (21, 64, 96)

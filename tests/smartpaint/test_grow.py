@@ -15,10 +15,16 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
-from napari_mamamia.smartpaint.grow.energy import blocks, coarsening, refined
-from napari_mamamia.smartpaint.grow.evidence import log_odds, tissue_of
-from napari_mamamia.smartpaint.grow.grow import GrowSettings, Outline, grow, outlines_of
+from napari_mamamia.smartpaint.grow.grow import (
+    blocks,
+    coarsening,
+    grow,
+    log_odds,
+    refined,
+    tissue_of,
+)
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
+from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, outlines_of
 
 NOISE = 10.0
 

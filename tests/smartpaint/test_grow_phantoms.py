@@ -8,8 +8,9 @@ from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.one_lesion import LesionKind, coarse_outline, one_lesion
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
-from napari_mamamia.smartpaint.grow.grow import Outline, grow
+from napari_mamamia.smartpaint.grow.grow import grow
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
+from napari_mamamia.smartpaint.grow.start import Outline
 
 SEEDS = range(3)
 

@@ -25,7 +25,7 @@ from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.services.predict.keep_prediction import KeptPrediction
-from napari_mamamia.services.refine.edit_case import OpenEditing, RecoveredWork
+from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.base.predict_services import PredictServices

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.controls import discard, named
-from napari_mamamia.widgets.dock.dock import PAGES
+from napari_mamamia.widgets.dock.page_tabs import PAGES
 
 CONTROLS = (
     QAbstractButton,

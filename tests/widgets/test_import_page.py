@@ -23,7 +23,7 @@ from napari_mamamia.services.dicom.check import IdState, ImportCheck
 from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary
 from napari_mamamia.services.dicom.look import LookedInto, judge_again, look_at_source
 from napari_mamamia.services.dicom.preview import StudyPreview, part_picture, preview_study
-from napari_mamamia.widgets.base.import_services import ImportServices
+from napari_mamamia.widgets.base.service_record import ImportServices
 from napari_mamamia.widgets.dicom.page import ImportState
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 

@@ -13,11 +13,11 @@ from qtpy.QtWidgets import QLabel, QScrollArea, QWidget
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
-from napari_mamamia.services.kinetics.show_kinetics import MapKind
 from napari_mamamia.widgets.base.layers import Role, array_of
-from napari_mamamia.widgets.kinetics.curve_plot import nice_ticks
+from napari_mamamia.widgets.kinetics.curves_tab import nice_ticks
 
 BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))
 

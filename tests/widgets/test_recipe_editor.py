@@ -22,7 +22,7 @@ from napari_mamamia.segmentation.model.recipe import (
 )
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
-from napari_mamamia.widgets.predict.recipe_dialog import RecipeDialog
+from napari_mamamia.widgets.predict.recipe_flow import RecipeDialog
 from napari_mamamia.widgets.predict.recipe_form import RecipeForm
 
 CARD = ModelCard(

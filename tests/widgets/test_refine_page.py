@@ -13,7 +13,7 @@ from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.dock import MamamiaDock
-from napari_mamamia.widgets.keys.own_keys import remapped
+from napari_mamamia.widgets.keys.key_choice import remapped
 from napari_mamamia.widgets.refine.numbers import RefineNumbers, ShownNumbers
 from napari_mamamia.widgets.refine.state import PaintTool
 

@@ -29,10 +29,10 @@ from napari_mamamia.widgets.base.layers import (
     tag_for,
     tag_of,
 )
+from napari_mamamia.widgets.viewer.layer_stack import create_layer
 from napari_mamamia.widgets.viewer.pane import PaneKind
 from napari_mamamia.widgets.viewer.planes import Layout
 from napari_mamamia.widgets.viewer.scene import Scene
-from napari_mamamia.widgets.viewer.spare_layers import create_layer
 
 pytestmark = pytest.mark.window
 AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])

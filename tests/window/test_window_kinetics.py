@@ -12,8 +12,8 @@ from qtpy.QtWidgets import QLabel
 from tests.ultrafast_phantoms import write_ultrafast_data_set
 
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.phantom import write_data_set
-from napari_mamamia.services.kinetics.show_kinetics import MapKind
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.kinetics.colours import TYPE_COLOURS
 

@@ -13,8 +13,8 @@ from qtpy.QtWidgets import QFrame
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.state import PaintTool
-from napari_mamamia.widgets.viewer.crosshair import canvas_place
 from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.pane_window import canvas_place
 from napari_mamamia.widgets.viewer.planes import Layout
 
 pytestmark = pytest.mark.window

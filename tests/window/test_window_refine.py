@@ -11,7 +11,8 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.services.case.open_case import open_case
-from napari_mamamia.services.refine.edit_case import OpenEditing, open_editing
+from napari_mamamia.services.refine.edit_case import open_editing
+from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 from napari_mamamia.widgets.refine.state import PaintTool

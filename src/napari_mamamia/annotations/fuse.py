@@ -12,8 +12,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["Staple", "TieRule", "majority_vote", "staple"]
-
 _MOST_READERS: Final = 16
 _MOST_STEPS: Final = 1000
 _STEADY: Final = 1e-10

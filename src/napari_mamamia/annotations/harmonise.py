@@ -12,8 +12,6 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 
-__all__ = ["LabelRule", "OrientationProfile", "harmonised", "map_labels", "target_names"]
-
 
 class OrientationProfile(StrEnum):
     """A named rule for how exported volumes lie; letters are directions that axes run towards."""

@@ -16,16 +16,6 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = [
-    "Check",
-    "Finding",
-    "Light",
-    "check_grids",
-    "check_mask",
-    "check_phases",
-    "worst_light",
-]
-
 
 class Light(StrEnum):
     """How much a finding matters: usable, look at it, not usable as it is."""

@@ -11,8 +11,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["straight_grid", "straightened_labels", "straightened_phase"]
-
 _MOST_TIMES: Final = 8
 _SLAB_VOXELS: Final = 2_000_000
 

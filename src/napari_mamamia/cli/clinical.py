@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from napari_mamamia.core.cohort import Cohort
     from napari_mamamia.io.clinical.overview import TableOverview
 
-__all__ = ["clinical"]
-
 
 def clinical(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Table (.xlsx, .ods, .csv).")],

@@ -11,8 +11,6 @@ from napari_mamamia.cli.options import AsRootOption, RegistryOption
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS
 
-__all__ = ["convert"]
-
 _GIGABYTE: Final = 10**9
 
 
@@ -56,8 +54,9 @@ def convert(
     The masks stay the same. A checkpoint that wants to run something is refused; with --isolated it
     is opened in a closed room (bubblewrap), and only its numbers come out.
     """
+    from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
     from napari_mamamia.segmentation.run.registry import default_registry, find_model
-    from napari_mamamia.services.predict.convert_model import RoomLimits, convert_model
+    from napari_mamamia.services.predict.convert_model import convert_model
 
     refuse_idle(context, OPTIONS)
     entry = find_model(model, registry or default_registry())

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from napari_mamamia.services.export.export import ExportSummary
     from napari_mamamia.services.export.plan import MaskFolder
 
-__all__ = ["export", "verify"]
 
 _CHANNELS: Final = Quantity("a number of phases", 1, 999, "", "give as many as it gets", True)
 _DATA_SET_NUMBER: Final = Quantity(

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from napari_mamamia.services.case.data_set import OpenDataSet
     from napari_mamamia.services.kinetics.ftv_from import FtvFromRow
 
-__all__ = ["count_from"]
-
 
 def count_from(
     opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"

@@ -7,8 +7,6 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
-__all__ = ["ALWAYS", "Command", "Program", "Where", "is_given", "refuse_idle"]
-
 
 @dataclass(frozen=True)
 class Where:

@@ -20,14 +20,9 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.dicom.dicom import (
-        FoundStudy,
-        ImportedCase,
-        ImportSettings,
-        ImportSummary,
-    )
+    from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary
+    from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 
-__all__ = ["import_"]
 
 _SERIES: Final = Quantity("a series' number", 0, 2**31 - 1, "", "see --dry-run", is_whole=True)
 
@@ -130,17 +125,13 @@ def import_(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
-    from napari_mamamia.services.dicom.dicom import (
-        Clock,
-        Dates,
-        ImportSettings,
-        Sides,
-        import_dicom,
-        look_into,
-        named_series,
-        read_selectors,
-        write_looked,
-    )
+    from napari_mamamia.io.dicom.facts import Dates
+    from napari_mamamia.io.dicom.slices import Clock
+    from napari_mamamia.io.exam.selectors import named_series, read_selectors
+    from napari_mamamia.io.exam.sides import Sides
+    from napari_mamamia.services.dicom.dicom import import_dicom
+    from napari_mamamia.services.dicom.finding import ImportSettings, look_into
+    from napari_mamamia.services.dicom.record import write_looked
 
     refuse_idle(context, OPTIONS)
     settings = ImportSettings(

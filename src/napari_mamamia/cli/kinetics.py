@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _PE_AT: Final = Quantity("a time after arrival", 1, 600, "s", "type seconds, such as 20")
 _INJECTION: Final = Quantity("a time after phase 0 started", -3600, 86400, "s", "type seconds")
 
-__all__ = ["ftv_of", "injection_source", "kinetics", "rule_of"]
-
 
 _OWN_REGION: Final = Where(
     "without --ftv-from: a SEG says itself which region, thresholds and phases count",

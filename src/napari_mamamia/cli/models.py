@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.card import ModelCard
     from napari_mamamia.segmentation.run.registry import ModelEntry
 
-__all__ = ["NameArgument", "models"]
 
 models = Program(help="Models that you added; nothing is ever downloaded.")
 

@@ -10,8 +10,6 @@ from napari_mamamia.cli.printing import run
 if TYPE_CHECKING:
     from napari_mamamia.services.case.data_set import OpenDataSet
 
-__all__ = ["open_at"]
-
 
 def open_at(path: Path, columns: Path | None = None) -> "OpenDataSet":
     """Return the data set at `path`, and print its warnings.

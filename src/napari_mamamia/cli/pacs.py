@@ -13,7 +13,6 @@ from napari_mamamia.core.errors import MissingExtraError
 if TYPE_CHECKING:
     from napari_mamamia.io.pacs.limits import TransferLimits
 
-__all__ = ["app"]
 
 _MIB: Final = 1 << 20
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from napari_mamamia.services.perfusion.row import PerfusionRow
     from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings
 
-__all__ = ["perfusion"]
-
 
 class ModelName(StrEnum):
     """Names of `kinetics.perfusion.tissue_model.TissueModel`."""

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.segmenter import Segmenter
     from napari_mamamia.services.batch.work import Place
     from napari_mamamia.services.predict.cases import PredictSummary
-    from napari_mamamia.services.predict.model_choice import RunChoices
+    from napari_mamamia.services.predict.run_choices import RunChoices
 
-__all__ = ["predict"]
 
 _TRAINED = "Trained models only"
 _DEFAULT_MODEL = "kinetic"
@@ -226,7 +225,7 @@ def _choices(
     recipe: str,
 ) -> "RunChoices":
     from napari_mamamia.segmentation.model.planner import LADDER
-    from napari_mamamia.services.predict.model_choice import RunChoices
+    from napari_mamamia.services.predict.run_choices import RunChoices
 
     named = tuple(fold.strip() for fold in folds.split(",") if fold.strip())
     return RunChoices(

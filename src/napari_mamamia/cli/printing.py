@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from napari_mamamia.services.batch.row_table import RowSummary
     from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 
-__all__ = [
-    "NOT_EVERY_CASE",
-    "STOPPED",
-    "finish",
-    "finish_rows",
-    "print_case_csv",
-    "print_case_table",
-    "print_scores",
-    "print_table",
-    "run",
-    "shown",
-]
 
 T = TypeVar("T")
 

@@ -7,18 +7,6 @@ from typing import Final
 
 import typer
 
-__all__ = [
-    "GIGABYTES",
-    "INDEX",
-    "LABEL",
-    "SECONDS",
-    "SECONDS_OF_PHASE",
-    "Quantity",
-    "is_number",
-    "numbers_of_text",
-    "times_of_text",
-]
-
 _WEEK_S: Final = 604800
 _DAY_S: Final = 86400
 

@@ -26,8 +26,6 @@ from napari_mamamia.cli.quantities import INDEX
 if TYPE_CHECKING:
     from napari_mamamia.services.register.registration_row import RegistrationRow
 
-__all__ = ["register"]
-
 
 class TransformName(StrEnum):
     """Names of `kinetics.registration.settings.TransformKind`."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
     from napari_mamamia.services.refine.replay import Replay
 
-__all__ = ["replay"]
-
 
 def replay(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="File ID.journal.")],

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from napari_mamamia.services.score.score import ScoreSummary
     from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["score", "score_pcr", "score_table"]
-
 
 def score(
     reference: Annotated[Path, typer.Option("--reference", help="Folder of reference masks.")],

@@ -13,8 +13,6 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish, run
 
-__all__ = ["straighten"]
-
 
 def straighten(
     data_set: DataSetArgument,

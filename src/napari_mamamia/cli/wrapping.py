@@ -8,8 +8,6 @@ import typer
 
 from napari_mamamia.cli.quantities import INDEX, Quantity
 
-__all__ = ["wrap"]
-
 _CLASS: Final = Quantity("a value of its output", 0, 65535, "", "name the tumour's", is_whole=True)
 
 

@@ -5,8 +5,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["block_means"]
-
 _EDGE: Final = 4
 
 

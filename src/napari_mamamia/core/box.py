@@ -7,8 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Box"]
-
 
 @dataclass(frozen=True, slots=True)
 class Box:

@@ -12,8 +12,6 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
 
-__all__ = ["Case", "LabelMap", "Mask", "Phase", "ScanTiming", "foreground"]
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:

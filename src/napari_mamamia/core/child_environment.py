@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["child_environment", "find_program", "leave_out_current_folder", "module_folders"]
-
 _PASSED_ON: Final = re.compile(
     r"""
     HOME | USER | LOGNAME | SHELL | TZ | LANG | LANGUAGE | LC_\w+ | TERM | COLORTERM | NO_COLOR

@@ -20,19 +20,6 @@ from typing import Final, NoReturn
 
 from napari_mamamia.core.child_environment import child_environment
 
-__all__ = [
-    "Answer",
-    "Errors",
-    "Process",
-    "answer_of",
-    "become",
-    "end_group",
-    "process_lives",
-    "python_command",
-    "start",
-    "wait_for",
-]
-
 Process = subprocess.Popen[bytes]
 """A child process."""
 

@@ -5,16 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-__all__ = [
-    "FIELDS",
-    "CaseRecord",
-    "Cohort",
-    "MenopausalStatus",
-    "RefusedRow",
-    "RejectedCell",
-    "coverage_text",
-]
-
 FIELDS = (
     "age",
     "menopausal_status",

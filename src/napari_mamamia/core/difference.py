@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 
-__all__ = ["BitChange", "Difference"]
-
 _LEVEL: Final = 1
 _SAMPLE_BYTES: Final = 2048
 _WORTH: Final = 0.9

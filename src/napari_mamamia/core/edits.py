@@ -7,22 +7,6 @@ from typing import Self
 from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.provenance import Setting
 
-__all__ = [
-    "Action",
-    "Brush",
-    "Edit",
-    "EditingSummary",
-    "Extent",
-    "Features",
-    "Jump",
-    "Sampling",
-    "Step",
-    "Stroke",
-    "Tool",
-    "Turn",
-    "Voxel",
-]
-
 Voxel = tuple[float, float, float]
 """A place in voxel coordinates (z, y, x) of the case's array; a voxel's centre is its index."""
 

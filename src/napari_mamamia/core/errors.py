@@ -2,21 +2,6 @@
 
 from napari_mamamia.core.names import readable_name
 
-__all__ = [
-    "CaseError",
-    "ClusterError",
-    "FormatError",
-    "GridMismatchError",
-    "MamamiaError",
-    "MissingExtraError",
-    "ModelError",
-    "PacsError",
-    "RefusedCheckpointError",
-    "SaveConflictError",
-    "SaveError",
-    "refusal_text",
-]
-
 
 class MamamiaError(Exception):
     """Base of every error that this software raises on purpose; its text is readable anywhere."""

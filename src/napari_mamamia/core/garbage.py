@@ -11,8 +11,6 @@ import gc
 import threading
 from typing import Final
 
-__all__ = ["collect_if_due", "is_set_aside", "set_aside", "take_back"]
-
 _IS_SET_ASIDE = threading.Event()
 _ORDINARY: list[int] = []
 """Python's thresholds as they were before `set_aside`."""

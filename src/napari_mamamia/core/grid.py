@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_mamamia.core.errors import GridMismatchError
 
-__all__ = ["SAME_PLACE_VOXELS", "DisplayFrame", "Grid", "Plane", "require_same_grid"]
-
 SAME_PLACE_VOXELS: Final = 0.05
 """Two grids are the same when no corner of the volume is farther apart than this share of the
 smallest spacing. Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over

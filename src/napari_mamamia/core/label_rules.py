@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["LabelRule"]
-
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:

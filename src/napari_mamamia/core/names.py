@@ -1,7 +1,5 @@
 """Names of files as every text of ours shows them."""
 
-__all__ = ["readable_name"]
-
 
 def readable_name(name: str) -> str:
     r"""Return a file's name with the sign U+FFFD for each byte that is no UTF-8.

@@ -16,8 +16,6 @@ from typing import Final
 
 from napari_mamamia.core.child_process import process_lives
 
-__all__ = ["Owner", "owner_named", "this_process"]
-
 _PROC: Final = Path("/proc")
 _UNKNOWN: Final = "0"
 _DIGITS: Final = 8

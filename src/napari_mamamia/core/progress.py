@@ -10,8 +10,6 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from napari_mamamia.core.garbage import is_set_aside
 
-__all__ = ["Cancelled", "Job", "Progress", "paced", "run_job", "spared_collections"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -7,16 +7,6 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
-__all__ = [
-    "InputFile",
-    "Maker",
-    "Provenance",
-    "Setting",
-    "now_utc",
-    "process_peak_memory_bytes",
-    "software_version",
-]
-
 Setting: TypeAlias = bool | int | float | str | None
 
 _KIBIBYTE: Final = 1024

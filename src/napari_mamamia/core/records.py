@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["CaseFailure", "CaseScore", "CaseTag", "FailureCause", "ScoreStatus"]
-
 
 class FailureCause(StrEnum):
     """Why a batch could not finish a case."""

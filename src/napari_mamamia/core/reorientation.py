@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 
-__all__ = ["Reorientation", "reorientation_to"]
-
 _AXES: Final = "RLAPSI"
 
 

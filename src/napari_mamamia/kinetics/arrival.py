@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.block_means import block_means
 from napari_mamamia.io.exam.looks import Contrast, contrast_between, enhancement
 
-__all__ = ["Arrival", "find_arrival"]
-
 _PLANES: Final = 5
 
 

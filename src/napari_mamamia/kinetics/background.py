@@ -15,8 +15,6 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.maps import percent_enhancement
 
-__all__ = ["BackgroundEnhancement", "background_enhancement", "bright_from", "central_half"]
-
 _LEAST_VOXELS: Final = 200  # our choice: fewer give no stable mean
 _LEVELS: Final = 256
 

@@ -10,8 +10,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.kinetics.ultrafast import MOST_GAP_S, steepest_rise
 
-__all__ = ["bolus_arrival_s"]
-
 _LEAST_RISE_PERCENT: Final = 50.0
 """A vessel or heart rises more; ours."""
 

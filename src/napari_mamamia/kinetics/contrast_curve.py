@@ -21,8 +21,6 @@ from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
 from napari_mamamia.kinetics.time_axis import TimingRule, known_times
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases
 
-__all__ = ["ContrastCurve", "contrast_curve", "patch_curve", "region_contrast_curve"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContrastCurve:

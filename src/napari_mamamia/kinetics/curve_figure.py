@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 
-__all__ = ["curve_figure"]
-
 _SIZE: Final = (6.4, 3.8)
 _QUIET: Final = "#666666"
 _WARNING: Final = "#8F4500"

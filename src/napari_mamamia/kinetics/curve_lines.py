@@ -7,16 +7,6 @@ from typing import Final
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 
-__all__ = [
-    "CURVE_COLUMNS",
-    "LETTERS",
-    "CurveLine",
-    "CurvePlot",
-    "classes_text",
-    "curve_rows",
-    "line_of",
-]
-
 LETTERS: Final = {
     DelayedCourse.PERSISTENT: "P",
     DelayedCourse.PLATEAU: "L",

@@ -7,15 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CurveThresholds",
-    "DelayedCourse",
-    "InitialRise",
-    "delayed_change",
-    "delayed_course",
-    "initial_rise",
-]
-
 
 class InitialRise(IntEnum):
     """Class of the initial rise; the number is the label value in a map."""

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["curve_enhancement", "region_curve"]
-
 
 def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the mean signal of every phase over the voxels of `mask`.

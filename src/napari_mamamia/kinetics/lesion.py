@@ -22,8 +22,6 @@ from napari_mamamia.kinetics.map_formulas import ANGIO_FROM_PERCENT
 from napari_mamamia.kinetics.maps import peak_enhancement, percent_enhancement
 from napari_mamamia.kinetics.timing import PhaseChoice
 
-__all__ = ["LEAST_CLUSTER", "HottestPatch", "LesionKinetics", "hottest_patch", "lesion_kinetics"]
-
 LEAST_CLUSTER: Final = 3
 """A curve type counts as the worst only where so many voxels of it touch (26 neighbours): single
 voxels are noise. Source: this project's choice, no published one was found."""

@@ -11,8 +11,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress, run_job
 from napari_mamamia.kinetics.map_formulas import Formula
 
-__all__ = ["MapRecipe"]
-
 _BLOCK_VOXELS: Final = 1 << 16
 """256 kB of float32: a formula's few arrays fit into the cache of one core (measured: a
 quarter and four times as many are slower)."""

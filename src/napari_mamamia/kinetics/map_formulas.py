@@ -12,19 +12,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.kinetics.curve_types import CurveThresholds
 
-__all__ = [
-    "ANGIO_FROM_PERCENT",
-    "Formula",
-    "curve_type",
-    "difference",
-    "peak",
-    "percent",
-    "ratio",
-    "wash_in_slope",
-    "wash_out_slope",
-    "where_enhancing",
-]
-
 Block = NDArray[np.float32]
 Formula = Callable[[NDArray[Any], NDArray[Any]], None]
 

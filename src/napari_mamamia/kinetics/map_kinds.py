@@ -21,8 +21,6 @@ from napari_mamamia.kinetics.ultrafast import (
     ultrafast_times,
 )
 
-__all__ = ["MAPS", "Colours", "MapKind", "MapNeeds", "MapRange", "MapSpec"]
-
 
 class MapKind(StrEnum):
     """What can be laid over the image, named as in the list of the page."""

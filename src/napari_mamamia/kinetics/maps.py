@@ -21,20 +21,6 @@ from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.kinetics.timing import PhaseChoice
 
-__all__ = [
-    "KineticMap",
-    "curve_types",
-    "map_job",
-    "map_recipe",
-    "peak_enhancement",
-    "percent_enhancement",
-    "signal_enhancement_ratio",
-    "subtraction",
-    "subtraction_job",
-    "wash_in_slope",
-    "wash_out_slope",
-]
-
 
 class KineticMap(StrEnum):
     """The maps that `map_job` computes over a whole volume, named as users read them."""

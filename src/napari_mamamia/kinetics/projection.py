@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["project_enhancement", "slab_slices", "sliding_maximum"]
-
 _AXES: Final = 3
 _BLOCK_VOXELS: Final = 1 << 20
 """Some 20 ms of work: a sign of life after each."""

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["unmeasured_voxels"]
-
 _MOST_TIMES_MEDIAN: Final = 1e5
 """16 bits span 65,535: a signal further above the region's median is no picture's. Ours."""
 

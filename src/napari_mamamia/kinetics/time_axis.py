@@ -10,16 +10,6 @@ from typing import Final
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 
-__all__ = [
-    "Timing",
-    "TimingRule",
-    "image_times",
-    "known_times",
-    "odd_span",
-    "rule_of",
-    "temporal_resolution_s",
-]
-
 _MERGED_S: Final = 2.0
 """Starts less than this apart are one image to UCSF's program, and give no gap."""
 

@@ -16,17 +16,6 @@ from napari_mamamia.kinetics.time_axis import (
     temporal_resolution_s,
 )
 
-__all__ = [
-    "EARLY_TARGET_S",
-    "INITIAL_WINDOW_S",
-    "LATE_TARGET_S",
-    "WASHOUT_FROM_S",
-    "PhaseChoice",
-    "choose_curve_phases",
-    "choose_image_phases",
-    "choose_phases",
-]
-
 EARLY_TARGET_S: Final = 150.0
 """Where the early phase should lie. Source: I-SPY 1 TCIA dictionary ("2'30''") and the defaults of
 the UCSF FTV extension."""

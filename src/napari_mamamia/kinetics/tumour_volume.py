@@ -18,18 +18,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.maps import percent_enhancement, signal_enhancement_ratio
 from napari_mamamia.kinetics.timing import PhaseChoice
 
-__all__ = [
-    "SER_BINS",
-    "FtvImages",
-    "FtvSettings",
-    "FtvVariant",
-    "FunctionalTumourVolume",
-    "SerBin",
-    "background_signal",
-    "functional_tumour_volume",
-    "prepare_ftv",
-]
-
 SER_BINS: Final = (
     ("blue", 0.0, 0.9),
     ("purple", 0.9, 1.0),

@@ -18,18 +18,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import known_times
 
-__all__ = [
-    "MOST_GAP_S",
-    "PE_AT_S",
-    "Rise",
-    "UltrafastMeasure",
-    "UltrafastNumbers",
-    "steepest_rise",
-    "ultrafast_formula",
-    "ultrafast_numbers",
-    "ultrafast_times",
-]
-
 MOST_GAP_S: Final = 10.0
 """Coarser steps at the steepest rise do not show an arrival. Source: docs/methods/ultrafast.md."""
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import GridMismatchError
 
-__all__ = ["joint_crop"]
-
 
 def joint_crop(
     reference: NDArray[Any], prediction: NDArray[Any]

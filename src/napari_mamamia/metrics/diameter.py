@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-__all__ = ["longest_diameter_mm"]
-
 _FEW: Final = 400
 """Up to so many points every pair is looked at; above it the convex hull is quicker."""
 

@@ -9,8 +9,6 @@ from scipy import ndimage
 
 from napari_mamamia.metrics.crop import joint_crop
 
-__all__ = ["LesionCounts", "lesion_counts"]
-
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 """Voxels that share a face, an edge or a corner are one lesion (26 neighbours)."""
 

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.metrics.crop import joint_crop
 
-__all__ = ["dice", "dice_and_iou", "iou"]
-
 
 def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
     """Return twice the shared voxels over the sum of both, 0 to 1; nan if both masks are empty.

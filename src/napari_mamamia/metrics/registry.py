@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["METRICS", "Better", "MetricSpec", "metric"]
-
 
 class Better(StrEnum):
     """Which way a metric improves."""

@@ -12,20 +12,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.metrics.crop import joint_crop
 from napari_mamamia.metrics.nearest import nearest_in_units
 
-__all__ = [
-    "ContourPair",
-    "ContourRule",
-    "SurfaceDistances",
-    "assd",
-    "contour",
-    "contour_pair",
-    "distances_between",
-    "hausdorff",
-    "hausdorff95",
-    "nsd",
-    "surface_distances",
-]
-
 _ROUNDING: Final = 1e-6
 """Share of a tolerance that is rounding. Affines are float32: on an oblique grid a neighbour at
 1 mm comes out at 0.9999999 or 1.0000001 mm, and the share of voxels within 1 mm must not jump."""

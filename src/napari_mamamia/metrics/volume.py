@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["volume_mm3"]
-
 
 def volume_mm3(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> float:
     """Return the number of voxels times the volume of one, in mm3; 0 for an empty mask.

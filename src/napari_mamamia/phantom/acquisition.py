@@ -13,8 +13,6 @@ from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["blank_border", "coil", "coil_field", "field_of_view", "rician"]
-
 _POSITIVE: Final = "RAS"
 _ONE_BREAST_MM: Final = 230.0
 _BEFORE_NIPPLE_MM: Final = 14.0

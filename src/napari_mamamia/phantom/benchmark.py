@@ -15,8 +15,6 @@ from napari_mamamia.phantom.scene import Scene, render_scene, whole_numbers
 from napari_mamamia.phantom.spec import PhantomSpec, Side, TumourKind, TumourSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["benchmark_phantom"]
-
 _REPEAT: Final = 2
 _NOISE_PLANES: Final = 12
 _FIELD_MM: Final = (170.0, 340.0, 340.0)

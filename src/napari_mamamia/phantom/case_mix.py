@@ -20,8 +20,6 @@ from napari_mamamia.phantom.spec import (
 )
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["Patient", "PlannedCase", "plan_case"]
-
 _L, _R = Side.LEFT, Side.RIGHT
 _RIM, _NON_MASS = TumourKind.RIM, TumourKind.NON_MASS
 _RISING, _LEVEL = CurveType.PERSISTENT, CurveType.PLATEAU

@@ -4,27 +4,148 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.clinical.clinical import write_clinical
 from napari_mamamia.io.data_set.volumes import write_mask, write_volume_job
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.phantom.body.points import Bounds, Points
+from napari_mamamia.phantom.body.shapes import distance_to_mask
+from napari_mamamia.phantom.body.texture import make_field
+from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.case_mix import Patient, PlannedCase, plan_case
-from napari_mamamia.phantom.degraded import degraded_mask
-from napari_mamamia.phantom.one_breast import plan_one_breast
 from napari_mamamia.phantom.phantom_case import Phantom, make_phantom_job
+from napari_mamamia.phantom.spec import CurveType, PhantomSpec, Side, TumourKind, TumourSpec
+from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["PhantomMix", "write_data_set"]
+# Sagittal exams of one breast, as GE scanners made them for I-SPY 1: hostile on purpose.
+#
+# Three phases some six minutes apart, thick slices, a field of view that crops the body, a border
+# of zeros, signal that fades with the distance from the coil; in view besides the tumour a heart
+# that enhances more, lymph nodes in the armpit that enhance as fast, nipple and skin. Both sides.
+
+_R = Side.RIGHT
+_RIM, _NON_MASS = TumourKind.RIM, TumourKind.NON_MASS
+_LEVEL = CurveType.PLATEAU
+_GE: Final = PhantomSpec(
+    shape=(30, 128, 128),
+    spacing_mm=(4.0, 1.5, 1.5),
+    orientation="PSR",
+    times_s=(0.0, 400.0, 740.0),
+    contrast_to_noise=8.0,
+    bias_percent=18.0,
+    nodes=3,
+    blank_border_mm=20.0,
+)
+_DENSE: Final = replace(_GE, breast_density="c", background_enhancement_percent=35.0)
+_PATIENT: Final = Patient(49, MenopausalStatus.PERI, "luminal_b", False, "CENTRE_D", "GE")
+
+
+_MIX: Final = (
+    replace(_GE, tumours=(TumourSpec(26.0, side=_R, early_enhancement_percent=120.0),)),
+    replace(_GE, tumours=(TumourSpec(22.0, early_enhancement_percent=110.0, spicules=16),)),
+    replace(_DENSE, tumours=(TumourSpec(48.0, _RIM, early_enhancement_percent=110.0),)),
+    replace(_DENSE, tumours=(TumourSpec(55.0, _NON_MASS, _LEVEL, _R, 120.0),)),
+    replace(
+        _GE,
+        tumours=(TumourSpec(14.0, curve=_LEVEL, early_enhancement_percent=90.0),),
+        contrast_to_noise=6.0,
+    ),
+    replace(
+        _GE,
+        tumours=(TumourSpec(30.0, side=_R, early_enhancement_percent=100.0),),
+        shape=(24, 104, 104),
+        blank_border_mm=30.0,
+    ),
+    replace(
+        _GE,
+        tumours=(TumourSpec(24.0, early_enhancement_percent=110.0),),
+        orientation="AIL",
+        bias_percent=30.0,
+    ),
+    replace(
+        _GE,
+        tumours=(TumourSpec(20.0, side=_R, early_enhancement_percent=140.0),),
+        fat_suppressed=False,
+        nodes=6,
+    ),
+)
+
+
+def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
+    """Return case `index` (from 0) of the eight exams of one breast, which then come again.
+
+    `attempt` gives another patient where the tumour of one does not fit or lies out of view.
+    """
+    own = stream(seed, Part.CASE, 2_000_000 + 1_000_000 * attempt + index)
+    name = f"ONE_BREAST_{index + 1:03d}"
+    spec = replace(_MIX[index % len(_MIX)], case_id=name, seed=int(own.integers(2**31)))
+    return PlannedCase(spec, _PATIENT)
+
+
+# A stand-in for a data set's automatic mask: the truth with the faults such masks have.
+
+_MARGIN_MM: Final = 9.0
+_UNEVEN_MM: Final = 1.3
+_FALSE_REGION_MM: Final = 5.0
+
+
+def degraded_mask(phantom: Phantom) -> Mask:
+    """Return the primary tumour with a wrong border: too large or small by up to 2 mm, uneven.
+
+    Further tumours are missed. In every other phantom, on average, a ball of 5 mm radius in
+    glandular tissue is marked as well.
+    """
+    rng = stream(phantom.spec.seed, Part.AUTOMATIC_MASK)
+    array = np.zeros(phantom.lesions.shape, np.bool_)
+    grid = phantom.case.grid
+    primary = phantom.lesions == 1
+    margin = [ceil(_MARGIN_MM / spacing) for spacing in grid.spacing_mm]
+    part = Box.around(primary).grown(margin, grid.shape).slices
+    points = Points.of(grid).block(part)
+    bounds = [(float(a.min()), float(a.max())) for a in points.along]
+    border = make_field(rng, 6.0, (bounds[0], bounds[1], bounds[2]))
+    error_mm = rng.uniform(-2, 2) + _UNEVEN_MM * border.at(points)
+    array[part] = distance_to_mask(primary[part], grid.spacing_mm) < error_mm
+    if rng.random() < 0.5:
+        _add_false_region(array, phantom, rng)
+    made = Provenance(
+        phantom.case.case_id, Maker.MODEL, "automatic", note="degraded truth, made with the phantom"
+    )
+    return Mask(grid, array, made)
+
+
+def _add_false_region(array: NDArray[np.bool_], phantom: Phantom, rng: np.random.Generator) -> None:
+    places = np.argwhere(phantom.tissue == Tissue.FIBROGLANDULAR)
+    if len(places) == 0:
+        return
+    points = Points.of(phantom.case.grid)
+    centre = phantom.case.grid.to_world_mm(places[int(rng.integers(len(places)))])
+    reach = _FALSE_REGION_MM
+    low_high = [(float(c) - reach, float(c) + reach) for c in centre]
+    bounds: Bounds = (low_high[0], low_high[1], low_high[2])
+    window = points.window(bounds)
+    if window is None:
+        return
+    near = points.block(window)
+    x, y, z = (float(c) for c in centre)
+    away2 = (near.x_mm - x) ** 2 + (near.y_mm - y) ** 2 + (near.z_mm - z) ** 2
+    array[window] |= away2 <= reach**2
+
 
 T = TypeVar("T")
 

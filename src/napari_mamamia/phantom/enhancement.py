@@ -17,16 +17,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.phantom.body.tissue import KINETICS, MRI_PROPERTIES, Kinetics, Tissue
 from napari_mamamia.phantom.spec import CurveType, PhantomSpec
 
-__all__ = [
-    "Scan",
-    "arterial_blood_mm",
-    "curve_of",
-    "early_phase",
-    "fit_height",
-    "fit_kinetics",
-    "tissue_signal",
-]
-
 Curve = NDArray[np.float64]
 
 HAEMATOCRIT: Final = 0.42

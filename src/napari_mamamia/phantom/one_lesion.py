@@ -15,8 +15,6 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter, label
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 
-__all__ = ["LesionKind", "OneLesion", "coarse_outline", "one_lesion"]
-
 _NOISE: Final = 10.0
 _TISSUE: Final = 100.0
 _BACKGROUND_ENHANCEMENT: Final = 0.1  # of the lesion's

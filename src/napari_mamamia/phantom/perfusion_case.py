@@ -15,8 +15,6 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.phantom.enhancement import HAEMATOCRIT, arterial_blood_mm
 
-__all__ = ["FLIP_DEGREES", "RELAXIVITY", "REPETITION_S", "PerfusionPhantom", "perfusion_phantom"]
-
 REPETITION_S: Final = 0.005
 FLIP_DEGREES: Final = 12.0
 RELAXIVITY: Final = 4.5

@@ -18,8 +18,6 @@ from napari_mamamia.phantom.render import Curves, draw_anatomy, draw_curves
 from napari_mamamia.phantom.scene import Scene, add_noise, render_scene
 from napari_mamamia.phantom.spec import PhantomSpec
 
-__all__ = ["Phantom", "TissueCurve", "make_phantom", "make_phantom_job", "phantom_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class TissueCurve:

@@ -23,8 +23,6 @@ from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_k
 from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["Anatomy", "Block", "Curves", "draw_anatomy", "draw_curves", "render_block"]
-
 _BACKGROUND_KEP_PER_MIN: Final = 0.08
 """Our choice: background enhancement goes on rising through the usual phases."""
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["AXIS_OF", "Breasts", "CurveType", "PhantomSpec", "Side", "TumourKind", "TumourSpec"]
-
 AXIS_OF: Final = {"R": 0, "L": 0, "A": 1, "P": 1, "S": 2, "I": 2}
 """Which RAS axis a letter of an orientation lies along."""
 

@@ -4,8 +4,6 @@ from enum import IntEnum
 
 import numpy as np
 
-__all__ = ["Part", "stream"]
-
 
 class Part(IntEnum):
     """Parts that draw their own random numbers, so that changing one does not shift the others."""

@@ -16,8 +16,6 @@ from napari_mamamia.services.predict.predict import segmenter_named
 from napari_mamamia.services.score.score import score_folders
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["DemoSummary", "make_demo"]
-
 _NO_PATIENTS: Final = ColumnChoice((("age", None), ("menopausal_status", None)))
 """Phantoms have a breast density, and neither age nor menopausal status."""
 

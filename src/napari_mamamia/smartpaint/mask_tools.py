@@ -25,17 +25,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = [
-    "Change",
-    "as_job",
-    "change_between",
-    "fill_holes",
-    "keep_largest",
-    "margin",
-    "remove_small",
-    "smooth",
-]
-
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _ROUNDING: Final = 1e-6  # of a distance: affines are stored as float32
 _TRUNCATE: Final = 3.0  # standard deviations that a Gaussian reaches

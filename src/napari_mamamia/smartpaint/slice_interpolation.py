@@ -13,8 +13,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.mask_tools import Change, change_between
 
-__all__ = ["interpolate_slices"]
-
 _ROUNDING_MM: Final = 1e-6  # equal distances cancel but for rounding: they are not inside
 
 Bools = NDArray[np.bool_]

@@ -23,8 +23,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, paced_sheets, write_sheet
 
-__all__ = ["clinical_job", "cohort_of_sheet", "other_sheets", "read_clinical", "write_clinical"]
-
 _SHEET: Final = "dataset_info"
 _SHORT_S, _LONG_S = 20.0, 2 * 3600.0
 """Between the first phase and the last; the real table has 128 to 1,710 s. Less are minutes or the

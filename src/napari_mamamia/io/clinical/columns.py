@@ -13,20 +13,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import write_json
 
-__all__ = [
-    "BY_NAME",
-    "COLUMNS",
-    "COLUMNS_FILE",
-    "MOST_TITLES",
-    "ColumnChoice",
-    "Header",
-    "columns_for",
-    "find_header",
-    "read_columns",
-    "spelled",
-    "write_columns",
-]
-
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "case_id": ("patient_id", "case_id"),

@@ -1,8 +1,11 @@
 """What a clinical table holds: its columns, what is read of them, and what else they may be."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from napari_mamamia.core.cohort import FIELDS, Cohort
 from napari_mamamia.core.errors import FormatError
@@ -10,17 +13,143 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.clinical.clinical import cohort_of_sheet, other_sheets
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
+    COLUMNS,
     MOST_TITLES,
     ColumnChoice,
     Header,
     columns_for,
     find_header,
 )
-from napari_mamamia.io.clinical.proposal import ColumnProposal, propose_columns
+from napari_mamamia.io.clinical.rows import PARSERS
+from napari_mamamia.io.clinical.rules import is_missing
 from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.privacy.identifiers import folded
 from napari_mamamia.io.tables.spreadsheets import Sheet, paced_sheets
 
-__all__ = ["TableOverview", "overview_job"]
+# Which column of somebody's table may be which field: a proposal to confirm, never used by itself.
+#
+# A column is proposed for its name, its unit and because nearly all its values are read as the
+# field.
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProposal:
+    """A field, the name of the column that may hold it, and why, in plain words."""
+
+    field: str
+    column: str
+    reason: str
+
+
+_NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
+    {
+        "case_id": re.compile(
+            r"(patient|case|subject|participant|study|record|pat|fall|caso)s?"
+            r"( (id|identifier|number|no|nr|code|name))?|id|identifier|mrn|pseudonym"
+            r"|(fall|patient(en)?) ?(nummer|nr|id|kennung)"
+            r"|identifiant( patient)?|numero (de )?patient"
+            r"|id (del )?(paciente|paziente|caso|du patient)|(paciente|paziente)( id)?"
+        ),
+        "dataset": re.compile(r".*\b(data ?set|collection|cohort|trial)\b.*"),
+        "age": re.compile(r"(.* )?(age|alter|edad|eta)\b.*"),
+        "menopausal_status": re.compile(r".*\bmeno.*"),
+        "breast_density": re.compile(r".*\b(densi|(brust)?dichte|acr\b|fibrogland).*"),
+        "tumour_subtype": re.compile(r".*\b(sub ?type|molecular)\b.*"),
+        "pcr": re.compile(
+            r".*(\b(path|yp)?pcr\b|complete response|path(ologic(al)?)? response"
+            r"|\brcp\b|komplettremission|reponse complete|(respuesta|risposta) .*completa).*"
+        ),
+        "acquisition_times_s": re.compile(r".*\b(acquisition|phase|scan)s? times?\b.*"),
+    }
+)
+"""What the name of a column says, in lower case without accents, signs as blanks, in English,
+German, French, Spanish and Italian."""
+_OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
+    {
+        "age": re.compile(
+            r"\b(months?|mo|weeks?|days?|d|group|bin|category|monate?n?|tage|mois|meses|mesi|gruppe)\b"
+        ),
+        "acquisition_times_s": re.compile(r"\b(ms|milliseconds?|min|minutes?|h|hours?)\b"),
+    }
+)
+"""Units in which a field is not read; nothing is converted."""
+_UNITS: Final = re.compile(r"\b(y|yr|yrs|years?|s|sec|secs|seconds?)\b")
+_AGES: Final = (15, 110)
+_SHARE_READ: Final = 0.9
+"""Our own limit: fewer values that are read as the field speak against it."""
+_SHOWN: Final = 3
+
+
+def propose_columns(
+    names: Mapping[int, str], rows: Sequence[Sequence[object]], wanted: Iterable[str]
+) -> tuple[ColumnProposal, ...]:
+    """Return a column for each wanted field that one fits; no column stands for two fields.
+
+    Parameters
+    ----------
+    names
+        The columns that are free, by place from 0.
+    rows
+        The rows below the header.
+    wanted
+        The fields to look for, of `io.clinical.columns.COLUMNS`.
+    """
+    free = dict(names)
+    found = []
+    fields = set(wanted)
+    for field in (field for field in COLUMNS if field in fields):
+        fitting = {
+            at: why for at, name in free.items() if (why := _why(field, name, _column(rows, at)))
+        }
+        if fitting:
+            at = next(iter(fitting))
+            others = ", ".join(free[other] for other in fitting if other != at)
+            also = f" (so may be: {others})" if others else ""
+            found.append(ColumnProposal(field, free.pop(at), fitting[at] + also))
+    return tuple(found)
+
+
+def _column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
+    return [row[at] for row in rows if at < len(row) and not is_missing(row[at])]
+
+
+def _why(field: str, name: str, values: Sequence[object]) -> str:
+    """Return why a column may be a field, "" where it is not."""
+    plain = " ".join(re.sub(r"[\W_]+", " ", folded(name)).split())
+    other_unit = _OTHER_UNITS.get(field)
+    if not _NAMES[field].fullmatch(plain) or (other_unit and other_unit.search(plain)):
+        return ""
+    read = [value for cell in values if (value := _value(field, cell)) is not None]
+    if not values or len(read) < _SHARE_READ * len(values) or not _fits(field, read):
+        return ""
+    unit = _UNITS.search(plain)
+    return f"its name{f', its unit {unit[0]}' if unit else ''}, and {_told(read)}"
+
+
+def _value(field: str, cell: object) -> object:
+    try:
+        parse: Callable[[object], object] = PARSERS[field]
+        return parse(cell)
+    except ValueError:
+        return None
+
+
+def _fits(field: str, values: Sequence[object]) -> bool:
+    """Whether values that can be read as a field also look like it."""
+    if field == "case_id":
+        return len(set(values)) == len(values)
+    if field == "age":
+        low, high = _AGES
+        return all(isinstance(value, float) and low <= value <= high for value in values)
+    return True
+
+
+def _told(values: Sequence[object]) -> str:
+    numbers = [value for value in values if isinstance(value, float)]
+    if len(numbers) == len(values):
+        return f"{len(values):,} values from {min(numbers):g} to {max(numbers):g}"
+    shown = list(dict.fromkeys(str(value) for value in values))[:_SHOWN]
+    return f"{len(values):,} values such as {', '.join(shown)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from napari_mamamia.io.clinical.rules import (
 from napari_mamamia.io.tables.sheet_gaps import cell_name
 from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, as_written, wrong_length
 
-__all__ = ["PARSERS", "read_row"]
-
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {
         "case_id": parse_id,

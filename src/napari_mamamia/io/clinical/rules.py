@@ -12,22 +12,6 @@ from typing import Final
 
 from napari_mamamia.core.cohort import MenopausalStatus
 
-__all__ = [
-    "DENSITY_WORDS",
-    "MENOPAUSE_RULES",
-    "MISSING",
-    "UNSEEN",
-    "MenopauseRule",
-    "is_missing",
-    "parse_age",
-    "parse_breast_density",
-    "parse_id",
-    "parse_menopausal_status",
-    "parse_pcr",
-    "parse_text",
-    "parse_times",
-]
-
 MISSING: Final = frozenset(
     {"", "-", ".", "?", "na", "n/a", "#n/a", "nan", "none", "null", "unk", "unknown", "missing",
      "not available", "not applicable", "not known", "no info", "no information"}

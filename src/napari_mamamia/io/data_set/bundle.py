@@ -15,19 +15,6 @@ from napari_mamamia.io.files.foreign import explained, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import write_json
 
-__all__ = [
-    "MANIFEST_NAME",
-    "BundleFile",
-    "CaseEntry",
-    "Manifest",
-    "Place",
-    "bundle_names",
-    "describe_file",
-    "describe_file_job",
-    "read_manifest",
-    "write_manifest",
-]
-
 MANIFEST_NAME: Final = "manifest.json"
 FORMAT_VERSION: Final = 1
 

@@ -19,18 +19,6 @@ from napari_mamamia.io.files.file_names import case_key, file_stem
 from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
 
-__all__ = [
-    "Beside",
-    "by_stem",
-    "case_of_file",
-    "case_of_folder",
-    "cases_of_flat_folder",
-    "infos_by_key",
-    "masks_by_key",
-    "times_by_key",
-    "with_problem",
-]
-
 _JSON: Final = ".json"
 
 

@@ -8,8 +8,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 
-__all__ = ["challenge_facts"]
-
 _LESION: Final = "breast_coordinates"
 _BOX: Final = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 _IMAGING: Final = (

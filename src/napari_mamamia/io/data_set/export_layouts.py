@@ -12,16 +12,6 @@ from napari_mamamia.core.provenance import Maker
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
 
-__all__ = [
-    "bids_facts",
-    "bids_stem",
-    "bids_subject",
-    "nnunet_folder",
-    "write_bids_description",
-    "write_nnunet_description",
-    "write_zip",
-]
-
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip can hold: with one time for all, equal content gives equal bytes."""
 _MODE: Final = 0o644 << 16

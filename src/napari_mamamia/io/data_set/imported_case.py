@@ -13,25 +13,14 @@ from napari_mamamia.core.progress import Job
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
-from napari_mamamia.io.data_set.volumes import Planes, write_volume_job
+from napari_mamamia.io.data_set.volumes import write_volume_job
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.one_writer import wait_for_turn
 from napari_mamamia.io.files.own_paths import own_folder, place_folder, sweep
 from napari_mamamia.io.tables.tables import write_json
-
-__all__ = [
-    "add_clinical_row",
-    "case_folder",
-    "check_clinical_table",
-    "existing_case",
-    "placing",
-    "sweep_data_set",
-    "upright",
-    "write_info",
-    "write_phase",
-]
+from napari_mamamia.io.volumes.voxel_writer import Planes
 
 _IMAGES: Final = "images"
 _INFOS: Final = "patient_info_files"

@@ -8,8 +8,6 @@ from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 
-__all__ = ["read_label_rules"]
-
 _KEYS: Final = {"source", "target", "name", "masks"}
 _FORM: Final = '{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}'
 

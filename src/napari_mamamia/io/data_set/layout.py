@@ -40,15 +40,6 @@ from napari_mamamia.io.files.folders import list_names, natural_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
 
-__all__ = [
-    "CLINICAL_NAMES",
-    "NEW_CLINICAL_NAME",
-    "SPLITS_NAME",
-    "find_data_set",
-    "find_masks",
-    "recognise",
-]
-
 CLINICAL_NAMES: Final = tuple(
     f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
 )

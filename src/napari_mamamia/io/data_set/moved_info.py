@@ -10,8 +10,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import write_json
 
-__all__ = ["write_moved_info"]
-
 _SIDES: Final = tuple(f"{axis}_{end}" for axis in "xyz" for end in ("min", "max"))
 _KEPT: Final = ("patient_id", "acquisition_times")
 

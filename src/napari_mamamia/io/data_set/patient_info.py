@@ -13,8 +13,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import parsed_json, read_json
 
-__all__ = ["TIMES_FILE", "PatientInfo", "read_patient_info", "read_times_file"]
-
 TIMES_FILE: Final = "times.json"
 """Acquisition times in the data set's root, our own convention: ``{"case_id": "REAL_001",
 "times_s": [0, 82.15, 147.87]}``, or a list of such objects; further keys are ignored."""

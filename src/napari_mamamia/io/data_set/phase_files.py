@@ -9,13 +9,6 @@ from typing import Final
 from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.sources import PhaseSource
 
-__all__ = [
-    "PhaseName",
-    "find_problems",
-    "parse_phase_name",
-    "to_phases",
-]
-
 _PHASE: Final = re.compile(r"(?P<case_id>.+)_(?P<phase>\d{4})", re.DOTALL)
 
 

@@ -16,16 +16,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.sheet_gaps import cell_name
 from napari_mamamia.io.tables.spreadsheets import Sheet, paced_sheets, wrong_length
 
-__all__ = [
-    "ReadRows",
-    "ResponseRow",
-    "ScoreRow",
-    "read_response_table",
-    "read_score_table",
-    "response_table_job",
-    "score_table_job",
-]
-
 _ID_NAMES: Final = ("case_id", "patient_id")
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

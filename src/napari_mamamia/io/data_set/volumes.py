@@ -24,21 +24,6 @@ from napari_mamamia.io.volumes.planes import fill_planes, read_block
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes
 
-__all__ = [
-    "Planes",
-    "read_header",
-    "read_labels",
-    "read_labels_dense",
-    "read_phase_header",
-    "read_phase_into",
-    "read_series_into",
-    "read_volume",
-    "volume_stem",
-    "write_mask",
-    "write_volume",
-    "write_volume_job",
-]
-
 _YIELD_SECONDS: Final = 0.05
 
 

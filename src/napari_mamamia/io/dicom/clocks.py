@@ -17,8 +17,6 @@ from napari_mamamia.io.dicom.trust import (
     without_acquisition_time,
 )
 
-__all__ = ["Choice", "Verdict", "choose_clock", "judge", "order_inside"]
-
 LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
 """Gaps between phases that are plausible. Our own choice: ultrafast exams have 2-5 s, and of the

@@ -13,30 +13,6 @@ import numpy as np
 from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.io.files.foreign import explained, open_bounded
 
-__all__ = [
-    "DAMAGED",
-    "OVERLAY_TAGS",
-    "PHILIPS_TAGS",
-    "Scaling",
-    "begins_bare",
-    "date_time_s",
-    "days",
-    "has_bit_overlays",
-    "needed",
-    "numbers",
-    "open_dicom",
-    "optional_number",
-    "philips_time_s",
-    "require_room",
-    "scaling_of",
-    "seconds",
-    "shape_of",
-    "spacing_of",
-    "stored_type",
-    "unused_bits",
-    "zone_s",
-]
-
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
                   IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
 """What pydicom raises where a file is damaged or of a kind that it cannot read."""

@@ -24,16 +24,6 @@ from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.user_folders import preferences_path
 from napari_mamamia.io.privacy.identifiers import folded
 
-__all__ = [
-    "Dates",
-    "Fact",
-    "ScannerFacts",
-    "names_a_person",
-    "read_facts",
-    "remapped_uid",
-    "user_secret",
-]
-
 Fact: TypeAlias = str | float
 
 KEPT_NUMBERS: Final[Mapping[str, str]] = MappingProxyType(

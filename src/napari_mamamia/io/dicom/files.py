@@ -17,8 +17,6 @@ from napari_mamamia.io.dicom.probe import may_be_dicom
 from napari_mamamia.io.dicom.slices import BadImage, Header, OtherImage
 from napari_mamamia.io.files.foreign import open_plain, reads
 
-__all__ = ["Damaged", "Study", "dicom_files", "read_studies", "require_readable"]
-
 _INDEX: Final = "DICOMDIR"
 _HEAD: Final = 132
 _MARK: Final = slice(128, 132)

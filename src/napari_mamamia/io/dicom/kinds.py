@@ -13,8 +13,6 @@ from napari_mamamia.io.dicom.words import (
     role_by_sequence_name,
 )
 
-__all__ = ["KIND_TAGS", "SequenceKey", "kind_of", "sequence_of"]
-
 GE_CREATOR: Final = (0x0043, 0x0010)
 GE_PART: Final = (0x0043, 0x102F)
 GE_B_VALUE: Final = (0x0043, 0x1039)

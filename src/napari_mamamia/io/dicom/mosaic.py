@@ -23,7 +23,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # nibabel calls its readers experimental; tests hold them
     from nibabel.nicom import csareader
 
-__all__ = ["is_mosaic", "tiles_of"]
 
 _READER: Final[Any] = csareader
 _MR_GROUP: Final = 0x0019

@@ -19,8 +19,6 @@ from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, OtherImage, 
 from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
 from napari_mamamia.io.dicom.ways import number_phases
 
-__all__ = ["Image", "Part", "part_of", "parts_of"]
-
 Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
 """What a DICOM file turned out to be."""
 

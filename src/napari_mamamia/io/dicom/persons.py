@@ -13,15 +13,6 @@ from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.privacy.identifiers import Identifier, folded, looks_personal, signs_of
 
-__all__ = [
-    "Persons",
-    "find_identifiers",
-    "is_identity_removed",
-    "kind_of",
-    "names_nobody",
-    "telling",
-]
-
 _GROUP: Final = 0x0010
 _IDS: Final = frozenset(
     {

@@ -16,8 +16,6 @@ from napari_mamamia.io.dicom.slices import Slice, Tile
 from napari_mamamia.io.dicom.ways import leave_phase_out
 from napari_mamamia.io.files.foreign import reads
 
-__all__ = ["fill_planes", "needs_scaling", "read_plane", "require_decoders", "sample_planes"]
-
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _AHEAD: Final = 32

@@ -15,8 +15,6 @@ from napari_mamamia.io.dicom.zip import is_zip
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.zip_files import open_zip
 
-__all__ = ["dicom_source", "may_be_dicom"]
-
 _INDEX: Final = "DICOMDIR"
 _MARK: Final = b"DICM"
 _MARK_END: Final = 132

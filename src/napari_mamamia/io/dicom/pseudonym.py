@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from napari_mamamia.io.dicom.facts import remapped_uid
 
-__all__ = ["Pseudonym", "mark_impersonal", "without_person"]
-
 _UIDS: Final = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID")
 _KEPT: Final = (
     "SOPClassUID", "Modality", "ImageType", "SeriesNumber", "InstanceNumber", "NumberOfFrames",

@@ -9,8 +9,6 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
-__all__ = ["QuickHeader", "read_quickly"]
-
 _MR: Final = "1.2.840.10008.5.1.4.1.1.4"
 _EXPLICIT: Final = "1.2.840.10008.1.2.1"
 _IMPLICIT: Final = "1.2.840.10008.1.2"

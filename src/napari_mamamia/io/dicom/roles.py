@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["PHASES", "Kind", "Role", "Use"]
-
 
 class Role(StrEnum):
     """What an image is; the value is what a selector (`role=water`) names it by."""

@@ -21,23 +21,6 @@ from napari_mamamia.io.dicom.elements import (
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
 
-__all__ = [
-    "DURATION",
-    "DYNAMIC_TIME",
-    "FRAMES",
-    "OFFSET_TIME",
-    "REFERENCE_TIME",
-    "RESOLUTION",
-    "UNNUMBERED",
-    "BadImage",
-    "Clock",
-    "Header",
-    "OtherImage",
-    "Slice",
-    "Tile",
-    "clocks_of",
-]
-
 
 class Clock(StrEnum):
     """Elements that may order the images of one place in time, in the order of belief.

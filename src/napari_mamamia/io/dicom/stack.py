@@ -11,8 +11,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.slices import Slice
 
-__all__ = ["FEWEST", "Places", "find_places", "require_one_orientation"]
-
 # Our own choices, far above what rounding in headers causes and far below a slice.
 _SAME_COSINE: Final = 1e-4
 _SAME_MM: Final = 0.01

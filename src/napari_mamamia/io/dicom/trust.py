@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.io.dicom.slices import Clock, Slice
 
-__all__ = [
-    "earliest",
-    "least_making_s",
-    "span_text",
-    "time_oddities",
-    "too_late",
-    "without_acquisition_time",
-]
-
 RECONSTRUCTION_S: Final = 20.0
 """Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
 own choice: what is scanned as fast has other clocks."""

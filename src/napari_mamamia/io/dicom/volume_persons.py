@@ -19,8 +19,6 @@ from napari_mamamia.io.privacy.identifiers import Identifier, looks_personal
 from napari_mamamia.io.volumes.nifti_header import known_fields
 from napari_mamamia.io.volumes.streams import open_stream
 
-__all__ = ["find_volume_identifiers"]
-
 _VOLUMES: Final = (".nii", ".nii.gz", ".nrrd", ".nhdr")
 _TEXTS: Final = ("descrip", "aux_file", "intent_name", "db_name")
 _LONGEST: Final = 540

@@ -14,15 +14,6 @@ from napari_mamamia.io.dicom.clocks import order_inside
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Clock, Slice
 from napari_mamamia.io.dicom.stack import Places
 
-__all__ = [
-    "in_brackets",
-    "leave_out",
-    "leave_phase_out",
-    "number_phases",
-    "series_selector",
-    "use_series",
-]
-
 _COUNTING: Final = (
     Clock.TEMPORAL_POSITION, Clock.ACQUISITION_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
     Clock.CONTENT_TIME, Clock.ACQUISITION_NUMBER,

@@ -11,8 +11,6 @@ from typing import Final
 
 from napari_mamamia.io.dicom.roles import Role
 
-__all__ = ["processing_words", "role_by_description", "role_by_image_type", "role_by_sequence_name"]
-
 _ANYWHERE: Final = (
     (Role.SUBTRACTION, {"SUB", "SUBTRACT", "SUBTRACTION", "SUBTRACTED"}),
     (Role.PROJECTION, {"MIP", "MAX_IP", "MINIP", "PROJECTION IMAGE", "MIP_SAG", "MIP_COR",

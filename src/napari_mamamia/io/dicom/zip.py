@@ -12,8 +12,6 @@ from napari_mamamia.core.progress import Job, Progress, paced
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.zip_files import open_zip
 
-__all__ = ["is_zip", "unpack"]
-
 MOST_BYTES: Final = 64 << 30
 MOST_RATIO: Final = 100.0
 MOST_FILES: Final = 500_000

@@ -20,15 +20,6 @@ from napari_mamamia.io.dicom.slices import Clock, Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.looks import Looks
 
-__all__ = [
-    "Acquisition",
-    "LeftOut",
-    "Volume",
-    "acquisitions_of",
-    "is_same_place",
-    "without_twins",
-]
-
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
 """How far two series of one scan may lie apart: as much as a table moves between two phases."""

@@ -10,8 +10,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 
-__all__ = ["blank_tails", "require_values"]
-
 _MOST_SHARE: Final = 0.25
 """Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
 choice: far above what the edge of a body does between phases."""

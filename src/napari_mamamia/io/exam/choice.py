@@ -29,8 +29,6 @@ from napari_mamamia.io.exam.questions import (
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 from napari_mamamia.io.exam.selectors import Selection
 
-__all__ = ["Candidates", "candidates_of", "choose_acquisition"]
-
 _TELLING: Final = (
     Clock.ACQUISITION_TIME.value,
     Clock.CONTENT_TIME.value,

@@ -20,8 +20,6 @@ from napari_mamamia.io.dicom.slices import Clock, Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.volumes.inflate import crc32_of
 
-__all__ = ["repeat_doubt", "sent_once", "without_copies"]
-
 _MOST_SHARE: Final = 0.5
 """Share of a series that may have been sent again in part. A whole set that is there twice is left
 to what compares volumes."""

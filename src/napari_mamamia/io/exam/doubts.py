@@ -14,8 +14,6 @@ from napari_mamamia.io.exam.copies import repeat_doubt
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
-__all__ = ["landmark_warnings", "noise_warnings", "phase_doubts"]
-
 _MOST_PAUSE_S: Final = 7200.0
 """Phases further apart are of two exams: contrast stays in the breast for less. Our own choice, as
 in `napari_mamamia.io.exam.timing`; MAMA-MIA's longest gap is below 20 minutes."""

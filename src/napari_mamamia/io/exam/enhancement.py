@@ -9,8 +9,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["enhancement_warnings"]
-
 _BODY: Final = 0.1
 """Share of the 99th percentile above which a block is body, not air."""
 _RISE: Final = 0.3

@@ -6,7 +6,9 @@ Each part of a series gets a role (dicom_parts, dicom_kinds), then one acquisiti
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +32,50 @@ from napari_mamamia.io.exam.doubts import (
 )
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.losses import loss_warnings
-from napari_mamamia.io.exam.midnight import over_midnight
 from napari_mamamia.io.exam.questions import or_named
 from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 
-__all__ = ["Exam", "Joined", "SideSlices", "find_exam", "idle_selectors", "list_series"]
+# Studies that pass midnight and whose images do not tell the day, or all tell the same one.
+
+_DAY_S: Final = 86400.0
+_MOST_S: Final = 6 * 3600.0
+"""A study is shorter than this. Our own choice: a longer one may have a morning and an evening."""
+
+
+def over_midnight(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
+    """Return planes whose times after midnight count on from the day before, and what was done.
+
+    Only where all planes tell one day, or none, and all times lie within six hours around midnight.
+    """
+    moved = [c for c in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME) if _passes(slices, c)]
+    if not moved:
+        return list(slices), []
+    told = (
+        f"{' and '.join(moved)} pass midnight, though no date says so: the times after it count on "
+        "from those before it"
+    )
+    return [_moved(piece, moved) for piece in slices], [told]
+
+
+def _passes(slices: Sequence[Slice], clock: Clock) -> bool:
+    times = np.unique([piece.clocks[clock] for piece in slices if clock in piece.clocks])
+    if len(times) < 2 or times[0] // _DAY_S != times[-1] // _DAY_S:
+        return False
+    return bool(np.diff(times).max() >= _DAY_S - _MOST_S)
+
+
+def _moved(piece: Slice, clocks: Sequence[Clock]) -> Slice:
+    """Return the plane with times of the morning moved to the next day."""
+    found = dict(piece.clocks)
+    for clock in clocks:
+        if clock in found and found[clock] % _DAY_S < _DAY_S / 2:
+            found[clock] += _DAY_S
+            if clock is Clock.ACQUISITION_TIME and Clock.ACQUIRED in found:
+                found[Clock.ACQUIRED] += _DAY_S
+    return replace(piece, clocks=MappingProxyType(found))
+
 
 _EVERYTHING = Selection()
 

@@ -13,8 +13,6 @@ from typing import Final
 from napari_mamamia.io.dicom.parts import Image
 from napari_mamamia.io.dicom.slices import Clock, Slice
 
-__all__ = ["loss_warnings"]
-
 _FEWEST_PHASES: Final = 3
 """Between two phases nobody knows whether a gap of numbers is a loss or how the scanner counts."""
 

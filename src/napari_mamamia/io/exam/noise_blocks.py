@@ -11,8 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "find_groups", "grain_of"]
-
 _Array = NDArray[np.float32]
 _DEPTH: Final = 3
 _LARGE: Final = 96

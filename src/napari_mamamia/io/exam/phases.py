@@ -28,8 +28,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
 
-__all__ = ["find_phases", "looks_like_dicom", "read_dicom_header", "read_dicom_into"]
-
 _log = logging.getLogger(__name__)
 
 _LOOK_AT: Final = 8

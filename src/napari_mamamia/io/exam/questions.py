@@ -13,15 +13,6 @@ from napari_mamamia.io.dicom.ways import in_brackets, leave_out, series_selector
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, acquisitions_of, difference
 from napari_mamamia.io.exam.selectors import selectors_of
 
-__all__ = [
-    "ask_which",
-    "is_turned_midway",
-    "or_named",
-    "or_without",
-    "two_turns",
-    "without_odd_phases",
-]
-
 _MOST_WAYS: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
 """Roles of which several stacks are no phases."""

@@ -21,8 +21,6 @@ from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 
-__all__ = ["ULTRAFAST_GAP_S", "Run", "find_run", "gap_warnings", "lost_pre_warnings"]
-
 ULTRAFAST_GAP_S: Final = 20.0
 """Phases closer than this are an ultrafast series, which has several phases before contrast."""
 _LONG: Final = 3.0

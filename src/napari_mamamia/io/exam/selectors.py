@@ -11,16 +11,6 @@ from napari_mamamia.io.dicom.parts import Part
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED
 
-__all__ = [
-    "Group",
-    "Selection",
-    "Selector",
-    "idle_groups",
-    "named_series",
-    "read_selectors",
-    "selectors_of",
-]
-
 
 class _Key(StrEnum):
     SERIES = "series"

@@ -22,8 +22,6 @@ from napari_mamamia.io.exam.exam import Exam, Joined, SideSlices, find_exam
 from napari_mamamia.io.exam.selectors import Selection
 from napari_mamamia.io.exam.table import SeriesRow
 
-__all__ = ["SIDES", "Sides", "find_joined", "is_split", "shows_both"]
-
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3

@@ -10,8 +10,6 @@ from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.files.foreign import explained
 
-__all__ = ["imported_study"]
-
 
 def imported_study(root: Path, study_uid: str) -> Path | None:
     """Return the folder, `root` or below it, with the study of a remapped UID; None if none has it.

@@ -16,16 +16,6 @@ from napari_mamamia.io.exam.selectors import (
     selectors_of,
 )
 
-__all__ = [
-    "UNREADABLE_FILES",
-    "SeriesRow",
-    "others_named",
-    "spans",
-    "table_of",
-    "undecided_table",
-    "unreadable_rows",
-]
-
 UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
 """The selectors of files that cannot be read at all: they can be left out, and nothing else."""
 _EARLIER_PRE: Final = read_selectors([f"role={Role.EARLIER_PRE}"])[0]

@@ -16,8 +16,6 @@ from napari_mamamia.io.dicom.elements import open_dicom, optional_number, second
 from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Clock, Slice
 from napari_mamamia.io.files.foreign import reads
 
-__all__ = ["Moments", "moments_of", "read_scan_timing"]
-
 _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
 _GE_DURATION: Final = (0x0019, 0x105A)

@@ -23,7 +23,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["SYNC_EVERY_S", "AppendFile", "is_open_here", "opened_to_add"]
 
 SYNC_EVERY_S: Final = 1.0
 """A power failure costs at most the lines of this time; the end of the program costs none."""

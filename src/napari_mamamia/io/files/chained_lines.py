@@ -21,8 +21,6 @@ from napari_mamamia.io.files.append_file import SYNC_EVERY_S, AppendFile
 from napari_mamamia.io.files.checked_lines import checked_text, parsed_entry
 from napari_mamamia.io.files.foreign import open_plain
 
-__all__ = ["NO_ORIGIN", "ChainedLine", "ChainedLines", "canonical", "line_at", "scan_chained_lines"]
-
 NO_ORIGIN: Final = "0" * 64
 """What the first line of a file that is bound to nothing else names as the line before it."""
 

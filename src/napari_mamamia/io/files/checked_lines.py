@@ -11,14 +11,6 @@ from napari_mamamia.io.files.append_file import AppendFile
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import parsed_json
 
-__all__ = [
-    "CheckedLines",
-    "checked_text",
-    "parsed_entry",
-    "read_checked_lines",
-    "scan_checked_lines",
-]
-
 _HEAD: Final = b'{"check":"'
 _MIDDLE: Final = b'","entry":'
 _END: Final = b"}\n"

@@ -9,8 +9,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress, paced
 from napari_mamamia.io.files.foreign import open_plain
 
-__all__ = ["sha256_job", "sha256_of"]
-
 _BLOCK_BYTES: Final = 1 << 20
 
 

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TextIO
 
-__all__ = ["as_csv_text", "from_csv_text", "write_csv"]
-
 _MARK: Final = "'"
 _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 

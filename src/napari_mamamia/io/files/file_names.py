@@ -3,8 +3,6 @@
 import unicodedata
 from typing import Final
 
-__all__ = ["VOLUME_SUFFIXES", "case_key", "file_stem"]
-
 VOLUME_SUFFIXES: Final = (".nii.gz", ".nii", ".nrrd")
 """Ends of names of volume files, in lower case; the longest that fits comes first."""
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 
-__all__ = ["list_names", "natural_key"]
-
 _DIGITS: Final = re.compile(r"(\d+)")
 
 

@@ -19,8 +19,6 @@ from typing import Any, Final, TypeVar, cast
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Cancelled
 
-__all__ = ["READS", "explained", "open_bounded", "open_plain", "reads", "said"]
-
 _log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 
-__all__ = ["VolumeHeader"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeHeader:

@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from napari_mamamia.io.files.foreign import open_plain
 
-__all__ = ["MOST_BYTES", "parsed_json", "read_json"]
-
 MOST_BYTES: Final = 64 << 20
 """Our own limit: the largest of these files, a manifest of 100,000 files, has some 40 MB."""
 _DEEPEST: Final = 64

@@ -20,7 +20,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["Turn", "wait_for_turn"]
 
 _POLL_S: Final = 0.05
 

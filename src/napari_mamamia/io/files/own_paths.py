@@ -23,18 +23,6 @@ from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.owner import owner_named, this_process
 
-__all__ = [
-    "can_write_in",
-    "new_path_in",
-    "own_folder",
-    "place_folder",
-    "remove_tree",
-    "sweep",
-    "sweep_below",
-    "sweep_temporary",
-    "temporary_places",
-]
-
 _PREFIX: Final = ".mamamia-"
 _PART: Final = ".part"
 _WAS: Final = ".was-"

@@ -12,8 +12,6 @@ from typing import Final
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
 from napari_mamamia.io.files.own_paths import new_path_in
 
-__all__ = ["flushed", "saving", "write_text_atomically"]
-
 _POLL_S: Final = 0.1
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}

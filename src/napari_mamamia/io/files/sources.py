@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["CaseFiles", "DataSet", "LayoutKind", "PhaseSource"]
-
 
 class LayoutKind(StrEnum):
     """The folder conventions that are recognised."""

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["decoded"]
-
 _MARKS_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f]")
 """No text has these; what has is another kind of file, or UTF-16 without its mark."""

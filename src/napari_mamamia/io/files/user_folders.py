@@ -6,8 +6,6 @@ from typing import Final
 
 import platformdirs
 
-__all__ = ["documents_folder", "preferences_path"]
-
 _APP: Final = "napari-mamamia"
 _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_zip"]
-
 
 @contextmanager
 def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:

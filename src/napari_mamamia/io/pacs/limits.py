@@ -15,8 +15,6 @@ from typing import Any, Final
 from requests import Response, Session
 from requests.adapters import HTTPAdapter
 
-__all__ = ["Pace", "TransferLimits", "limited_session"]
-
 _PIECE: Final = 1 << 16
 _ZLIB_OR_GZIP: Final = 47
 

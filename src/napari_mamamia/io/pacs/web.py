@@ -23,8 +23,6 @@ from napari_mamamia.io.files.save import saving
 if TYPE_CHECKING:
     from napari_mamamia.io.pacs.limits import Pace, TransferLimits
 
-__all__ = ["FetchedStudy", "FoundStudies", "PacsStudy", "fetch_study", "find_studies_on",
-           "store_files"]  # fmt: skip
 
 _STUDY_UID: Final = "0020000D"
 _SERIES_UID: Final = "0020000E"

@@ -20,8 +20,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.privacy.identifiers import Among, Sign, folded
 
-__all__ = ["search_file"]
-
 _DEPTH: Final = 5
 _CHUNK: Final = 1 << 23
 _OVERLAP: Final = 512

@@ -7,14 +7,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from napari_mamamia.core.errors import CaseError, MissingExtraError
 
-__all__ = [
-    "SEGMENT_CODES",
-    "AlgorithmType",
-    "SegmentMeaning",
-    "load_highdicom",
-    "segment_description",
-]
-
 AlgorithmType: TypeAlias = Literal["AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"]
 
 Code: TypeAlias = tuple[str, str, str]

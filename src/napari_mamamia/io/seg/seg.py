@@ -13,8 +13,6 @@ from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
 
-__all__ = ["FRACTION_THRESHOLD", "Segment", "Segmentation", "dicom_grid", "read_segmentation"]
-
 FRACTION_THRESHOLD: Final = 0.5
 """Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
 

@@ -24,15 +24,6 @@ from napari_mamamia.io.dicom.elements import (
 )
 from napari_mamamia.io.files.foreign import reads
 
-__all__ = [
-    "UcsfAnalysis",
-    "UcsfFrames",
-    "UcsfMeasure",
-    "UcsfRegion",
-    "is_segmentation",
-    "read_ucsf_seg",
-]
-
 CREATOR: Final = "UCSF BIRP PRIVATE CREATOR 011710xx"
 GROUP: Final = 0x0117
 _METHOD: Final = "PERCENT_MAX"

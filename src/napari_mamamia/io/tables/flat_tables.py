@@ -12,8 +12,6 @@ from napari_mamamia.io.files.csv_text import as_csv_text
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.workbook_writer import write_workbook
 
-__all__ = ["Cell", "flat_table_job"]
-
 _LINE_END: Final = "\n"
 
 Cell = str | float

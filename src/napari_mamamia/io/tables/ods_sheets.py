@@ -15,8 +15,6 @@ from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.io.tables.sheet_gaps import Gaps, MergedRange, merged_gaps
 from napari_mamamia.io.tables.workbook_limits import Room, most_cells
 
-__all__ = ["OdsSheet", "ods_sheets"]
-
 _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _STYLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Final, TypeAlias
 from xml.etree.ElementTree import Element, iterparse
 
-__all__ = ["Gaps", "MergedRange", "cell_name", "gaps_of_sheet", "merged_gaps", "n_hidden_rows"]
-
 Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
 """By row, by column (both from 0): why a cell has no value."""
 

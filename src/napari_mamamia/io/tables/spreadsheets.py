@@ -22,8 +22,6 @@ from napari_mamamia.io.tables.ods_sheets import ods_sheets
 from napari_mamamia.io.tables.sheet_gaps import Gaps, gaps_of_sheet, n_hidden_rows
 from napari_mamamia.io.tables.workbook_limits import Room, most_cells
 
-__all__ = ["Cell", "Sheet", "as_written", "paced_sheets", "write_sheet", "wrong_length"]
-
 Cell: TypeAlias = str | float | bool | None
 
 _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0+)')

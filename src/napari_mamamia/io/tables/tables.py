@@ -22,8 +22,6 @@ from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import flat_table_job
 
-__all__ = ["case_scores_job", "read_case_scores", "write_case_scores", "write_json"]
-
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
 _TEXTS: Final = frozenset({"case_id", "status", "device", "tags", "profile", "warning", "reason"})
 _LATER: Final = frozenset(

@@ -9,8 +9,6 @@ from typing import BinaryIO, Final
 
 from napari_mamamia.io.files.zip_files import open_zip
 
-__all__ = ["Room", "most_cells"]
-
 _FREE_BYTES: Final = 16 << 20
 _MOST_RATIO: Final = 100
 _MOST_SMALL_BYTES: Final = 8 << 20

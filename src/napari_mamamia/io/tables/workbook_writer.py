@@ -11,8 +11,6 @@ from xml.sax.saxutils import escape
 from napari_mamamia.core.progress import Job, Progress, paced
 from napari_mamamia.io.files.save import saving
 
-__all__ = ["write_workbook"]
-
 _NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """Spreadsheet programs read ``_x0041_`` as a character; ``_x005F_`` stands for the underscore."""

@@ -14,15 +14,6 @@ from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.volumes.streams import refusal
 
-__all__ = [
-    "EXTENSION_FLAG",
-    "NIFTI1_BYTES",
-    "NIFTI2_BYTES",
-    "is_nifti2",
-    "known_fields",
-    "parse_nifti_header",
-]
-
 NIFTI1_BYTES: Final = 348
 NIFTI2_BYTES: Final = 540
 EXTENSION_FLAG: Final = bytes(4)

@@ -20,8 +20,6 @@ from napari_mamamia.io.volumes.inflate import Content
 from napari_mamamia.io.volumes.streams import VoxelStream, open_stream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
-__all__ = ["open_nrrd", "read_nrrd_header", "write_nrrd"]
-
 _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
     "right-anterior-superior": (1, 1, 1),
     "ras": (1, 1, 1),

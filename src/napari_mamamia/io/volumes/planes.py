@@ -10,8 +10,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 
-__all__ = ["fill_planes", "read_block"]
-
 _STEP_BYTES: Final = 1 << 20
 """Read at a time: 1 MiB keeps a step near 2 ms and the scratch in the cache (measured)."""
 _MASK_STEP_BYTES: Final = 1 << 19

@@ -9,8 +9,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.volumes.inflate import BROKEN, Content, open_gzip
 
-__all__ = ["VoxelStream", "open_stream", "refusal"]
-
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_MOST: Final = 1032
 """Deflate cannot shrink more than this. Source: zlib technical details, "maximum compression

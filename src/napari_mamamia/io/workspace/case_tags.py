@@ -18,8 +18,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_events
 
-__all__ = ["OLD_TAGS_NAME", "TAGS_FOLDER", "append_tag", "read_tag_notes"]
-
 TAGS_FOLDER: Final = "case_tags"
 OLD_TAGS_NAME: Final = "case_tags.jsonl"
 

@@ -34,8 +34,6 @@ from napari_mamamia.io.files.chained_lines import (
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.workspace.workspace import file_name
 
-__all__ = ["Event", "EventLog", "EventProblem", "EventWriter", "read_events"]
-
 SCHEMA: Final = 1
 _SUFFIX: Final = ".jsonl"
 _RUN: Final = secrets.token_hex(4)

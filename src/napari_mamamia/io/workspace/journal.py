@@ -21,16 +21,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.workspace.journal_records import JournalRecord, Opened, decoded, encoded
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
-__all__ = [
-    "Damage",
-    "Journal",
-    "JournalContents",
-    "PlacedRecord",
-    "journal_path",
-    "read_journal",
-    "scan_journal",
-]
-
 _SYNC_AFTER_S: Final = 0.5
 """A power failure costs at most the steps of this time; a kill -9 of this program costs none."""
 

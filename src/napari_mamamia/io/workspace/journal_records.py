@@ -31,8 +31,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Setting, software_version
 
-__all__ = ["FORMAT_VERSION", "JournalRecord", "Opened", "Saved", "decoded", "encoded"]
-
 FORMAT_VERSION: Final = 2
 """2: records form a chain, see `chained_lines`; jumps; what a saving holds. 1 is still read."""
 

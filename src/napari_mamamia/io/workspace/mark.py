@@ -20,8 +20,6 @@ from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.sources import CaseFiles, DataSet
 from napari_mamamia.io.tables.tables import write_json
 
-__all__ = ["MARK_NAME", "Relation", "WorkspaceMark", "points_to", "prints_of", "relation_to"]
-
 MARK_NAME: Final = "mamamia_workspace.json"
 _VERSION: Final = 1
 _MOST_CASES: Final = 8

@@ -33,8 +33,6 @@ from napari_mamamia.io.workspace.preferences import (
     workspace_for,
 )
 
-__all__ = ["WorkspacePlace", "find_workspace", "require_own"]
-
 _MOST_NEIGHBOURS: Final = 2000
 _READ_ONLY: Final = (
     "the workspace {0} cannot be written to: what you make is not saved there; choose another "

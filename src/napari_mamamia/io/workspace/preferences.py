@@ -19,18 +19,6 @@ from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.io.files.user_folders import documents_folder, preferences_path
 
-__all__ = [
-    "Preferences",
-    "absolute",
-    "load_preferences",
-    "outermost",
-    "remember_recent",
-    "remember_workspace",
-    "save_preferences",
-    "workspace_beside",
-    "workspace_for",
-]
-
 _log = logging.getLogger(__name__)
 
 _MOST_RECENT: Final = 10

@@ -27,8 +27,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 
-__all__ = ["Protocol", "Structure", "read_protocol"]
-
 _LARGEST_LABEL: Final = 255
 
 

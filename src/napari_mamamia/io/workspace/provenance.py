@@ -14,8 +14,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.save import write_text_atomically
 
-__all__ = ["read_provenance", "sidecar_path", "write_provenance"]
-
 _NOT_FINITE: Final = "float"
 """JSON has no infinity and no nan: ``{"float": "inf"}`` stands for them."""
 

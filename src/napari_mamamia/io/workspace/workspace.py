@@ -22,8 +22,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.workspace.mark import WorkspaceMark
 
-__all__ = ["MASK_SUFFIX", "FileState", "StoredMask", "StoredRole", "Workspace", "file_name"]
-
 MASK_SUFFIX: Final = ".nii.gz"
 StoredRole: TypeAlias = Literal["prediction", "refined"]
 

@@ -14,8 +14,6 @@ from napari_mamamia.kinetics.perfusion.fit import RefinedFit
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, concentration_mm
 from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
 
-__all__ = ["fitted_arrival_s"]
-
 _COARSE_S: Final = 2.0
 _FINE_S: Final = 0.25
 _STEP_MIN: Final = 0.5 / 60

@@ -10,8 +10,6 @@ from scipy.special import gammaln
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["ArterialInput", "InputName", "PlasmaCurve", "blood_mm", "plasma_curve"]
-
 Curve = NDArray[np.float64]
 
 _STEP_MIN: Final = 0.1 / 60

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve
 from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel, uptake
 
-__all__ = ["FitStatus", "LinearFit", "RefinedFit", "TissueFit"]
-
 Curve = NDArray[np.float64]
 
 _LEAST_KEP: Final = 1e-3

@@ -7,8 +7,6 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.time_axis import known_times
 
-__all__ = ["MOST_SPACING_S", "require_points", "require_spacing"]
-
 MOST_SPACING_S: Final = 15.0
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0

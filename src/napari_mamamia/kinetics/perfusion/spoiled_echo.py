@@ -9,15 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 
-__all__ = [
-    "MOST_T1_S",
-    "SpoiledEcho",
-    "concentration_mm",
-    "require_dynamic_flip",
-    "require_t1",
-    "spoiled_signal",
-]
-
 LEAST_T1_S: Final = 0.05
 MOST_T1_S: Final = 6.0
 """T1 of fat is 0.3 s, of water 4 s: beyond these ends a value has another unit. Ours."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.perfusion.spoiled_echo import LEAST_DYNAMIC_DEGREES, SpoiledEcho
 
-__all__ = ["B1_NOTE", "require_flip_angles", "t1_of_flip_angles"]
-
 B1_NOTE: Final = (
     "T1 of flip angles without a B1 map: true angles 10 % above the nominal ones turn T1 1.40 s "
     "into 1.70 s, 10 % below into 1.13 s"

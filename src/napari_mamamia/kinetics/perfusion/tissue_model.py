@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve
 
-__all__ = ["TissueModel", "tissue_concentration_mm", "uptake"]
-
 Curve = NDArray[np.float64]
 
 _SMALL: Final = 1e-3

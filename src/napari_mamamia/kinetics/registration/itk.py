@@ -20,15 +20,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.kinetics.registration.settings import Interpolation
 
-__all__ = [
-    "Readable",
-    "Warp",
-    "image_of",
-    "readable",
-    "require_simpleitk",
-    "turned",
-]
-
 _ORDER: Final = 3
 
 

@@ -12,8 +12,6 @@ from napari_mamamia.kinetics.registration.settings import RegistrationSettings, 
 from napari_mamamia.kinetics.registration.tries import Try
 from napari_mamamia.kinetics.registration.volumes import Coarse, not_enhancing, smoothed
 
-__all__ = ["PhaseMotion", "choose", "judge"]
-
 _SPLINE_GAIN: Final = 0.98
 """A B-spline is kept where its residual is at most this share of the rigid one's. Our choice."""
 

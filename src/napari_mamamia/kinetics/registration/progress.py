@@ -6,8 +6,6 @@ from typing import Final, TypeVar
 
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["in_thread", "share"]
-
 T = TypeVar("T")
 
 _POLL_S: Final = 0.1

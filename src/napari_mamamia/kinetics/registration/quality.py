@@ -9,17 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.kinetics.registration.settings import Verdict
 
-__all__ = [
-    "Displacement",
-    "Fit",
-    "displacement_in",
-    "fit_of",
-    "jacobian_determinant",
-    "normalised_mutual_information",
-    "residual_percent",
-    "verdict_of",
-]
-
 BETTER_BELOW: Final = 0.95
 """A phase is better where its residual falls to this share of what it was. Our choice."""
 

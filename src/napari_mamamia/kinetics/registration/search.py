@@ -18,8 +18,6 @@ from napari_mamamia.kinetics.registration.itk import (
 from napari_mamamia.kinetics.registration.progress import in_thread
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 
-__all__ = ["Level", "find_bspline", "find_rigid"]
-
 _RIGID_STEPS: Final = 60  # most steps on each level
 _SPLINE_STEPS: Final = 20
 _RELAX: Final = 0.7  # each turn of the gradient shortens the step by it

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Interpolation", "RegistrationSettings", "TransformKind", "Verdict"]
-
 
 class TransformKind(StrEnum):
     """How far a registration may go: rigid alone, or rigid and then B-spline."""

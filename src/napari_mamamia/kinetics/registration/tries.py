@@ -22,8 +22,6 @@ from napari_mamamia.kinetics.registration.search import find_bspline, find_rigid
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
 from napari_mamamia.kinetics.registration.volumes import Coarse, levels_of, smoothed
 
-__all__ = ["Try", "try_phase"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Try:

@@ -15,8 +15,6 @@ from napari_mamamia.kinetics.background import bright_from
 from napari_mamamia.kinetics.registration.search import Level
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 
-__all__ = ["Coarse", "coarse_case", "levels_of", "not_enhancing", "require_registrable", "smoothed"]
-
 LEAST_VOXELS: Final = 4
 """Fewer along an axis hold no motion that could be measured. Our choice."""
 

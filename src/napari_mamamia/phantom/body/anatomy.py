@@ -15,8 +15,6 @@ from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import Breasts, PhantomSpec, Side
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["SKIN_MM", "Body", "Breast", "Chest", "Depths", "draw_body"]
-
 SKIN_MM: Final = 1.8
 """Thickness of skin. Our choice; normal breast skin is 0.5 to 2 mm."""
 

@@ -11,8 +11,6 @@ from napari_mamamia.phantom.body.points import Points, Window
 from napari_mamamia.phantom.body.shapes import Array
 from napari_mamamia.phantom.body.tissue import FAT_SHARE, Tissue
 
-__all__ = ["WHOLE", "Canvas", "Look"]
-
 WHOLE: Final[Window] = (slice(None), slice(None), slice(None))
 
 _ONE: Final = np.float32(1)

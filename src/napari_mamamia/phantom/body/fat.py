@@ -12,8 +12,6 @@ from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["SUPPRESSED_SHARE", "FatSuppression", "suppress_fat"]
-
 SUPPRESSED_SHARE: Final = 0.18
 """Share of fat signal that good suppression leaves. Our choice: fat a little darker than gland."""
 

@@ -13,8 +13,6 @@ from napari_mamamia.phantom.body.points import Bounds
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["Node", "lay_nodes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Node:

@@ -12,8 +12,6 @@ from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["FIBROGLANDULAR_SHARE", "Grain", "Parenchyma", "grow_parenchyma"]
-
 FIBROGLANDULAR_SHARE: Final = {"a": 0.07, "b": 0.17, "c": 0.34, "d": 0.55}
 """Share of the breast's volume for each BI-RADS density. Our choice: volumes by MRI lie below the
 quarters of area (25, 50, 75 %) that BI-RADS once used for mammograms."""

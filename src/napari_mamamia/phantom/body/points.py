@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 
-__all__ = ["Bounds", "Points", "Window"]
-
 Bounds = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 """(low, high) in mm along right, anterior, superior."""
 

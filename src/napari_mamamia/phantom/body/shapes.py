@@ -10,8 +10,6 @@ from scipy.ndimage import distance_transform_edt
 
 from napari_mamamia.phantom.body.points import Points
 
-__all__ = ["Array", "blend", "distance_to_mask", "ellipsoid", "filled", "quadric", "smoothstep"]
-
 Array = NDArray[np.float32]
 
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.phantom.body.points import Bounds, Points
 
-__all__ = ["BODY_BOUNDS_MM", "Field", "make_field"]
-
 BODY_BOUNDS_MM: Final[Bounds] = ((-210.0, 210.0), (-300.0, 190.0), (-200.0, 200.0))
 """Where fields of the whole body are defined; they go on unchanged beyond."""
 

@@ -6,8 +6,6 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["FAT_SHARE", "KINETICS", "MRI_PROPERTIES", "Kinetics", "Relaxation", "Tissue"]
-
 
 class Tissue(IntEnum):
     """Values of the tissue label map."""

@@ -15,8 +15,6 @@ from napari_mamamia.phantom.body.points import Bounds, Points
 from napari_mamamia.phantom.body.shapes import Array, ellipsoid, filled
 from napari_mamamia.phantom.body.tissue import Tissue
 
-__all__ = ["paint_torso"]
-
 _WALL_MM: Final = 12.0
 _RIB_PITCH_MM: Final = 26.0
 _UNEVEN_MM: Final = 3.5

@@ -18,8 +18,6 @@ from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import PhantomSpec, TumourKind, TumourSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["Tumour", "grow_tumours"]
-
 _PLACING_STEP_MM: Final = 4.0
 _LOBE_MM: Final = 0.09
 _SPICULE_SHARPNESS: Final = 90.0

@@ -16,8 +16,6 @@ from napari_mamamia.phantom.body.shapes import Array
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-__all__ = ["Tube", "feeding_tube", "lay_vessels"]
-
 _STEPS: Final = 18
 _VESSELS_PER_BREAST: Final = 5
 

@@ -12,8 +12,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 
-__all__ = ["Enhancement", "contrast_to_noise"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enhancement:

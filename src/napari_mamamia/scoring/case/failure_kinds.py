@@ -5,8 +5,6 @@ from enum import StrEnum
 from math import pi
 from typing import Final
 
-__all__ = ["THRESHOLDS", "Failure", "FailureKind", "FailureThresholds"]
-
 
 class FailureKind(StrEnum):
     """What went wrong with a case, or made it hard; the value is what the user reads."""

@@ -12,15 +12,6 @@ from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.metrics.volume import volume_mm3
 from napari_mamamia.scoring.case.profiles import Foreground, Profile
 
-__all__ = [
-    "MaskPair",
-    "foreground_diameter_mm",
-    "foreground_of",
-    "foreground_volume_mm3",
-    "listed_values",
-    "pair_of",
-]
-
 _VALUES_LISTED: Final = 5
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.records import CaseScore
 
-__all__ = ["Cost", "PredictionCosts", "prediction_costs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cost:

@@ -5,21 +5,6 @@ from enum import StrEnum
 from math import isnan
 from typing import Final
 
-__all__ = [
-    "CLINICAL",
-    "OFFICIAL_CODE",
-    "PAPER",
-    "PROFILES",
-    "Distance",
-    "Emptiness",
-    "EmptinessOf",
-    "Foreground",
-    "GridRule",
-    "MissingPrediction",
-    "Profile",
-    "profile_named",
-]
-
 
 class Foreground(StrEnum):
     """Which values of a mask file are foreground."""

@@ -12,15 +12,6 @@ from napari_mamamia.scoring.statistics.auc import auc
 from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import row_blocks
 
-__all__ = [
-    "ChanceTest",
-    "Significance",
-    "auc_against_chance",
-    "auc_against_chance_job",
-    "balanced_accuracy_against_chance",
-    "balanced_accuracy_against_chance_job",
-]
-
 N_CLASSIFIERS: Final = 1000
 SEED: Final = 42
 """Source: arXiv 2603.01250v2, significance of pCR predictions."""

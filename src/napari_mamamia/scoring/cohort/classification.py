@@ -19,21 +19,6 @@ from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.statistics.performance import ratio
 
-__all__ = [
-    "EqualisedOdds",
-    "GroupRates",
-    "Recall",
-    "VariableOdds",
-    "balanced_accuracy",
-    "equalised_odds",
-    "fairness_of",
-    "group_rates",
-    "outcomes",
-    "rate_gaps",
-    "recalls",
-    "scored_labels",
-]
-
 TP, FN, FP, TN = range(4)
 """Columns of outcome counts."""
 

@@ -11,15 +11,6 @@ from scipy.stats import ttest_rel, wilcoxon
 
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
-__all__ = [
-    "METRICS_COMPARED",
-    "NamedScores",
-    "PairedComparison",
-    "compare_models",
-    "compare_with_baseline",
-    "holm",
-]
-
 METRICS_COMPARED: Final = ("dsc", "norm_hd")
 
 _ROUNDING: Final = 1e-12

@@ -18,16 +18,6 @@ from napari_mamamia.scoring.cohort.ranking import (
     ranks,
 )
 
-__all__ = [
-    "NO_COMPOSITES",
-    "CompositeChoice",
-    "CompositeName",
-    "CompositeResult",
-    "CompositeScore",
-    "ScoredModel",
-    "composite_results",
-]
-
 
 class CompositeName(StrEnum):
     """The variants that a user can ask for."""

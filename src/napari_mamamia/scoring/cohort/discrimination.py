@@ -17,13 +17,6 @@ from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_job
 from napari_mamamia.scoring.statistics.calibration import Calibration, calibration
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
-__all__ = [
-    "Discrimination",
-    "bootstrap_discrimination",
-    "bootstrap_discrimination_job",
-    "discrimination",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Discrimination:

@@ -12,18 +12,6 @@ from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
 from napari_mamamia.scoring.statistics.performance import SegmentationScores, ratio
 
-__all__ = [
-    "Fairness",
-    "GroupScore",
-    "Spread",
-    "VariableFairness",
-    "disparity",
-    "group_table",
-    "segmentation_fairness",
-    "spread",
-    "variable_fairness",
-]
-
 _NAN: Final = float("nan")
 
 

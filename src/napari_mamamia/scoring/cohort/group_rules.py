@@ -7,16 +7,6 @@ from typing import Final
 
 from napari_mamamia.core.cohort import MenopausalStatus
 
-__all__ = [
-    "GROUP_RULES",
-    "AgeGroup",
-    "EmptyGroups",
-    "GroupRules",
-    "MissingLabel",
-    "UndefinedRate",
-    "rules_of",
-]
-
 
 class EmptyGroups(StrEnum):
     """What a group without any case does to a disparity."""

@@ -11,15 +11,6 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
 
-__all__ = [
-    "FAIRNESS_VARIABLES",
-    "Grouping",
-    "Unassigned",
-    "group_cases",
-    "group_cases_job",
-    "group_each_job",
-]
-
 FAIRNESS_VARIABLES: Final = ("age", "menopausal_status", "breast_density")
 """The scored variables, in the order of every table. Source: arXiv 2603.01250v2, Eq. 3a."""
 

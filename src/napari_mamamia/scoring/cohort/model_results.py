@@ -61,14 +61,6 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 )
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
-__all__ = [
-    "CaseSizes",
-    "compare_results",
-    "response_result",
-    "segmentation_result",
-    "with_composites",
-]
-
 _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
 
 

@@ -16,14 +16,6 @@ from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictio
 from napari_mamamia.scoring.statistics.performance import SegmentationScores, ratio
 from napari_mamamia.scoring.statistics.resampling import row_blocks
 
-__all__ = [
-    "PermutationTest",
-    "permute_odds_groups",
-    "permute_odds_groups_job",
-    "permute_segmentation_groups",
-    "permute_segmentation_groups_job",
-]
-
 N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 

@@ -9,19 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-__all__ = [
-    "Adaptive",
-    "Composite",
-    "Evidence",
-    "Gated",
-    "ModelScore",
-    "Sweep",
-    "WeightedMean",
-    "ranking_score",
-    "ranks",
-    "sweep_weights",
-]
-
 DEFAULT_WEIGHT: Final = 0.5
 """Weight of fairness. Source: arXiv 2603.01250v2, Eq. 1."""
 

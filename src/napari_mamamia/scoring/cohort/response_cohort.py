@@ -28,14 +28,6 @@ from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictio
 from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums_job
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
-__all__ = [
-    "ResponseCohort",
-    "bootstrap_response",
-    "bootstrap_response_job",
-    "score_response",
-    "score_response_job",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ResponseCohort:

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
 
-__all__ = ["ResponsePredictions"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponsePredictions:

@@ -20,17 +20,6 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
-__all__ = [
-    "ClinicalTable",
-    "ModelComparison",
-    "ModelScores",
-    "RankedModel",
-    "Resampling",
-    "ResponseResult",
-    "SegmentationResult",
-    "Stratum",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Resampling:

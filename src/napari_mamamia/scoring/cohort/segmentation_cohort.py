@@ -23,14 +23,6 @@ from napari_mamamia.scoring.statistics.performance import (
 )
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
-__all__ = [
-    "SegmentationCohort",
-    "bootstrap_segmentation",
-    "bootstrap_segmentation_job",
-    "score_groups",
-    "score_segmentation",
-]
-
 _COLUMNS: Final = 4
 """Sums that two means are made of: DSC and NormHD, each with its number of defined cases."""
 

@@ -20,8 +20,6 @@ from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.statistics.resampling import row_blocks
 
-__all__ = ["Slice", "SliceSearch", "worst_slices"]
-
 MOST_COLUMNS: Final = 3
 MIN_SUPPORT: Final = 20
 """Cases of the smallest slice. Our choice: twice the size under which a group is flagged."""

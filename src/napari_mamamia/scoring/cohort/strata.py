@@ -10,17 +10,6 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.progress import Job, Progress, paced, run_job
 from napari_mamamia.scoring.cohort.groups import Found, Grouping, Unassigned, group_each_job
 
-__all__ = [
-    "TAG",
-    "column_groups_job",
-    "group_by_column",
-    "group_by_column_job",
-    "group_by_cuts",
-    "group_by_diameter",
-    "group_by_tags",
-    "group_by_volume",
-]
-
 MOST_GROUPS: Final = 40
 """A column with more different values is refused: it holds numbers or names, not groups."""
 

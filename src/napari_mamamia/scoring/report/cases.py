@@ -16,15 +16,6 @@ from napari_mamamia.scoring.cohort.strata import TAG
 from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, is_featured
 from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_label
 
-__all__ = [
-    "CaseTable",
-    "TableColumn",
-    "case_table",
-    "case_table_job",
-    "script_json",
-    "script_json_job",
-]
-
 BYTES_IN_MB: Final = 1_000_000
 
 _CELLS: Final = 20_000

@@ -15,15 +15,6 @@ from napari_mamamia.scoring.cohort.slices import N_PERMUTATIONS, SliceSearch, wo
 from napari_mamamia.scoring.cohort.strata import TAG
 from napari_mamamia.scoring.report.gallery import CasePicture
 
-__all__ = [
-    "FEATURED_STRATA",
-    "CaseColumn",
-    "ModelReport",
-    "ReportContent",
-    "is_featured",
-    "report_of",
-]
-
 FEATURED_STRATA: Final = (
     "volume",
     "diameter",

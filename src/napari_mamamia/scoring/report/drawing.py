@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.scoring.report.figures import png_of, svg_of
 
-__all__ = ["Draw", "Drawing", "Drawn", "draw_here", "draw_now"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:

@@ -18,18 +18,6 @@ from napari_mamamia.scoring.cohort.ranking import Sweep
 from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.calibration import Calibration
 
-__all__ = [
-    "BoxGroup",
-    "ModelPoint",
-    "box_plot",
-    "fairness_performance",
-    "png_of",
-    "reliability_diagram",
-    "svg_of",
-    "volume_histogram",
-    "weight_sweep",
-]
-
 ORANGE: Final = "#E69F00"
 SKY: Final = "#56B4E9"
 GREEN: Final = "#009E73"

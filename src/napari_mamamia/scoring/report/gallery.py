@@ -13,8 +13,6 @@ from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.records import CaseScore
 
-__all__ = ["MOST_PICTURES", "CasePicture", "picture_of", "worst_cases"]
-
 MOST_PICTURES: Final = 12
 """Pictures of a gallery; each is about 30 kB of the page."""
 

@@ -20,8 +20,6 @@ from napari_mamamia.scoring.report.text import (
     variable_label,
 )
 
-__all__ = ["group_tables", "slice_table", "stratum_table", "unassigned_lists"]
-
 IDS_LISTED: Final = 40
 
 

@@ -14,8 +14,6 @@ from napari_mamamia.scoring.report.text import (
     range_text,
 )
 
-__all__ = ["comparison_tables", "composite_tables"]
-
 
 def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable, ...]:
     """Return one table for each variant of the ranking score, its definition below."""

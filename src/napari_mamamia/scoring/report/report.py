@@ -6,28 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.metrics.registry import metric
+from napari_mamamia.scoring.case.profiles import Profile, profile_named
+from napari_mamamia.scoring.cohort.group_rules import GroupRules, rules_of
 from napari_mamamia.scoring.cohort.results import Stratum
-from napari_mamamia.scoring.report.case_figure import (
-    PREDICTION_COLOUR,
-    REFERENCE_COLOUR,
-    case_figure,
-)
 from napari_mamamia.scoring.report.cases import case_table_job, script_json_job
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
-from napari_mamamia.scoring.report.gallery import MOST_PICTURES
+from napari_mamamia.scoring.report.gallery import MOST_PICTURES, CasePicture
 from napari_mamamia.scoring.report.groups import (
     group_tables,
     slice_table,
     stratum_table,
 )
 from napari_mamamia.scoring.report.models import comparison_tables, composite_tables
-from napari_mamamia.scoring.report.profile import profile_points
 from napari_mamamia.scoring.report.report_figures import (
     ReportFigure,
     figures_of_cohort,
@@ -42,7 +43,117 @@ from napari_mamamia.scoring.report.tables import (
 )
 from napari_mamamia.scoring.report.text import ReportTable
 
-__all__ = ["render_report", "write_report"]
+# Drawing a case of the gallery: grey image, outlines of reference and prediction, scale bar.
+
+REFERENCE_COLOUR: Final = "#56B4E9"
+PREDICTION_COLOUR: Final = "#E69F00"
+"""Sky blue and orange of Okabe and Ito, as in the window."""
+
+_INCHES: Final = 1.5
+_BAR_MM: Final = 10.0
+
+
+def case_figure(picture: CasePicture) -> Figure:
+    """Return the picture, 1.5 inches wide, true in its proportions; the bar is 10 mm long.
+
+    Without an image the masks are outlined on dark grey.
+    """
+    rows, columns = picture.reference.shape
+    height_mm, width_mm = rows * picture.spacing_mm[0], columns * picture.spacing_mm[1]
+    figure = Figure(figsize=(_INCHES, _INCHES * min(height_mm / width_mm, 2.0)), facecolor="k")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    image = np.full((rows, columns), 0.25) if picture.image is None else picture.image
+    axes.imshow(
+        image,
+        cmap="gray",
+        vmin=0,
+        vmax=1,
+        extent=(0, width_mm, height_mm, 0),
+        interpolation="bilinear",
+    )
+    for mask, colour in (
+        (picture.reference, REFERENCE_COLOUR),
+        (picture.prediction, PREDICTION_COLOUR),
+    ):
+        _outline(axes, mask, picture.spacing_mm, colour)
+    axes.plot(
+        (width_mm - 3 - _BAR_MM, width_mm - 3), (height_mm - 3,) * 2, color="w", linewidth=1.5
+    )
+    axes.set_xlim(0, width_mm)
+    axes.set_ylim(height_mm, 0)
+    return figure
+
+
+def _outline(
+    axes: Axes, mask: NDArray[np.bool_], spacing_mm: tuple[float, float], colour: str
+) -> None:
+    """Draw a line half-way between foreground and background voxels."""
+    if not mask.any():
+        return
+    padded = np.pad(mask, 1).astype(np.float64)
+    y = (np.arange(padded.shape[0]) - 0.5) * spacing_mm[0]
+    x = (np.arange(padded.shape[1]) - 0.5) * spacing_mm[1]
+    axes.contour(x, y, padded, levels=[0.5], colors=[colour], linewidths=1.2)
+
+
+# A profile written out for the head of a report.
+
+_WORDS = {
+    "chosen_label": "the chosen label, else any value above 0 (soft masks: at least 0.5)",
+    "one": "the value 1",
+    "uint8": "not 0 as uint8",
+    "same_place": "equal shape and place, else a grid mismatch",
+    "same_shape": "equal shape; differing affines are warned of",
+    "scored_as_empty": "scored as an empty prediction",
+    "not_scored": "not scored",
+}
+
+
+def profile_points(name: str) -> tuple[tuple[str, str], ...]:
+    """Return the definitions of a profile, each as a point and what holds."""
+    profile, rules = profile_named(name), rules_of(name)
+    return (*_of_cases(profile), *_of_groups(rules))
+
+
+def _of_cases(profile: Profile) -> tuple[tuple[str, str], ...]:
+    spec = metric(profile.distance)
+    limit = "not cut" if profile.norm_hd_limit is None else f"cut to {profile.norm_hd_limit:g}"
+    return (
+        ("Source", f"{profile.source} (version {profile.version})"),
+        ("Grids", _WORDS[profile.grid_rule]),
+        ("Foreground of Dice", _WORDS[profile.overlap_foreground]),
+        ("Foreground of distances", _WORDS[profile.distance_foreground]),
+        ("NormHD", f"{spec.label} in {spec.unit} / {profile.divisor:g} {spec.unit}, {limit}"),
+        (
+            "Both masks empty",
+            f"Dice {_or_undefined(profile.overlap_both_empty)}, NormHD "
+            f"{_or_undefined(profile.norm_hd_both_empty)}",
+        ),
+        ("One mask empty", f"Dice 0, NormHD {profile.norm_hd_one_empty:g}"),
+        ("Prediction missing", _WORDS[profile.missing_prediction]),
+    )
+
+
+def _of_groups(rules: GroupRules) -> tuple[tuple[str, str], ...]:
+    peri = rules.peri_is or "unassigned"
+    missing = rules.missing_menopause_is or "unassigned"
+    least = f"under {rules.min_group_size} cases" if rules.min_group_size else "not flagged"
+    return (
+        ("Age groups (years)", ", ".join(group.label for group in rules.age_groups)),
+        (
+            "Menopausal status",
+            f"{', '.join(rules.menopause_groups)}; peri: {peri}; missing: {missing}",
+        ),
+        ("Breast density", f"{', '.join(rules.density_groups)}; missing: unassigned"),
+        ("Small groups", f"{least}; kept in the numbers"),
+        ("Weight of fairness", f"{rules.weight_of_fairness:g}"),
+    )
+
+
+def _or_undefined(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:g}"
+
 
 PAGE_ROWS: Final = 50
 

@@ -22,9 +22,8 @@ from napari_mamamia.scoring.report.figures import (
     volume_histogram,
     weight_sweep,
 )
-from napari_mamamia.scoring.report.text import SIZES, interval_named, variable_label
-
-__all__ = ["ReportFigure", "figures_of_cohort", "figures_of_model", "write_figures"]
+from napari_mamamia.scoring.report.text import SIZES, variable_label
+from napari_mamamia.scoring.statistics.bootstrap import interval_named
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,8 +20,6 @@ from napari_mamamia.scoring.report.text import (
     variable_label,
 )
 
-__all__ = ["odds_tables", "response_table"]
-
 
 def response_table(result: ResponseResult) -> ReportTable:
     """Return the cohort's numbers of Task 2 with all three intervals."""

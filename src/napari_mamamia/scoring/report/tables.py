@@ -13,22 +13,11 @@ from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,
     Row,
-    interval_named,
     number,
     range_text,
     variable_label,
 )
-from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
-
-__all__ = [
-    "cost_table",
-    "excluded_table",
-    "failure_table",
-    "interval_notes",
-    "interval_rows",
-    "interval_warnings",
-    "numbers_table",
-]
+from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod, interval_named
 
 INTERVAL_COLUMNS: Final = (
     Column("Number", is_number=False),

@@ -5,21 +5,6 @@ from math import isnan
 from typing import Final
 
 from napari_mamamia.scoring.cohort.strata import TAG
-from napari_mamamia.scoring.statistics.bootstrap import interval_named
-
-__all__ = [
-    "SIZES",
-    "UNKNOWN",
-    "Column",
-    "ReportTable",
-    "Row",
-    "interval_named",
-    "number",
-    "p_said",
-    "p_text",
-    "range_text",
-    "variable_label",
-]
 
 SIZES: Final = {"volume": "Size by volume", "diameter": "Size by diameter"}
 """Short names of the strata by size, for columns and axes."""

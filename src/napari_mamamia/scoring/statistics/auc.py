@@ -10,17 +10,6 @@ from scipy.stats import rankdata
 
 from napari_mamamia.scoring.statistics.performance import ratio
 
-__all__ = [
-    "AucComparison",
-    "AucInterval",
-    "auc",
-    "auc_interval",
-    "average_precision",
-    "compare_aucs",
-    "weighted_auc",
-    "weighted_average_precision",
-]
-
 _ROUNDING: Final = 1e-15
 """A variance below this comes from rounding: the two models order the cases alike."""
 

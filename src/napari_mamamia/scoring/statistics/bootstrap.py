@@ -17,19 +17,6 @@ from napari_mamamia.scoring.statistics.resampling import (
     resample_weights,
 )
 
-__all__ = [
-    "Bootstrap",
-    "Interval",
-    "IntervalMethod",
-    "Statistic",
-    "acceleration",
-    "bootstrap",
-    "bootstrap_job",
-    "bootstrap_sums",
-    "bootstrap_sums_job",
-    "interval_named",
-]
-
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From weights (b, n), how often each case counts, to the values (b, m) of m numbers."""
 

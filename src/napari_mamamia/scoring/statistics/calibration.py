@@ -6,8 +6,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Calibration", "ReliabilityBin", "brier_score", "calibration"]
-
 N_BINS: Final = 10
 """Quantile bins of the reliability diagram; fewer where scores are tied."""
 

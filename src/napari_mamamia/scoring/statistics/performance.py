@@ -7,14 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Performance",
-    "SegmentationScores",
-    "performance_of",
-    "ratio",
-    "segmentation_performance",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentationScores:

@@ -6,8 +6,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["N_RESAMPLES", "SEED", "leave_one_out_weights", "resample_weights", "row_blocks"]
-
 N_RESAMPLES: Final = 1000
 SEED: Final = 42
 """Number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""

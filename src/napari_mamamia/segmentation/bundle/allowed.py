@@ -11,16 +11,6 @@ from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat
 from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, understood
 from napari_mamamia.segmentation.bundle.steps import Step, short_name
 
-__all__ = [
-    "AFTER",
-    "BEFORE",
-    "LOOKING_AROUND",
-    "NETWORKS",
-    "SPATIAL",
-    "network_name",
-    "objections",
-]
-
 SPATIAL: Final = frozenset(
     (
         "BorderPadd",

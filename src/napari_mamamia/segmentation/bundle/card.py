@@ -24,8 +24,6 @@ from napari_mamamia.segmentation.bundle.files import (
 )
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
-__all__ = ["BundleFacts", "describe_bundle"]
-
 _SHOWN: Final = (
     "version",
     "monai_version",

@@ -20,16 +20,6 @@ from napari_mamamia.segmentation.bundle.steps import (
     without_loader,
 )
 
-__all__ = [
-    "BundleConfig",
-    "DataFormat",
-    "Windows",
-    "has_background",
-    "label_names",
-    "read_config",
-    "read_format",
-]
-
 _MOST_EXTENT: Final = 4096
 _REPAIR: Final = "correct the bundle, or ask its author"
 

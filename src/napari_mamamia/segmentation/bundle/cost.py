@@ -19,8 +19,6 @@ from napari_mamamia.segmentation.model.engine_settings import EngineSettings, Ti
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import open_files
 
-__all__ = ["bundle_bytes", "tiles_of_bundle"]
-
 _PAIRS: Final = ("LR", "PA", "IS")
 _FOLLOWED: Final = frozenset(("Orientationd", "Spacingd", "SpatialPadd"))
 _SPACING_ARGUMENTS: Final = frozenset(

@@ -5,12 +5,18 @@ blended as MONAI does. With torch in single precision on the processor labels an
 those of the bundle's own workflow.
 """
 
+import inspect
 import math
-from collections.abc import Sequence
+import pickle
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
+import monai
+import monai.networks.nets
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,7 +26,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND
+from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND, network_name
 from napari_mamamia.segmentation.bundle.config import read_config, read_format
 from napari_mamamia.segmentation.bundle.cost import bundle_bytes
 from napari_mamamia.segmentation.bundle.files import (
@@ -29,9 +35,14 @@ from napari_mamamia.segmentation.bundle.files import (
     read_inference,
     read_metadata,
 )
-from napari_mamamia.segmentation.bundle.network import load_network
+from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, NumberType, understood
 from napari_mamamia.segmentation.bundle.settings import ONLY_NETWORK, require_meant
-from napari_mamamia.segmentation.bundle.transforms import BundleTransforms, make_transforms
+from napari_mamamia.segmentation.bundle.steps import Step
+from napari_mamamia.segmentation.bundle.transforms import (
+    BundleTransforms,
+    make_transforms,
+    said_by_monai,
+)
 from napari_mamamia.segmentation.bundle.windows import (
     WindowGrid,
     WindowTimeIsUp,
@@ -55,8 +66,110 @@ from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import model_cache, open_files, unpack
 from napari_mamamia.segmentation.model.planner import OverLimitError
 from napari_mamamia.segmentation.model.stages import Laps, part
+from napari_mamamia.segmentation.network.script import read_script
+from napari_mamamia.segmentation.nnunet.checkpoint import (
+    DAMAGE,
+    require_plain_zip,
+    unsafe_globals,
+)
 
-__all__ = ["BundleEngine", "load_bundle"]
+# The network of a MONAI bundle: TorchScript, or a class of an allow-list with weights as data.
+
+_INNER: Final = ("model", "state_dict", "network")
+_PREFIX: Final = "module."
+_COPY: Final = "copy the bundle again from where it came from"
+
+
+def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
+    """Return the network with its weights, ready to predict, on the processor.
+
+    Parameters
+    ----------
+    path
+        ``models/model.ts`` or ``models/model.pt``.
+    step
+        The class and its arguments, for weights without a network; None where the config has none.
+    where
+        Names the config in messages.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged or wants to run something, the class is not in the allow-list, or the
+        weights do not fit it.
+    """
+    if path.suffix == ".ts":
+        return read_script(path)
+    if step is None:
+        raise ModelError(
+            f"{where} should have network_def with the class of the network, since {path.name} "
+            "holds weights only: complete the bundle, or export the network as models/model.ts"
+        )
+    network = _built(step, where)
+    weights = _weights(path)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        said = "; ".join(line.strip() for line in str(error).splitlines()[1:4])
+        raise ModelError(
+            f"{path} should hold the weights of {step.name} as {where} describes it, but they do "
+            f"not fit ({said}): {_COPY}"
+        ) from error
+    return network.eval()
+
+
+def _built(step: Step, where: str) -> nn.Module:
+    """Return the network without weights: MONAI's own class of an allowed name."""
+    name = network_name(step, where)
+    kind: Any = getattr(monai.networks.nets, name, None) if name else None
+    if not inspect.isclass(kind):
+        raise ModelError(
+            f"{where}: {step.key} should be a known network of MONAI {monai.__version__}, got "
+            f"{step.name}, which was not looked up: see which version the bundle was made for, or "
+            "export the network as models/model.ts"
+        )
+    arguments = understood(dict(step.arguments), where)
+    if any(isinstance(value, NumberType) for value in arguments.values()):
+        raise ModelError(f"{where}: {step.key} takes no types of numbers: correct the bundle")
+    with said_by_monai(f"{where}: {step.key} ({name})"):
+        network: nn.Module = kind(**arguments)
+    return network
+
+
+def _weights(path: Path) -> Mapping[str, Any]:
+    """Return the table of tensors in a file: the file's own, or that under a usual name."""
+    found = _loaded(path)
+    for name in _INNER:
+        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
+            found = found[name]
+    if not isinstance(found, Mapping) or not all(torch.is_tensor(v) for v in found.values()):
+        raise ModelError(
+            f"{path} should hold a network's weights by name, but holds other things: {_COPY}"
+        )
+    if found and all(str(name).startswith(_PREFIX) for name in found):
+        return {str(name).removeprefix(_PREFIX): value for name, value in found.items()}
+    return found
+
+
+def _loaded(path: Path) -> Any:
+    require_plain_zip(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        wanted = ", ".join(unsafe_globals(path)) or "something that is not told"
+        raise ModelError(
+            f"{path} should hold numbers only, but loading it would call {wanted}: it was not "
+            f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}"
+        ) from error
+    except DAMAGE as error:
+        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ModelError(
+            f"{path} should be a whole file of weights, but it is damaged or of another kind "
+            f"({said}): {_COPY}"
+        ) from error
+
 
 _TOTAL: Final = 1000  # steps of a whole run: preparing, predicting, writing
 _PREPARED: Final = 100

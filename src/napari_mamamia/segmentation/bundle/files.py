@@ -9,8 +9,6 @@ from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.bundle.references import References
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
-__all__ = ["bundle_root", "bundle_weights", "config_names", "read_inference", "read_metadata"]
-
 _METADATA: Final = ("configs", "metadata.json")
 _RUNS: Final = ("configs/inference.json", "configs/inference.yaml", "configs/inference.yml")
 _WEIGHTS: Final = ("models/model.ts", "models/model.pt")

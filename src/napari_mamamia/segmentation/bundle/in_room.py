@@ -11,8 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Model"]
-
 _HERE = Path(__file__).resolve().parent
 _BUNDLE = _HERE / "bundle"
 

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
 
-__all__ = ["IN_A_ROOM", "NumberType", "References", "Refused", "understood"]
-
 _MOST_VALUES: Final = 20_000  # a real inference.json has some hundred
 _DEEPEST: Final = 50
 _LONGEST: Final = 2_000

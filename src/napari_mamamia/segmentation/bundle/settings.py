@@ -6,8 +6,6 @@ from typing import Final
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 
-__all__ = ["ONLY_NETWORK", "require_meant"]
-
 ONLY_NETWORK: Final = "network"
 """What `Ran` names in the place of folds: a bundle has one network."""
 

@@ -7,8 +7,6 @@ from typing import Any, Final
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, References, understood
 
-__all__ = ["UNUSED", "WRITERS", "Step", "read_steps", "short_name", "without_loader"]
-
 UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
 """Arguments that say where MONAI would compute; here the user says it."""
 _LOADER: Final = "LoadImaged"

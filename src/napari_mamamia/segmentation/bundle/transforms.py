@@ -25,8 +25,6 @@ from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat, 
 from napari_mamamia.segmentation.bundle.references import NumberType, understood
 from napari_mamamia.segmentation.bundle.steps import Step
 
-__all__ = ["BundleTransforms", "make_transforms", "said_by_monai"]
-
 _IMAGE: Final = "image"
 _PRED: Final = "pred"
 

@@ -19,8 +19,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.bundle.config import Windows
 from napari_mamamia.segmentation.model.nnunet_tiles import require_finite
 
-__all__ = ["WindowGrid", "WindowTimeIsUp", "blend_windows", "window_grid"]
-
 Slices = tuple[slice, slice, slice]
 Forward = Callable[[Any], Any]
 

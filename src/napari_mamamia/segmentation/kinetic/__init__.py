@@ -1,6 +1,6 @@
 """The default without training: breast, search, candidates, judgement, outline.
 
-`kinetic` joins it: `breast` and `chest` say where to look, `search` what enhances there,
-`candidates` measures regions, `judgement` scores and doubts them in words, `ranking` orders,
-`delineate` draws. Its knobs are in `kinetic_settings`.
+`kinetic` joins it: `breast` says where to look, `search` what enhances there, `candidates` measures
+regions, `judgement` scores and doubts them in words, `ranking` orders and draws. Its knobs are in
+`kinetic_settings`.
 """

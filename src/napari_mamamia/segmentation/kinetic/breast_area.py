@@ -8,8 +8,6 @@ from napari_mamamia.segmentation.kinetic.breast import breast_job
 from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind
 from napari_mamamia.segmentation.model.recipe import Recipe
 
-__all__ = ["breast_area", "find_breast_area"]
-
 
 def breast_area(
     case: Case, recipe: Recipe, drawn: Box | None = None

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from napari_mamamia.segmentation.kinetic.settings import checked, setting
 
-__all__ = ["BreastSettings"]
-
 
 # fmt: off
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,6 @@ from scipy import ndimage
 from napari_mamamia.segmentation.kinetic.enhancement import Enhancement
 from napari_mamamia.segmentation.kinetic.regions import Region
 
-__all__ = [
-    "Features",
-    "Place",
-    "Scored",
-    "measured",
-    "separate",
-]
-
 _NO_SIGNAL_PERCENT: Final = 300.0  # early PE of what has no signal before contrast
 _AROUND_MM: Final = (2.0, 6.0)  # the tissue that a region is compared with
 

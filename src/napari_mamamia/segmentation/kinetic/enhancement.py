@@ -12,8 +12,6 @@ from napari_mamamia.segmentation.kinetic.scan import Scan
 from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
 from napari_mamamia.segmentation.model.stages import part
 
-__all__ = ["Enhancement", "enhancement_job", "enhancement_of"]
-
 _SIGNAL_FLOOR: Final = 0.02  # of the 99th percentile of phase 0; below it PE has no meaning
 
 Floats = NDArray[np.float32]

@@ -10,8 +10,6 @@ import numpy as np
 from napari_mamamia.segmentation.kinetic.candidates import Features, Place, Scored
 from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
 
-__all__ = ["Doubt", "doubts", "reasons", "score", "unsure"]
-
 _STRONGEST_PERCENT: Final = 300.0  # more early PE than this says nothing more
 _RATIO_RANGE: Final = (0.6, 1.3)  # of SER: persistent curves lie below, vessels above
 _HIGHEST_RATIO: Final = 3.0  # where UCSF's scale of SER in a tumour ends (0.9 to 3)

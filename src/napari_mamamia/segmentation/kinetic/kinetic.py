@@ -41,8 +41,6 @@ from napari_mamamia.segmentation.model.segmenter import (
 )
 from napari_mamamia.segmentation.model.stages import part
 
-__all__ = ["KineticSegmenter", "KineticSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class KineticSegmenter:

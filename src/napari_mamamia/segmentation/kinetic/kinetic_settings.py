@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.segmentation.kinetic.settings import checked, setting
 
-__all__ = ["KineticSettings"]
-
 
 # fmt: off
 @dataclass(frozen=True, slots=True)

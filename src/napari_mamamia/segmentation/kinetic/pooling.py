@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["Factors", "pool_factors", "pooled", "pooled_job", "spread"]
-
 _CHUNK_VOXELS: Final = 1 << 21
 
 Factors = tuple[int, int, int]

@@ -13,8 +13,6 @@ from napari_mamamia.segmentation.kinetic.enhancement import Enhancement
 from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.model.morphology import ball_offsets, closed, filled, opened
 
-__all__ = ["Region", "enhancing", "pieces_of", "regions_of"]
-
 _LOOKED_AT: Final = 40  # regions of one level that are measured, those with most enhancement first
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _UNCHANGED: Final = 0.9  # of its volume: a region that keeps more has no strands

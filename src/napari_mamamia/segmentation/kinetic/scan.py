@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 
-__all__ = ["Scan", "Voxel", "moved", "times"]
-
 Voxel = tuple[int, int, int]
 
 

@@ -20,8 +20,6 @@ from napari_mamamia.segmentation.kinetic.scan import Scan, Voxel, moved, times
 from napari_mamamia.segmentation.model.morphology import ball_offsets, eroded
 from napari_mamamia.segmentation.model.stages import part
 
-__all__ = ["Search", "place_of", "search_around", "search_breast", "touched"]
-
 _MARGIN_MM: Final = 10.0  # around what is searched, for the outlines
 _SURROUNDINGS_MM: Final = 20.0  # around a prompt, for the background
 _AT_CLICK_MM: Final = 5.0  # around a click, for the threshold

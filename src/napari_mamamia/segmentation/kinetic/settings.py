@@ -10,8 +10,6 @@ from napari_mamamia.core.provenance import Setting
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["SettingInfo", "checked", "described", "setting", "values_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:

@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-__all__ = ["noise_left", "smoothed"]
-
 _TRUNCATE: Final = 3.0
 _TO_SD: Final = 1.4826  # median absolute deviation of a normal distribution to standard deviation
 _STATISTICS_VOXELS: Final = 1_000_000

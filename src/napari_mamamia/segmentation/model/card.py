@@ -12,15 +12,6 @@ from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
-__all__ = [
-    "RECIPE_NAME",
-    "ModelCard",
-    "WeightFile",
-    "licence_file",
-    "licence_text",
-    "summed",
-]
-
 RECIPE_NAME: Final = "mamamia_model.json"
 """Name of the recipe beside a model."""
 

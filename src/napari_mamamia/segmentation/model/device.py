@@ -8,20 +8,6 @@ from typing import Final
 
 from napari_mamamia.core.errors import MissingExtraError, ModelError
 
-__all__ = [
-    "DEVICES",
-    "choose_device",
-    "free_bytes",
-    "release_memory",
-    "require_monai",
-    "require_onnx",
-    "require_openvino",
-    "require_torch",
-    "sums_on",
-    "threads_set",
-    "usual_threads",
-]
-
 DEVICES: Final = ("auto", "cpu", "cuda", "mps")
 
 

@@ -12,8 +12,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.model.device import DEVICES
 
-__all__ = ["BACKENDS", "PRECISIONS", "EngineResult", "EngineSettings", "Ran", "TilePlan"]
-
 BACKENDS = ("torch", "openvino")
 PRECISIONS = ("fp32", "bf16")
 _FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")

@@ -10,8 +10,6 @@ from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
-__all__ = ["NETWORK_KINDS", "ModelKind", "kind_of", "network_names"]
-
 
 class ModelKind(StrEnum):
     """What kind of model a path holds."""

@@ -4,8 +4,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["free_memory_bytes", "memory_text", "total_memory_bytes"]
-
 _MEMINFO = Path("/proc/meminfo")
 
 

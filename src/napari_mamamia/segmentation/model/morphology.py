@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-__all__ = ["Offsets", "ball_offsets", "closed", "dilated", "eroded", "filled", "opened"]
-
 _SLACK: Final = 1e-6
 
 Offsets = tuple[tuple[int, int, int], ...]

@@ -14,8 +14,6 @@ import numpy as np
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.nnunet_plans import Architecture
 
-__all__ = ["NetworkSpec", "OutputKind", "TileWeight", "network_from", "network_made"]
-
 _REPAIR: Final = 'correct "network" in the recipe'
 _PAIRS: Final = ("LR", "PA", "IS")
 _MOST_LABELS: Final = 1000

@@ -19,8 +19,6 @@ from napari_mamamia.io.files.foreign import explained, open_plain, reads
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.zip_files import open_zip
 
-__all__ = ["ModelFiles", "model_cache", "open_files", "require_own", "require_stored", "unpack"]
-
 _MOST_FILES: Final = 20_000
 _DEEPEST: Final = 6
 _MOST_BYTES: Final = 64 * 2**30  # an ensemble of five large networks has about 10 GB

@@ -13,18 +13,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import DisplayFrame, Grid
 from napari_mamamia.segmentation.model.nnunet_plans import Plans, ReaderKind
 
-__all__ = [
-    "Frame",
-    "header_spacing",
-    "model_extents",
-    "model_frame",
-    "model_shape",
-    "resampled_box",
-    "target_shape",
-    "tile_starts",
-    "wanted_spacing",
-]
-
 _PIXDIM: Final = slice(80, 92)  # bytes of pixdim[1:4] in a NIfTI-1 header
 _SAME_SPACING: Final = 1e-4
 _MOST_VOXELS: Final = 2**32  # 16 GB a channel; a breast exam at 0.5 mm has 2**28

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import ModelError
 
-__all__ = ["Labels", "read_labels"]
-
 
 @dataclass(frozen=True, slots=True)
 class Labels:

@@ -17,17 +17,6 @@ from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.model.nnunet_labels import Labels, read_labels
 
-__all__ = [
-    "Architecture",
-    "ChannelNorm",
-    "Configuration",
-    "Plans",
-    "ReaderKind",
-    "Resampling",
-    "parsed",
-    "read_plans",
-]
-
 ANISOTROPY: Final = 3.0
 """Spacings that differ by more than this factor are resampled slice by slice.
 Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD."""

@@ -23,15 +23,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.model.nnunet_plans import Resampling
 
-__all__ = [
-    "resample_channel",
-    "resample_labels",
-    "resize_as_stock",
-    "separate_axis",
-    "spline_operator",
-    "thick_slices",
-]
-
 _NOTHING: Final = 1e-18  # relative weight below a double's last place: cut from the operator
 _ROWS: Final = 64  # output rows that share one band of the operator
 _SLAB: Final = 2**22  # voxels that are in double precision at a time

@@ -30,19 +30,6 @@ from napari_mamamia.segmentation.model.nnunet_geometry import (
 )
 from napari_mamamia.segmentation.model.nnunet_plans import Plans
 
-__all__ = [
-    "Forward",
-    "TileGrid",
-    "TimeIsUp",
-    "flips_of",
-    "gaussian",
-    "gaussian_peak",
-    "region_tiles",
-    "require_finite",
-    "sum_tiles",
-    "tile_grid",
-]
-
 Forward = Callable[[Any], Any]
 """From a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of the same extents."""
 

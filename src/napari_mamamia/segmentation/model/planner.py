@@ -13,22 +13,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 
-__all__ = [
-    "LADDER",
-    "OTHER_S_PER_MEGAVOXEL",
-    "WORKING_SHARE",
-    "Budget",
-    "OutOfMemoryError",
-    "OverLimitError",
-    "Pace",
-    "RunPlan",
-    "Rung",
-    "duration_text",
-    "plan_run",
-    "require_within",
-    "within_memory",
-]
-
 WORKING_SHARE: Final = 0.9
 """Share of a limit that the network may use; the rest is for reading, export and writing. Measured:
 they take 1 to 3 % of a run on a processor (docs/methods/predicting.md, Time plan)."""

@@ -18,8 +18,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.model.morphology import ball_offsets, closed, filled
 
-__all__ = ["UNITS", "BreastArea", "Change", "PostKind", "PostStep", "apply_steps", "check_order"]
-
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 Bools = NDArray[np.bool_]

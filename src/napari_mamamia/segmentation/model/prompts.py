@@ -8,8 +8,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import DisplayFrame
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click, Prompt
 
-__all__ = ["box_from_frame", "box_to_frame", "clicked_voxel", "described", "prompt_box"]
-
 
 def clicked_voxel(
     case: Case, frame: DisplayFrame, prompt: Prompt | None

@@ -20,19 +20,6 @@ from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec, network_from, network_made
 from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep, check_order
 
-__all__ = [
-    "Normalise",
-    "Recipe",
-    "RegionKind",
-    "Scope",
-    "preset",
-    "presets",
-    "read_recipe",
-    "recipe_from",
-    "recipe_text",
-    "write_recipe",
-]
-
 _FORMAT: Final = "napari-mamamia recipe"
 _VERSION: Final = 1
 _PHASE: Final = r"(?:p\d{1,2}|first_post|last_post)"

@@ -20,17 +20,6 @@ from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope
 
-__all__ = [
-    "ModelInput",
-    "channel_image",
-    "channel_names",
-    "input_grid",
-    "labels_on_case",
-    "model_input",
-    "phase_order_warning",
-    "phases_needed",
-]
-
 _LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
 _SLAB: Final = 8
 _SPLINE: Final = 3

@@ -11,8 +11,6 @@ from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Setting
 
-__all__ = ["BoxPrompt", "Candidate", "Click", "Prediction", "Prompt", "Segmenter"]
-
 
 @dataclass(frozen=True, slots=True)
 class Click:

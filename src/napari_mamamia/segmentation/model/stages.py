@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["Laps", "part"]
-
 T = TypeVar("T")
 
 

@@ -8,8 +8,6 @@ from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
 from napari_mamamia.segmentation.model.planner import Rung
 
-__all__ = ["require_network_choices", "rungs_of"]
-
 
 def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     """Raise `ModelError` where a network could not do what is asked; other kinds pass.

@@ -10,8 +10,6 @@ from napari_mamamia.segmentation.model.nnunet_geometry import Frame
 from napari_mamamia.segmentation.network.choices import require_network_choices
 from napari_mamamia.segmentation.nnunet.cost import copies_at_most, tiles_at_most
 
-__all__ = ["network_bytes", "network_frame", "tiles_of_network"]
-
 _OPPOSITE: Final = dict(zip("LRPAIS", "RLAPSI", strict=True))
 
 

@@ -7,14 +7,14 @@ and after it happens what the recipe says, and nothing else.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.model.card import ModelCard
@@ -25,7 +25,8 @@ from napari_mamamia.segmentation.model.engine_settings import (
     Ran,
     TilePlan,
 )
-from napari_mamamia.segmentation.model.network_spec import NetworkSpec, TileWeight
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec, OutputKind, TileWeight
+from napari_mamamia.segmentation.model.nnunet_geometry import Frame
 from napari_mamamia.segmentation.model.nnunet_tiles import (
     TileGrid,
     TimeIsUp,
@@ -39,11 +40,112 @@ from napari_mamamia.segmentation.model.stages import Laps, part
 from napari_mamamia.segmentation.network.choices import require_network_choices
 from napari_mamamia.segmentation.network.cost import network_bytes, network_frame
 from napari_mamamia.segmentation.network.files import network_path
-from napari_mamamia.segmentation.network.input import volumes_of
-from napari_mamamia.segmentation.network.outputs import labels_of, probability_of
 from napari_mamamia.segmentation.network.runtime import NetworkRuntime, open_network
 
-__all__ = ["NetworkEngine", "load_network"]
+# From a network's averaged outputs to labels and to the probability of foreground.
+
+_SLICES: Final = 16
+
+
+def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> Job[NDArray[Any]]:
+    """Return a job for labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
+
+    Outside `region` everything is background.
+    """
+    found = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
+    where = (slice(None),) * 3 if region is None else region.slices
+    source, target = outputs[(slice(None), *where)], found[where]
+    for first in range(0, target.shape[0], _SLICES):
+        yield Progress(first, target.shape[0], "Writing labels")
+        target[first : first + _SLICES] = decided(source[:, first : first + _SLICES], spec)
+    return found
+
+
+def probability_of(
+    outputs: Any, spec: NetworkSpec, region: Box | None = None
+) -> Job[NDArray[np.float16]]:
+    """Return a job for the probability that a voxel is not background; 0 outside `region`."""
+    found = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
+    where = (slice(None),) * 3 if region is None else region.slices
+    source, target = outputs[(slice(None), *where)], found[where]
+    for first in range(0, target.shape[0], _SLICES):
+        yield Progress(first, target.shape[0], "Writing probabilities")
+        target[first : first + _SLICES] = foreground(source[:, first : first + _SLICES], spec)
+    return found
+
+
+def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
+    """Return the label of each voxel.
+
+    With background the largest output wins, of equal ones the first. Labels on their own count
+    above the threshold, later ones over earlier ones.
+    """
+    values = [value for _, value in spec.labels]
+    if spec.has_background:
+        table = np.array([0, *values], dtype=spec.dtype)
+        chosen: NDArray[Any] = table[np.argmax(outputs.numpy(), axis=0)]
+        return chosen
+    shares = torch.sigmoid(outputs) if spec.output is OutputKind.LABEL_LOGITS else outputs
+    found = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
+    for share, value in zip(shares.numpy(), values, strict=True):
+        found[share > spec.threshold] = value
+    return found
+
+
+def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
+    """Return 1 - the probability of background, or the largest of labels on their own; 0 to 1."""
+    if spec.output is OutputKind.LOGITS:
+        found = 1 - torch.softmax(outputs, dim=0)[0]
+    elif spec.output is OutputKind.PROBABILITIES:
+        found = 1 - outputs[0]
+    elif spec.output is OutputKind.LABEL_LOGITS:
+        found = torch.sigmoid(outputs).amax(dim=0)
+    else:
+        found = outputs.amax(dim=0)
+    clipped: NDArray[Any] = found.clamp(0, 1).numpy()
+    return clipped
+
+
+# A case's volumes as a network sees them: turned, in single precision, one tensor.
+
+
+def volumes_of(
+    arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec
+) -> Job[Any]:
+    """Return a job for the channels as one float32 tensor ``(channel, a, b, c)``, axes turned.
+
+    Raises
+    ------
+    ModelError
+        If their number or a shape differs from what the recipe and the case say.
+    CaseError
+        If every voxel is zero, or one is not finite.
+    """
+    if len(arrays) != len(spec.channels):
+        raise ModelError(
+            f"the network takes {len(spec.channels)} channel(s) ({', '.join(spec.channels)}), got "
+            f"{len(arrays)}: choose one image for each channel"
+        )
+    data = torch.empty((len(arrays), *frame.shape), dtype=torch.float32)
+    for place, (name, array) in enumerate(zip(spec.channels, arrays, strict=True)):
+        yield Progress(place, len(arrays), "Preparing")
+        if array.shape != grid.shape:
+            raise ModelError(
+                f"channel {name} has shape {array.shape}, the case has {grid.shape} (z, y, x): "
+                "every channel must lie on the case's own grid"
+            )
+        data[place] = torch.from_numpy(
+            np.ascontiguousarray(frame.to_model(array), dtype=np.float32)
+        )
+        if not bool(torch.isfinite(data[place]).all()):
+            raise CaseError(
+                f"channel {name} should be finite everywhere, but holds NaN or infinity: export "
+                "the images again"
+            )
+    if not bool(data.any()):
+        raise CaseError("every voxel of the input is zero: open the images that belong to the case")
+    return data
+
 
 _TOTAL = 1000  # steps of a whole run
 _PREPARED = 30

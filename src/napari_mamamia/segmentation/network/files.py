@@ -14,14 +14,6 @@ from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 from napari_mamamia.segmentation.network.onnx import Shape, read_onnx
 from napari_mamamia.segmentation.network.shapes import shape_text, shapes_of
 
-__all__ = [
-    "NetworkFiles",
-    "find_network",
-    "fitted_spec",
-    "network_path",
-    "without_recipe",
-]
-
 _RECIPE: Final = "mamamia_model.json"
 _EXAMPLE: Final = (
     '"network": {"channels": ["before contrast", "after"], "labels": {"tumour": 1}, '

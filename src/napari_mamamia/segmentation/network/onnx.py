@@ -14,8 +14,6 @@ from typing import Final
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import open_plain, reads
 
-__all__ = ["OnnxFacts", "Shape", "read_onnx"]
-
 Shape = tuple[int | None, ...]
 """Extents of an input or output, None where they may vary."""
 

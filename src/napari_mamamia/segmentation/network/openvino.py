@@ -14,8 +14,6 @@ from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.nnunet_tiles import Forward
 from napari_mamamia.segmentation.nnunet.openvino import compiled_forward, core_with_cache
 
-__all__ = ["opened_file", "translated"]
-
 
 @reads("a network that OpenVINO reads", "copy it again from where it came from", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:

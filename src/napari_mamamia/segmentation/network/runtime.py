@@ -15,8 +15,6 @@ from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec, OutputKind
 from napari_mamamia.segmentation.model.nnunet_tiles import Forward
 
-__all__ = ["NetworkRuntime", "open_network"]
-
 _ROUNDING: Final = 1e-3  # a sum of half-precision shares may be that far above 1
 _FLOATS: Final = {"tensor(float)": torch.float32, "tensor(float16)": torch.float16}
 _CUDA: Final = "CUDAExecutionProvider"

@@ -22,8 +22,6 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 
-__all__ = ["read_script"]
-
 _TOUCHES_FILES: Final = re.compile(r"\b(save|from_file)\b")
 """Source: every operator of torch 2.13 was searched for arguments that name a file."""
 

@@ -17,8 +17,6 @@ from napari_mamamia.segmentation.model.network_spec import NetworkSpec, network_
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 from napari_mamamia.segmentation.network.onnx import Shape, read_onnx
 
-__all__ = ["own_spec", "shape_text", "shapes_of"]
-
 _HEADER_BYTES: Final = 100_000_000  # Source: safetensors, README, "Format": the header's limit
 _METADATA_KEY: Final = "mamamia_network"
 _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')

@@ -9,10 +9,8 @@ from torch import nn
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
-from napari_mamamia.segmentation.nnunet.checkpoint import Checkpoint
 from napari_mamamia.segmentation.nnunet.network import build_network, put_weights
-
-__all__ = ["read_weights"]
+from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 _COPY: Final = "copy it again from where the model came from"
 

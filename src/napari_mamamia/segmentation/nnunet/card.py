@@ -12,8 +12,6 @@ from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 from napari_mamamia.segmentation.model.nnunet_plans import Plans, parsed, read_plans
 
-__all__ = ["last_stages", "nnunet_card", "nnunet_card_at", "trained_folders"]
-
 _CHECKPOINTS: Final = tuple(
     f"checkpoint_{which}.{suffix}"
     for which in ("final", "best", "latest")

@@ -7,8 +7,6 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import Ran, TilePlan
 
-__all__ = ["after_first", "after_stage"]
-
 
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
     """Return the plan of a stage with that of the one before it.

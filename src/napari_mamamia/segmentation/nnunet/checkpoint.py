@@ -27,15 +27,6 @@ from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_safetensors
 
-__all__ = [
-    "DAMAGE",
-    "Checkpoint",
-    "checkpoint_file",
-    "load_checkpoint",
-    "require_plain_zip",
-    "unsafe_globals",
-]
-
 _SCALAR: Final = np._core.multiarray.scalar  # type: ignore[attr-defined]
 _ALLOWED: Final[list[Any]] = [
     _SCALAR,

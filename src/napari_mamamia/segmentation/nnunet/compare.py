@@ -5,8 +5,6 @@ from typing import Any, Final
 
 import torch
 
-__all__ = ["Agreement", "agreement"]
-
 _STEPS: Final = 2
 """Steps of half precision within which two outputs count as a tie. Our choice: sums are rounded to
 half precision tile by tile, and a rounding that falls the other way moves each output by one."""

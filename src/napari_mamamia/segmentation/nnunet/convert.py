@@ -10,8 +10,6 @@ from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint
 from napari_mamamia.segmentation.nnunet.network import build_network, put_weights
 from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 
-__all__ = ["Rewriting", "Rewritten", "rewrite"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:

@@ -15,8 +15,6 @@ from napari_mamamia.segmentation.model.nnunet_plans import Plans, read_plans
 from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
 from napari_mamamia.segmentation.nnunet.cascade import after_stage
 
-__all__ = ["copies_at_most", "first_stage_of", "stage_bytes", "tiles_at_most", "tiles_from_plans"]
-
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
     """Return the tiles of a case on `grid`, at most; None for another kind of model.

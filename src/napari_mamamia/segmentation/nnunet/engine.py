@@ -6,7 +6,7 @@ voxel for voxel, in the same process and with the same number of threads.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -41,14 +41,40 @@ from napari_mamamia.segmentation.model.nnunet_tiles import (
 from napari_mamamia.segmentation.model.planner import OverLimitError
 from napari_mamamia.segmentation.model.stages import Laps, part
 from napari_mamamia.segmentation.nnunet.cascade import after_first, after_stage
-from napari_mamamia.segmentation.nnunet.checkpoint import Checkpoint
 from napari_mamamia.segmentation.nnunet.cost import stage_bytes
 from napari_mamamia.segmentation.nnunet.export import export_labels, export_probability
-from napari_mamamia.segmentation.nnunet.forward import precision_text, torch_forward
 from napari_mamamia.segmentation.nnunet.network import put_weights
 from napari_mamamia.segmentation.nnunet.prepare import Prepared, prepare
+from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
-__all__ = ["NnUNetEngine"]
+# One fold's network as a function of tiles, in the precision that its device computes in.
+
+
+def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
+    """Return the network as a function, with the precision that nnU-Net uses on a device.
+
+    On CUDA that is torch's own mixed precision. bf16 on the processor is asked for by name only.
+    """
+
+    def plain(tile: Any) -> Any:
+        with torch.no_grad():
+            return network(tile)
+
+    def mixed(tile: Any) -> Any:
+        kind = torch.bfloat16 if precision == "bf16" else torch.float16
+        with torch.no_grad(), torch.autocast(device, dtype=kind):
+            return network(tile).float() if device == "cpu" else network(tile)
+
+    chosen: Callable[[Any], Any] = mixed if device == "cuda" or precision == "bf16" else plain
+    return chosen
+
+
+def precision_text(settings: EngineSettings, device: str) -> str:
+    """Return what provenance says of the precision: torch's own mixed one on CUDA."""
+    if device == "cuda" and settings.precision == "fp32":
+        return "fp16 autocast"
+    return settings.precision
+
 
 _TOTAL: Final = 1000  # steps of a whole run: preparing, predicting, writing
 _PREPARED: Final = 80

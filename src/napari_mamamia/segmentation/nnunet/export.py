@@ -29,8 +29,6 @@ from napari_mamamia.segmentation.model.nnunet_resample import (
 )
 from napari_mamamia.segmentation.nnunet.prepare import Prepared
 
-__all__ = ["export_labels", "export_probability", "foreground_box", "linear_places"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:

@@ -22,8 +22,6 @@ from napari_mamamia.segmentation.submission.pipes import Wording
 from napari_mamamia.segmentation.submission.room import find_interpreter, lay_out_module
 from napari_mamamia.segmentation.submission.run import run_in_room
 
-__all__ = ["RoomLimits", "closed_room", "taken_out"]
-
 _MODULE: Final = Path(__file__).with_name("unpickle.py")
 _RESULT: Final = "weights.safetensors"  # nnunet_unpickle.RESULT; importing it would import torch
 _TORCH_BYTES: Final = 2 * 10**9  # torch alone takes 0.3 to 1 GB

@@ -15,16 +15,11 @@ from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import model_cache, unpack
 from napari_mamamia.segmentation.model.nnunet_plans import Plans, read_plans
-from napari_mamamia.segmentation.nnunet.checkpoint import (
-    Checkpoint,
-    checkpoint_file,
-    load_checkpoint,
-)
+from napari_mamamia.segmentation.nnunet.checkpoint import checkpoint_file, load_checkpoint
 from napari_mamamia.segmentation.nnunet.cost import first_stage_of
 from napari_mamamia.segmentation.nnunet.engine import NnUNetEngine
 from napari_mamamia.segmentation.nnunet.network import build_network, put_weights, trainer_known
-
-__all__ = ["load_nnunet"]
+from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 
 def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> Job[NnUNetEngine]:

@@ -9,9 +9,7 @@ from torch import nn
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.nnunet_plans import Architecture
-from napari_mamamia.segmentation.nnunet.checkpoint import Checkpoint
-
-__all__ = ["build_network", "put_weights", "trainer_known"]
+from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 _PACKAGE: Final = "dynamic_network_architectures."
 _NETWORKS: Final = {

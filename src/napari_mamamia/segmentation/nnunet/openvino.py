@@ -21,8 +21,6 @@ from napari_mamamia.segmentation.model.nnunet_files import model_cache
 from napari_mamamia.segmentation.model.nnunet_plans import Plans
 from napari_mamamia.segmentation.model.nnunet_tiles import Forward
 
-__all__ = ["compiled_forward", "compiled_network", "core_with_cache"]
-
 _KINDS: Final = {"fp32": "f32", "bf16": "bf16"}
 
 

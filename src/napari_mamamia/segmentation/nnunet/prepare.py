@@ -33,8 +33,6 @@ from napari_mamamia.segmentation.model.nnunet_resample import (
 )
 from napari_mamamia.segmentation.model.stages import part
 
-__all__ = ["Prepared", "prepare"]
-
 _STEPS: Final = 1000  # of a channel
 _EPSILON: Final = 1e-8
 """Smallest divisor. Source: default_normalization_schemes.py, for float32."""

@@ -21,8 +21,6 @@ from napari_mamamia.io.files.save import saving
 from napari_mamamia.segmentation.nnunet.unpickle import FORMAT, distinct, header
 from napari_mamamia.segmentation.submission.external import printable
 
-__all__ = ["Checkpoint", "read_safetensors", "write_safetensors"]
-
 _AXES: Final = (0, 1, 2)
 _NAME_LENGTH: Final = 200
 _COPY: Final = "convert the model again, or copy the file again from where it came from"

@@ -16,8 +16,6 @@ from typing import Any, ClassVar, Final
 import torch
 from safetensors.torch import save_file
 
-__all__ = ["FORMAT", "RESULT", "distinct", "header", "main"]
-
 FORMAT: Final = "napari-mamamia nnU-Net checkpoint"
 """Value of ``format`` in the header of a checkpoint's safetensors file."""
 RESULT: Final = "weights.safetensors"

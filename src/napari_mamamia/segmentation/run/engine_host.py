@@ -18,8 +18,6 @@ from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.run.engines import Engine, load_engine
 
-__all__ = ["EngineHost", "Host", "HostedRunner"]
-
 _LOADED: Final = 30  # of 1000 steps
 
 

@@ -20,8 +20,6 @@ from napari_mamamia.segmentation.model.device import (
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
 
-__all__ = ["Engine", "load_engine", "require_installed"]
-
 
 class Engine(Protocol):
     """A model loaded once, kept warm, and run on any number of cases."""

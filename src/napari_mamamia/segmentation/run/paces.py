@@ -15,8 +15,6 @@ from napari_mamamia.segmentation.model.engine_settings import EngineSettings, Ra
 from napari_mamamia.segmentation.model.nnunet_files import model_cache
 from napari_mamamia.segmentation.model.planner import OTHER_S_PER_MEGAVOXEL, Pace
 
-__all__ = ["known_pace", "pace_of_run", "remember_pace"]
-
 _FILE: Final = "paces.json"
 _MOST: Final = 200
 _log = logging.getLogger(__name__)

@@ -39,8 +39,6 @@ from napari_mamamia.segmentation.run.engine_host import EngineHost, Host, Hosted
 from napari_mamamia.segmentation.run.paces import known_pace, pace_of_run, remember_pace
 from napari_mamamia.segmentation.run.trained import TrainedSegmenter
 
-__all__ = ["Estimate", "PlannedSegmenter"]
-
 _PLANNED: Final = 60  # of 1000 steps
 _RUNGS: Final = {ModelKind.MONAI_BUNDLE: (Rung.TILES,)}
 """What may be given up of a kind of model, where that is not the whole ladder: a bundle says itself

@@ -36,19 +36,6 @@ from napari_mamamia.segmentation.model.recipe_input import channel_names
 from napari_mamamia.segmentation.network.choices import require_network_choices
 from napari_mamamia.segmentation.run.weights import recognise_model, with_network
 
-__all__ = [
-    "ModelEntry",
-    "Verified",
-    "add_model",
-    "default_registry",
-    "find_model",
-    "forget_model",
-    "list_models",
-    "model_recipe",
-    "set_recipe",
-    "verify_model",
-]
-
 _FORMAT: Final = "napari-mamamia model"
 _VERSION: Final = 1
 _OWN_NAMES: Final = ("kinetic",)

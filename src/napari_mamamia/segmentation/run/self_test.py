@@ -30,8 +30,6 @@ from napari_mamamia.segmentation.nnunet.network import build_network
 from napari_mamamia.segmentation.run.engines import load_engine
 from napari_mamamia.segmentation.run.weights import recognise_model
 
-__all__ = ["BLOCK", "SelfTest", "run_test_block"]
-
 BLOCK: Final = (16, 32, 32)
 """Voxels (z, y, x) of the block that is tried, which is the network's patch: one tile."""
 

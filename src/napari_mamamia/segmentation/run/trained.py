@@ -34,8 +34,6 @@ from napari_mamamia.segmentation.model.segmenter import (
 from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.run.engines import load_engine
 
-__all__ = ["Runner", "TrainedSegmenter", "candidates_of", "mask_of"]
-
 _MOST_CANDIDATES: Final = 5
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 

@@ -31,11 +31,6 @@ from napari_mamamia.segmentation.nnunet.card import (
     trained_folders,
 )
 
-__all__ = [
-    "recognise_model",
-    "with_network",
-]
-
 
 @reads("a readable model", "copy it again from where it came from", ModelError)
 def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = True) -> ModelCard:

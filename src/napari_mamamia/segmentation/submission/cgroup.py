@@ -14,8 +14,6 @@ from typing import Final
 
 from napari_mamamia.core.child_environment import find_program
 
-__all__ = ["can_hold_processes", "held_processes"]
-
 _ROOTS: Final = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, then version 2
 _SLACK: Final = 32
 """Above the limit that is told, so that whoever looks sees it passed and says so."""

@@ -15,8 +15,6 @@ from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-__all__ = ["put_on_processor"]
-
 _PROCESSOR = "cpu"
 
 

@@ -17,20 +17,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.submission.cgroup import can_hold_processes
 from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
 
-__all__ = [
-    "CHALLENGE_IMAGE",
-    "SCRATCH",
-    "Isolation",
-    "IsolationCheck",
-    "IsolationKind",
-    "bubblewrap_command",
-    "container_command",
-    "find_isolation",
-    "has_graphics_card",
-    "is_root",
-    "require_no_root",
-]
-
 CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
 """The container image that the challenge runs submissions in. Source: its sample submission."""
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["CHALLENGE_SECONDS", "Ending", "RunLimits", "RunOfSubmission", "usual_memory_bytes"]
-
 CHALLENGE_SECONDS: Final = 300.0
 """Seconds that the challenge allows for one case. Source: its rules, 5 minutes per image."""
 

@@ -21,8 +21,6 @@ from napari_mamamia.io.data_set.volumes import read_header, read_labels
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.submission.external import printable, require_plain_file
 
-__all__ = ["MASKS", "CheckedMask", "take_mask"]
-
 MASKS: Final = "pred_segmentations"
 
 _HEADER_ROOM: Final = 2**20

@@ -12,8 +12,6 @@ from napari_mamamia.io.files.append_file import opened_to_add
 from napari_mamamia.segmentation.submission.external import printable
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits
 
-__all__ = ["EventPipe", "LogPipe", "Wording", "verdict"]
-
 _EVENT_BYTES: Final = 64 * 1024
 _MOST_EVENTS: Final = 1000
 _BLOCK: Final = 64 * 1024

@@ -16,16 +16,6 @@ from napari_mamamia.segmentation.submission import cuda as external_cuda
 from napari_mamamia.segmentation.submission import runner as external_runner
 from napari_mamamia.segmentation.submission.external import INGESTED, Submission, Task
 
-__all__ = [
-    "Interpreter",
-    "Layout",
-    "Patient",
-    "environment",
-    "find_interpreter",
-    "lay_out",
-    "lay_out_module",
-]
-
 _RUNNER: Final = "/app/runner.py"
 _MODULES: Final = "/app/modules"
 _CUDA: Final = "/app/cuda"

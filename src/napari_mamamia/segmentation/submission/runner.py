@@ -24,8 +24,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-__all__ = ["OWN_TASK", "RestrictedDataset", "main"]
-
 OWN_TASK: Final = "own"
 """The task of a module of this software: its ``main`` gets the order."""
 

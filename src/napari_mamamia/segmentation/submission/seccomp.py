@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 from typing import Final
 
-__all__ = ["call_filter", "filter_file"]
-
 _FORBIDDEN: Final = """
     mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, move_mount 429 429,
     open_tree 428 428, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,

@@ -11,8 +11,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.submission.external import printable, require_plain_file
 
-__all__ = ["TABLE", "Response", "constant_note", "take_responses"]
-
 TABLE: Final = "predictions.csv"
 
 _COLUMNS: Final = ("patient_id", "pcr", "score")

@@ -9,17 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = [
-    "TreeUse",
-    "can_watch",
-    "end_tree",
-    "is_alive",
-    "offer_to_end",
-    "own_threads",
-    "tree_of",
-    "tree_use",
-]
-
 _PROC: Final = Path("/proc")
 _ROUNDS: Final = 50  # each stops what was started during the last; a fork bomb could go on for ever
 

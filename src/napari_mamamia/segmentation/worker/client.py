@@ -23,8 +23,6 @@ from napari_mamamia.segmentation.worker.shared_arrays import (
     shared_folder,
 )
 
-__all__ = ["Worker"]
-
 _IDLE_S: Final = 600.0
 
 

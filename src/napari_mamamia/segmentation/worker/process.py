@@ -16,8 +16,6 @@ from napari_mamamia.segmentation.model.memory import memory_text
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.worker import wire
 
-__all__ = ["IdleEndError", "Message", "WorkerProcess"]
-
 _MODULE: Final = "napari_mamamia.segmentation.worker.worker"
 _START_LIMIT_S: Final = 120.0
 _CANCEL_S: Final = 1.0

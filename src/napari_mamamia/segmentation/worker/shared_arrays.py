@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.io.files.own_paths import own_folder, temporary_places
 
-__all__ = ["SharedArray", "fetch", "share", "shared_folder"]
-
 _BLOCK: Final = 2**25
 
 

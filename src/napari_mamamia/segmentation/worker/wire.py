@@ -25,23 +25,6 @@ from napari_mamamia.segmentation.model.planner import OutOfMemoryError, OverLimi
 from napari_mamamia.segmentation.run.weights import recognise_model, with_network
 from napari_mamamia.segmentation.worker.shared_arrays import SharedArray
 
-__all__ = [
-    "card_from",
-    "card_on_wire",
-    "error_from",
-    "error_on_wire",
-    "grid_from",
-    "grid_on_wire",
-    "line_of",
-    "ran_from",
-    "region_from",
-    "region_on_wire",
-    "settings_from",
-    "settings_on_wire",
-    "shared_from",
-    "tiles_from",
-]
-
 _ERRORS: Final[dict[str, type[MamamiaError]]] = {
     kind.__name__: kind
     for kind in (

@@ -25,8 +25,6 @@ from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.worker import wire
 from napari_mamamia.segmentation.worker.shared_arrays import fetch, share
 
-__all__ = ["main"]
-
 _SAY_EVERY_S: Final = 0.05
 
 

@@ -28,8 +28,6 @@ from napari_mamamia.services.batch.work import (
     attempt_job,
 )
 
-__all__ = ["BatchResult", "for_each_case", "run_batch"]
-
 T = TypeVar("T")
 
 _STEPS_PER_CASE = 1000

@@ -22,8 +22,6 @@ from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_her
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 
-__all__ = ["drawing_beside", "drawing_place", "parquet_job"]
-
 R = TypeVar("R")
 
 

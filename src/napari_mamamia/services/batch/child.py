@@ -26,8 +26,6 @@ from napari_mamamia.core.child_process import (
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
 
-__all__ = ["Child", "attempt_in_child", "main"]
-
 R = TypeVar("R")
 
 _START_LIMIT_S: Final = 60.0

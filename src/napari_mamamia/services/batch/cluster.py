@@ -19,8 +19,6 @@ from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch.connection import aside, connection, work_there
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, Place
 
-__all__ = ["on_cluster"]
-
 R = TypeVar("R")
 
 _LOOK_EVERY_S: Final = 2.0

@@ -20,8 +20,6 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt
 
-__all__ = ["aside", "connection", "work_there"]
-
 R = TypeVar("R")
 T = TypeVar("T")
 

@@ -2,8 +2,6 @@
 
 from importlib.util import find_spec
 
-__all__ = ["cluster_installed"]
-
 
 def cluster_installed() -> bool:
     """Return whether dask.distributed and cryptography (extra ``cluster``) are installed."""

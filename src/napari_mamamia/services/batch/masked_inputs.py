@@ -12,8 +12,6 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.batch.work import CaseInputs
 from napari_mamamia.services.case.data_set import OpenDataSet
 
-__all__ = ["MaskedInputs", "masked_inputs", "masks_of_cases"]
-
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):

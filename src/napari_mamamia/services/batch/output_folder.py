@@ -12,8 +12,6 @@ from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.io.tables.tables import write_json
 
-__all__ = ["Existing", "claim_folder"]
-
 RUN_FILE = "run.json"
 _WITHOUT_RESUME: Final = frozenset({"export", "ftv-from", "score-pcr", "score-table", "straighten"})
 """Commands that start anew or not at all."""

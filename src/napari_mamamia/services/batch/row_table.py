@@ -22,17 +22,6 @@ from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.batch.store import STORE_NAME
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
 
-__all__ = [
-    "FAILED",
-    "OK",
-    "RowSummary",
-    "definitions_of",
-    "number",
-    "rows_of_batch",
-    "text",
-    "write_definitions",
-]
-
 OK: Final = "ok"
 FAILED: Final = "failed"
 

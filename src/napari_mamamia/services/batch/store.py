@@ -20,8 +20,6 @@ from napari_mamamia.io.files.checked_lines import CheckedLines, read_checked_lin
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, FilePrint, Outcome
 
-__all__ = ["STORE_NAME", "ResultStore"]
-
 R = TypeVar("R")
 
 STORE_NAME: Final = "case_results.jsonl"

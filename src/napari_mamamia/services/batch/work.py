@@ -14,17 +14,6 @@ from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.checksums import sha256_of
 
-__all__ = [
-    "POLL_S",
-    "CaseInputs",
-    "CaseWork",
-    "FilePrint",
-    "Outcome",
-    "Place",
-    "attempt",
-    "attempt_job",
-]
-
 R = TypeVar("R")
 
 POLL_S: Final = 0.1

@@ -9,8 +9,6 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.data_set import OpenDataSet
 
-__all__ = ["CaseContext", "CaseKey"]
-
 CaseKey: TypeAlias = tuple[Path | None, str]
 """What tells cases apart that share an id: the data set's root (None without one), and the id."""
 

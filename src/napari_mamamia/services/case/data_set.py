@@ -19,8 +19,6 @@ from napari_mamamia.io.workspace.place import WorkspacePlace, find_workspace, re
 from napari_mamamia.io.workspace.preferences import absolute, load_preferences
 from napari_mamamia.io.workspace.workspace import Workspace
 
-__all__ = ["CaseRow", "OpenDataSet", "case_row", "case_rows", "open_data_set"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpenDataSet:

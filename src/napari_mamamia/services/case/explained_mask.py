@@ -13,8 +13,6 @@ from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.own_paths import new_path_in
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path, write_provenance
 
-__all__ = ["write_explained"]
-
 
 def write_explained(
     array: NDArray[Any],

@@ -27,9 +27,6 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.perfusion.gate import MOST_SPACING_S
 
-__all__ = ["load_case", "load_mask", "load_remaining", "open_case", "read_mask"]
-
-
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
 """Of so many voxels, evenly spread, a mask's values are counted; lesions with a number each are

@@ -15,8 +15,6 @@ from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.explained_mask import write_explained
 
-__all__ = ["SavedMask", "find_refined", "save_refined"]
-
 
 @dataclass(frozen=True, slots=True)
 class SavedMask:

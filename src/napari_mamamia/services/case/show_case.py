@@ -27,28 +27,6 @@ from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
 from napari_mamamia.services.case.open_case import load_mask
 from napari_mamamia.services.case.refine import SavedMask, find_refined
 
-__all__ = [
-    "AS_CLINICAL",
-    "CaseMasks",
-    "Counting",
-    "Difference",
-    "MaskValues",
-    "OpenMask",
-    "ShownScores",
-    "centre_of_largest_part",
-    "choose_candidate",
-    "display_range",
-    "labels_of",
-    "looks_like_mask",
-    "middle_voxel",
-    "newer_prediction",
-    "open_masks",
-    "reference_of",
-    "score_shown",
-    "subtract_phases",
-    "uint8_mask",
-]
-
 _CANDIDATE: Final = "candidate_shown"
 _SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 16

@@ -13,8 +13,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.projection import project_enhancement, slab_slices
 from napari_mamamia.services.case.show_case import display_range
 
-__all__ = ["Projection", "contrast_limits", "contrast_names", "project_case"]
-
 _SAMPLES: Final = 200_000
 _PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
     "phase": {

@@ -14,8 +14,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.services.dicom.finding import FoundStudy, require_id, tells_the_patient
 
-__all__ = ["IdState", "ImportCheck", "check_import", "default_target"]
-
 _OWN_FOLDER: Final = "mamamia-cases"
 
 

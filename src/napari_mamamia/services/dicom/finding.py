@@ -30,22 +30,6 @@ from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.services.batch.output_folder import Existing
 
-__all__ = [
-    "FoundStudy",
-    "ImportSettings",
-    "chosen_phases",
-    "find_studies",
-    "judged",
-    "look_into",
-    "naming",
-    "require_folder",
-    "require_id",
-    "study_ids",
-    "tells_the_patient",
-    "unpacked",
-    "usable_studies",
-]
-
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _DAY_S: Final = 86400
 _PHASE_END: Final = re.compile(r".*_0\d{3}")

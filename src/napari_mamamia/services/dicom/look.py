@@ -28,8 +28,6 @@ from napari_mamamia.services.dicom.finding import (
     usable_studies,
 )
 
-__all__ = ["LookedInto", "judge_again", "look_at_source", "read_dicom_case"]
-
 _NEUTRAL: Final = "CASE"
 
 

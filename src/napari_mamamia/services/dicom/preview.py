@@ -14,8 +14,6 @@ from napari_mamamia.io.dicom.pixels import read_plane
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.services.dicom.finding import FoundStudy
 
-__all__ = ["SlicePicture", "StudyPreview", "part_picture", "preview_study"]
-
 _MOST_PIXELS: Final = 128
 _MOST_VALUES: Final = 4096 * 4096
 """A larger plane is not read for a picture: 16 times the largest matrix of breast MRI."""

@@ -18,8 +18,6 @@ from napari_mamamia.io.exam.timing import moments_of
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.dicom.finding import FoundStudy
 
-__all__ = ["Choices", "clinical_record", "patient_info", "write_looked"]
-
 _INFO_NAMES: Final = (
     ("manufacturer", "scanner_manufacturer"),
     ("scanner_model", "scanner_model"),

@@ -14,8 +14,6 @@ from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary, import_study
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings, require_id
 
-__all__ = ["WantedStudy", "import_studies"]
-
 
 @dataclass(frozen=True, slots=True)
 class WantedStudy:

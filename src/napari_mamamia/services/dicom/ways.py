@@ -12,8 +12,6 @@ from napari_mamamia.io.exam.sides import Sides
 from napari_mamamia.io.exam.table import spans
 from napari_mamamia.services.dicom.finding import ImportSettings
 
-__all__ = ["Way", "ways_of"]
-
 _BRACKETS: Final = re.compile(r"\((--[^()]*)\)")
 _SIDES: Final = {
     Sides.JOIN: "join the two breasts into one case",

@@ -23,8 +23,6 @@ from napari_mamamia.services.export.quality import CaseQuality, case_quality, lo
 from napari_mamamia.services.export.seg import write_seg
 from napari_mamamia.services.export.writer import CaseWriter, case_writer
 
-__all__ = ["CasePlan", "DoneCase", "export_case"]
-
 
 @dataclass(frozen=True, slots=True)
 class CasePlan:

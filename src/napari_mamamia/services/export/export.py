@@ -1,9 +1,10 @@
 """Export: masks as a bundle that others can trust, every file read back and listed by SHA-256."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import CaseError
@@ -19,8 +20,10 @@ from napari_mamamia.io.data_set.bundle import (
     write_manifest,
 )
 from napari_mamamia.io.data_set.patient_info import TIMES_FILE
+from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
 from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -48,10 +51,45 @@ from napari_mamamia.services.export.quality import (
     write_quality,
 )
 from napari_mamamia.services.export.seg import require_seg
-from napari_mamamia.services.export.tables import copy_tables
 from napari_mamamia.services.export.verify import verify_bundle
 
-__all__ = ["ExportSummary", "ExportedMask", "export_bundle", "export_masks"]
+# Score and kinetics tables of a workspace, copied into a bundle.
+
+_TABLES: Final = frozenset({".csv", ".xlsx", ".parquet", ".json"})
+_NOT_TABLES: Final = frozenset({"run.json"})
+_FOLDERS: Final = ("scores", "kinetics")
+
+
+def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[BundleFile, ...]:
+    """Copy the tables of ``scores/`` and ``kinetics/`` of a workspace to ``out/tables/``.
+
+    Files ``.csv``, ``.xlsx``, ``.parquet`` and ``.json`` are copied byte for byte, with their
+    folders; hidden ones and ``run.json`` stay. Nothing is copied where there is none.
+
+    Raises
+    ------
+    SaveConflictError, SaveError
+        As for every file that is written.
+    """
+    copied = []
+    for source in _tables(workspace.root):
+        target = out / "tables" / source.relative_to(workspace.root)
+        with saving(target, overwrite=overwrite) as temporary:
+            temporary.write_bytes(source.read_bytes())
+        copied.append(describe_file(out, target, "table"))
+    return tuple(copied)
+
+
+def _tables(root: Path) -> Iterator[Path]:
+    for name in _FOLDERS:
+        folder = root / name
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+            inside = path.relative_to(root).parts
+            hidden = any(part.startswith(".") for part in inside)
+            is_table = path.suffix.lower() in _TABLES and path.name not in _NOT_TABLES
+            if is_table and not hidden and path.is_file():
+                yield path
+
 
 _RUN_FILE = "run.json"
 

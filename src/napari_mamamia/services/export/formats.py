@@ -32,15 +32,6 @@ from napari_mamamia.services.export.plan import (
 )
 from napari_mamamia.services.export.writer import CaseWriter
 
-__all__ = [
-    "finish_formats",
-    "n_channels",
-    "require_formats",
-    "write_bids",
-    "write_challenge",
-    "write_nnunet",
-]
-
 _CHALLENGE: Final = "challenge"
 _PREDICTIONS: Final = "pred_segmentations"
 """Folder that the challenge's scripts look into. Source: MAMA-MIA challenge, sample submission:

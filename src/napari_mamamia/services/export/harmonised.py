@@ -20,8 +20,6 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.export.masks import DrawnMask
 from napari_mamamia.services.export.writer import CaseWriter
 
-__all__ = ["HARMONISED", "write_harmonised"]
-
 HARMONISED: Final = "harmonised"
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 

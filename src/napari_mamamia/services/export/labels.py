@@ -8,8 +8,6 @@ from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.io.data_set.label_map import read_label_rules
 from napari_mamamia.io.seg.codes import SEGMENT_CODES
 
-__all__ = ["LabelFile", "LabelLine", "look_at_labels"]
-
 
 @dataclass(frozen=True, slots=True)
 class LabelLine:

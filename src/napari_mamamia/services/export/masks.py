@@ -19,8 +19,6 @@ from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.services.export.plan import ExportSettings, FuseRule
 
-__all__ = ["DrawnMask", "drawn_masks"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnMask:

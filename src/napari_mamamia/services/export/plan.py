@@ -16,21 +16,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.io.workspace.workspace import file_name
 
-__all__ = [
-    "ExportFormat",
-    "ExportSettings",
-    "FuseRule",
-    "MaskFolder",
-    "SegmentMaker",
-    "chosen_cases",
-    "find_all_masks",
-    "label_names",
-    "parameters_of",
-    "public_name",
-    "require_names",
-    "require_own_folder",
-]
-
 TUMOUR: Final = ((1, "tumour"),)
 
 

@@ -17,16 +17,6 @@ from napari_mamamia.io.privacy.identifier_search import search_file
 from napari_mamamia.io.privacy.identifiers import Identifier, folded, signs_of, without_signs
 from napari_mamamia.services.export.seg import IDENTIFIED_FOLDER
 
-__all__ = [
-    "NOT_SEARCHED",
-    "Telling",
-    "impersonal",
-    "require_source",
-    "search_bundle",
-    "telling_in",
-    "volumes_of",
-]
-
 _MAY_TELL = (".nii", ".nii.gz", ".nrrd", ".json")
 
 NOT_SEARCHED = (

@@ -27,8 +27,6 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.export.masks import DrawnMask
 
-__all__ = ["CaseQuality", "case_quality", "load_for_export", "write_quality"]
-
 _COLOURS: Final = {Light.RED: "#D55E00", Light.AMBER: "#E69F00", Light.GREEN: "#009E73"}
 _HEAD: Final = ("case_id", "masks", "light", "check", "text")
 _WIDTH: Final = "max-width:60em"

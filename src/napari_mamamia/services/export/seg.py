@@ -28,8 +28,6 @@ from napari_mamamia.services.export.masks import DrawnMask
 from napari_mamamia.services.export.plan import ExportSettings, SegmentMaker, label_names
 from napari_mamamia.services.export.writer import CaseWriter
 
-__all__ = ["IDENTIFIED_FOLDER", "require_seg", "segment_meaning", "write_seg"]
-
 SEG_FOLDER: Final = "dicom_seg"
 IDENTIFIED_FOLDER: Final = "dicom_seg_identified"
 """Where segmentations with the patient's name lie, apart from those that may be passed on."""

@@ -30,8 +30,6 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, load_mask
 from napari_mamamia.services.register.phases import copy_beside_cases, require_apart
 
-__all__ = ["StraightCase", "StraightenSummary", "straighten_data_set"]
-
 _NOTES: Final = "straightened"
 _MASKS: Final = ("expert", "automatic")
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME
 
-__all__ = ["ExportTarget", "TargetState", "look_at_target"]
-
 
 class TargetState(StrEnum):
     """What a folder is to an export."""

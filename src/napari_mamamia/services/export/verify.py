@@ -17,8 +17,6 @@ from napari_mamamia.io.files.sources import DataSet
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of
 
-__all__ = ["Verification", "verify_bundle"]
-
 _LISTED: Final = 6
 
 

@@ -17,8 +17,6 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.services.export.masks import DrawnMask
 
-__all__ = ["CaseWriter", "case_writer"]
-
 
 class CaseWriter:
     """Writes the files of one case below `root`, as the bundle has them; `files` records them."""

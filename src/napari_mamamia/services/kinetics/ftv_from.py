@@ -37,8 +37,6 @@ from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.kinetics.phase_text import phases_text
 from napari_mamamia.services.kinetics.ucsf_place import PlacedSeg, place_seg
 
-__all__ = ["TABLE", "FtvFromRow", "FtvFromSummary", "FtvUnderSeg", "ftv_from_segs", "ftv_under_seg"]
-
 TABLE: Final = "ftv_from.csv"
 _ROUNDED: Final = 1.0
 """UCSF's threshold before contrast is a whole number, rounded in a way that may differ by this."""

@@ -14,8 +14,6 @@ from napari_mamamia.kinetics.time_axis import Timing, TimingRule, known_times, t
 from napari_mamamia.services.batch.masked_inputs import masks_of_cases
 from napari_mamamia.services.case.open_case import read_mask
 
-__all__ = ["HEADER", "injection_rule", "vessel_arrival_s"]
-
 HEADER: Final = "header"
 
 

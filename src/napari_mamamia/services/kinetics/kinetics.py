@@ -29,16 +29,6 @@ from napari_mamamia.services.kinetics.injection import HEADER, injection_rule
 from napari_mamamia.services.kinetics.repeated_pre import with_pre
 from napari_mamamia.services.kinetics.row import KineticRow, numbers_of
 
-__all__ = [
-    "CURVES",
-    "FIGURES",
-    "TABLE",
-    "kinetics_of_data_set",
-    "measure_files",
-    "plot_of",
-    "save_drawn",
-]
-
 TABLE: Final = "kinetics.csv"
 CURVES: Final = "curves.csv"
 FIGURES: Final = "figures"

@@ -9,8 +9,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 
-__all__ = ["MapRange", "auto_limits", "map_ranges", "ranged"]
-
 _AUTO_PERCENTILES: Final = (1.0, 99.0)
 _MOST_VALUES: Final = 1_000_000
 

@@ -14,8 +14,6 @@ from napari_mamamia.kinetics.timing import (
 )
 from napari_mamamia.services.kinetics.row import KineticRow
 
-__all__ = ["phases_of_row", "phases_text", "timing_text"]
-
 _NBSP: Final = "\u00a0"
 
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from napari_mamamia.core.case import Case
 
-__all__ = ["RepeatedPre", "with_pre"]
-
 
 class RepeatedPre(StrEnum):
     """LEAVE_OUT: S0 is the last before contrast, as in an import. AVERAGE: S0 is their mean.

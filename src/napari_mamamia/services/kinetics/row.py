@@ -5,8 +5,6 @@ from typing import Final
 
 from napari_mamamia.services.batch.row_table import OK, number, text
 
-__all__ = ["KineticRow", "numbers_of", "text_of"]
-
 _SEPARATOR: Final = " "
 
 

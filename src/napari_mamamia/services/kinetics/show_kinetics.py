@@ -45,24 +45,6 @@ from napari_mamamia.services.kinetics.kinetics import save_drawn
 from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
-__all__ = [
-    "FtvAnswer",
-    "MapKind",
-    "ShownMap",
-    "begin_map",
-    "cursor_curve",
-    "fill_map",
-    "fill_plane",
-    "ftv_box",
-    "live_ftv",
-    "mask_curve",
-    "mask_numbers",
-    "paint_ftv",
-    "prepare_live_ftv",
-    "save_curve_figure",
-    "save_curve_table",
-]
-
 _ABOVE_NOISE: Final = 3.0
 """A voxel is coloured where its signal rises by so many standard deviations of the noise of that
 difference: 1 in 700 voxels of pure noise. Our choice; it takes no part in any number."""

@@ -5,8 +5,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 
-__all__ = ["require_rule", "typed_rule"]
-
 
 def typed_rule(timing: Timing, text: str = "") -> TimingRule:
     """Return a rule; `text` is the second of the injection, or two phases such as "2, 4".

@@ -12,8 +12,6 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 from napari_mamamia.io.seg.ucsf import UcsfAnalysis, UcsfFrames, UcsfRegion
 
-__all__ = ["PlacedSeg", "place_seg"]
-
 _SHIFT_PIXELS: Final = 0.75
 """UCSF's frames are off by half a pixel within the slice; more is another image."""
 

@@ -10,8 +10,6 @@ from napari_mamamia.kinetics.ultrafast import ultrafast_numbers
 from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 from napari_mamamia.services.kinetics.row import KineticRow
 
-__all__ = ["ultrafast_text", "with_ultrafast"]
-
 
 def with_ultrafast(
     row: KineticRow, case: Case, curve: ContrastCurve, vessels: str, pe_at_s: float

@@ -29,8 +29,6 @@ from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 from napari_mamamia.services.perfusion.row import PerfusionRow
 from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
-__all__ = ["FittedCase", "fit_case"]
-
 _VOXELS: Final = 1 << 14
 """Voxels at once: 60 phases of them are 4 MB of float32, whatever the volume's size."""
 

@@ -11,8 +11,6 @@ from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inp
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings
 
-__all__ = ["PerfusionInputs", "perfusion_inputs"]
-
 
 @dataclass(frozen=True, slots=True)
 class PerfusionInputs(MaskedInputs):

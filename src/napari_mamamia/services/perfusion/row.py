@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from napari_mamamia.services.batch.row_table import OK, number, text
 
-__all__ = ["PerfusionRow"]
-
 
 @dataclass(frozen=True, slots=True)
 class PerfusionRow:

@@ -11,8 +11,6 @@ from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
 from napari_mamamia.kinetics.perfusion.spoiled_echo import require_t1
 from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
 
-__all__ = ["ALL_MAPS", "FlipAngles", "PerfusionSettings"]
-
 _MAP_UNITS: Final = {"ktrans": "1/min", "ve": "share", "vp": "share", "kep": "1/min"}
 ALL_MAPS: Final = tuple(_MAP_UNITS)
 

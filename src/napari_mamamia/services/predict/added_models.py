@@ -21,22 +21,8 @@ from napari_mamamia.segmentation.run.registry import (
 )
 from napari_mamamia.segmentation.worker.client import Worker
 from napari_mamamia.services.predict.convert_model import Converted, convert_model
-from napari_mamamia.services.predict.model_choice import RunChoices
 from napari_mamamia.services.predict.offers import Offer, offers
-
-__all__ = [
-    "ModelFacts",
-    "add_to_list",
-    "convert_in_isolation",
-    "estimate_case",
-    "facts_of",
-    "listed_models",
-    "new_host",
-    "other_models",
-    "phases_of",
-    "remove_from_list",
-    "why_not_here",
-]
+from napari_mamamia.services.predict.run_choices import RunChoices
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,6 @@ from napari_mamamia.services.predict.predict import (
 )
 from napari_mamamia.services.refine.own_masks import own_masks, require_replaceable
 
-__all__ = [
-    "PROBABILITY_FOLDER",
-    "PredictSettings",
-    "PredictSummary",
-    "predict_data_set",
-    "predict_files",
-]
-
 PROBABILITY_FOLDER: Final = "probability"
 """Folder, below the masks', of probability maps: among the masks they would be taken for cases."""
 

@@ -5,40 +5,233 @@ opened in a closed room only, and what comes out is checked before anything uses
 """
 
 import os
+import re
+import shutil
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
+from napari_mamamia.core.errors import MamamiaError, ModelError, SaveConflictError, SaveError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
-from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_file
 from napari_mamamia.segmentation.model.device import require_torch
 from napari_mamamia.segmentation.model.kinds import ModelKind
-from napari_mamamia.segmentation.model.nnunet_files import model_cache, unpack
-from napari_mamamia.segmentation.model.recipe import Recipe
-from napari_mamamia.segmentation.model.stages import part
-from napari_mamamia.segmentation.nnunet.isolated import RoomLimits, closed_room
-from napari_mamamia.segmentation.run.weights import recognise_model
-from napari_mamamia.services.batch.child import Child
-from napari_mamamia.services.predict.convert_stage import (
-    SAFE_SUFFIX,
-    ConvertedFile,
-    stage_job,
-    stages_of,
+from napari_mamamia.segmentation.model.nnunet_files import (
+    model_cache,
+    open_files,
+    require_own,
+    unpack,
 )
+from napari_mamamia.segmentation.model.recipe import Recipe, recipe_text
+from napari_mamamia.segmentation.model.stages import part
+from napari_mamamia.segmentation.nnunet.isolated import RoomLimits, closed_room, taken_out
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.submission.isolation import Isolation
+from napari_mamamia.services.batch.child import Child, attempt_in_child
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 
-__all__ = [
-    "Converted",
-    "ConvertedFile",
-    "RoomLimits",
-    "convert_model",
-    "convertible",
-    "isolation_reason",
-]
+# One trained folder written again: its small files, and each checkpoint beside this process.
+#
+# Networks are opened by another process, which ends with this one: torch never comes into a window.
 
+SAFE_SUFFIX: Final = ".safetensors"
 _STEPS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedFile:
+    """A checkpoint that was written: its name below the model, and the SHA-256 of the old one.
+
+    `tensors` were stored; further names of the same numbers are in the header. `n_bytes` is the
+    new file's size.
+    """
+
+    name: str
+    source_sha256: str
+    tensors: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A trained folder: where it is, its name in the new model, its licence if there is one.
+
+    `isolation` and `limits` are what its checkpoints are opened in; None reads them as data.
+    """
+
+    root: Path
+    name: str
+    configuration: str
+    licence: Path | None = None
+    recipe: Recipe | None = None
+    isolation: Isolation | None = None
+    limits: RoomLimits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the other process made, or the error that it ran into."""
+
+    tensors: int = 0
+    source_sha256: str = ""
+    error: MamamiaError | None = None
+
+
+def stages_of(
+    card: ModelCard,
+    folder: Path,
+    recipe: Recipe | None,
+    isolation: Isolation | None,
+    limits: RoomLimits | None,
+) -> tuple[Stage, ...]:
+    """Return a model's stages, the one that a cascade refines first.
+
+    `folder` is the model's, unpacked. Stages keep their names, which tell trainer, plans and
+    configuration.
+    """
+    root = folder / card.inner if card.inner else _absolute(folder)
+    name = _plain(card.name) if card.is_zip and not card.inner else root.name
+    files = open_files(folder)
+    found = licence_file(files, card.inner)
+    licence = folder / found if found else None
+    last = Stage(root, name, card.configuration, licence, recipe, isolation, limits)
+    before = str(dict(card.facts).get("previous_stage") or "")
+    if not before:
+        return (last,)
+    first = "__".join([*root.name.split("__")[:-1], before])
+    return (Stage(root.parent / first, first, before, licence, None, isolation, limits), last)
+
+
+def stage_job(stage: Stage, into: Path, child: Child) -> Job[tuple[ConvertedFile, ...]]:
+    """Return a job that writes a stage to a new folder of its name in `into`.
+
+    Raises
+    ------
+    ModelError
+        If a checkpoint cannot be opened or does not fit the plans; see `nnunet_convert.rewrite`.
+    SaveError
+        If the system refuses to write.
+    """
+    target = into / stage.name
+    texts = _copied(stage, target)
+    files = _checkpoints(stage.root)
+    made = []
+    for number, file in enumerate(files):
+        steps = (number * _STEPS, (number + 1) * _STEPS, len(files) * _STEPS)
+        made.append((yield from part(_converted(file, stage, texts, target, child), *steps)))
+    return tuple(made)
+
+
+def _plain(name: str) -> str:
+    """Return a name that stays in its folder, whatever the model calls itself."""
+    return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
+
+
+def _absolute(folder: Path) -> Path:
+    return Path(os.path.abspath(folder))  # noqa: PTH100 - links keep the name that they have
+
+
+def _copied(stage: Stage, target: Path) -> tuple[str, str]:
+    """Write the small files; return the texts of plans.json and dataset.json."""
+    texts = []
+    try:
+        target.mkdir(parents=True)
+        for name in ("plans.json", "dataset.json"):
+            require_own(stage.root / name)
+            shutil.copyfile(stage.root / name, target / name)
+            texts.append((target / name).read_text("utf-8"))
+        if stage.licence is not None:
+            shutil.copyfile(stage.licence, target / stage.licence.name)
+        if stage.recipe is not None:
+            write_text_atomically(target / RECIPE_NAME, recipe_text(stage.recipe))
+        elif (stage.root / RECIPE_NAME).is_file():
+            require_own(stage.root / RECIPE_NAME)
+            shutil.copyfile(stage.root / RECIPE_NAME, target / RECIPE_NAME)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SaveError(
+            f"the small files of {stage.root} should be copied to {target}, but {error}: make "
+            "room, choose another folder, or copy the model again"
+        ) from error
+    return texts[0], texts[1]
+
+
+def _checkpoints(root: Path) -> tuple[Path, ...]:
+    """Return the checkpoints, of two that differ in their suffix only the one of plain numbers."""
+    names = sorted(
+        weight.name for weight in recognise_model(root, inner="", checksums=False).weights
+    )
+    found = {str(PurePosixPath(name).with_suffix("")): root / name for name in names}
+    return tuple(found.values())
+
+
+def _converted(
+    file: Path, stage: Stage, texts: tuple[str, str], target: Path, child: Child
+) -> Job[ConvertedFile]:
+    """Write one checkpoint; it is opened in a closed room if there is one."""
+    said = f"{file.parent.name}/{file.name}"
+    yield Progress(0, _STEPS, f"Converting {said}")
+    new = target / file.parent.name / f"{file.stem}{SAFE_SUFFIX}"
+    new.parent.mkdir(exist_ok=True)
+    with own_folder() as work:
+        source = file
+        if stage.isolation is not None and file.suffix != SAFE_SUFFIX:
+            opening = taken_out(file, stage.isolation, work, stage.limits)
+            before = f"Opening {said} in the closed room: "
+            source = yield from part(opening, 0, _STEPS // 2, _STEPS, before)
+        order = _Order(str(source), str(file), str(_absolute(new)), *texts, stage.configuration)
+        done = yield from _beside(order, child, f"Writing {new.parent.name}/{new.name}")
+    name = f"{stage.name}/{new.parent.name}/{new.name}"
+    return ConvertedFile(name, done.source_sha256, done.tensors, new.stat().st_size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """`nnunet_convert.Rewriting` as plain texts; importing that would import torch here."""
+
+    source: str
+    given: str
+    target: str
+    plans: str
+    dataset: str
+    configuration: str
+
+
+def _beside(order: _Order, child: Child, text: str) -> Job[_Answer]:
+    """Rewrite a checkpoint in the other process; its error is raised here."""
+    work = CaseWork("convert", _rewrite, order, _Answer)
+    steps = attempt_in_child(child, work, CaseInputs(text), None)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            outcome = stop.value
+            break
+        yield Progress(_STEPS // 2, _STEPS, text)
+    answer: _Answer | None = outcome.result
+    if answer is None:
+        raise ModelError(
+            f"{order.given} should be written again, but {outcome.reason}: close other programs "
+            "and try again"
+        )
+    if answer.error is not None:
+        raise answer.error
+    return answer
+
+
+def _rewrite(inputs: CaseInputs, order: _Order) -> _Answer:
+    """Rewrite a checkpoint; this runs in the other process."""
+    from napari_mamamia.segmentation.nnunet.convert import Rewriting, rewrite
+
+    del inputs
+    paths = (Path(order.source), Path(order.given), Path(order.target))
+    try:
+        done = rewrite(Rewriting(*paths, order.plans, order.dataset, order.configuration))
+    except MamamiaError as error:
+        return _Answer(error=error)
+    return _Answer(done.tensors, done.source_sha256)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,6 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.segmentation.model.segmenter import Prediction
 
-__all__ = [
-    "MOST_PLACES",
-    "Doubt",
-    "DoubtKind",
-    "DoubtfulPlace",
-    "doubt_kinds",
-    "doubt_of",
-    "entropy_bits",
-    "find_doubt",
-]
-
 MOST_PLACES: Final = 20
 _DOUBTFUL_BITS: Final = 0.5
 """Entropy from which a voxel counts as doubtful: probability 0.11 to 0.89. Our choice."""

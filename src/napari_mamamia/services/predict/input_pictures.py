@@ -20,17 +20,6 @@ from napari_mamamia.segmentation.model.recipe_input import (
 )
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 
-__all__ = [
-    "LARGEST_PIXELS",
-    "InputChannel",
-    "InputPicture",
-    "InputPictures",
-    "input_pictures",
-    "kinetic_channels",
-    "model_channels",
-    "shared_channels",
-]
-
 LARGEST_PIXELS: Final = 96
 """Longer side of a picture; several fit side by side into the dock."""
 

@@ -14,8 +14,6 @@ from napari_mamamia.io.workspace.workspace import FileState, Workspace
 from napari_mamamia.segmentation.model.segmenter import Prediction
 from napari_mamamia.services.predict.predict import save_prediction
 
-__all__ = ["KeptPrediction", "keep_prediction", "kept_prediction"]
-
 
 @dataclass(frozen=True, slots=True)
 class KeptPrediction:

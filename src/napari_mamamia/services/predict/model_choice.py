@@ -27,18 +27,6 @@ from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionR
 from napari_mamamia.services.predict.predict import segmenter_named, segmenters
 from napari_mamamia.services.predict.run_choices import RunChoices
 
-__all__ = [
-    "ModelChoice",
-    "RunChoices",
-    "choice_of",
-    "fused",
-    "open_model",
-    "open_models",
-    "planned",
-    "require_ready",
-    "segmenter_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:

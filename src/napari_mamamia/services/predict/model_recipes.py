@@ -14,8 +14,6 @@ from napari_mamamia.segmentation.run.registry import (
     set_recipe,
 )
 
-__all__ = ["RecipeSetting", "keep_recipe", "open_recipe", "write_beside"]
-
 
 @dataclass(frozen=True, slots=True)
 class RecipeSetting:

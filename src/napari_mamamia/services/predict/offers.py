@@ -29,8 +29,6 @@ from napari_mamamia.segmentation.run.registry import ModelEntry, list_models, mo
 from napari_mamamia.segmentation.run.weights import with_network
 from napari_mamamia.services.predict.predict import segmenters
 
-__all__ = ["Offer", "offers", "offers_text", "with_offers"]
-
 T = TypeVar("T")
 
 _KINETIC_PHASES: Final = 2

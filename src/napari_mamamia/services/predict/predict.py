@@ -22,15 +22,6 @@ from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.segmenter import Prediction, Prompt, Segmenter
 from napari_mamamia.services.case.explained_mask import write_explained
 
-__all__ = [
-    "SavedPrediction",
-    "predict_case",
-    "save_prediction",
-    "save_probability",
-    "segmenter_named",
-    "segmenters",
-]
-
 _STEPS_OF_ONE: Final = 1024  # of a probability map's file
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import Rung
 
-__all__ = ["RunChoices"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:

@@ -12,8 +12,6 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.segmentation.bundle import in_room as bundle_in_room
 from napari_mamamia.segmentation.submission.external import Submission, read_submission
 
-__all__ = ["wrap_bundle"]
-
 _NEEDED: Final = ("configs/metadata.json", "models")
 _RUNS: Final = ("inference.json", "inference.yaml", "inference.yml")
 

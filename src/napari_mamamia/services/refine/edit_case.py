@@ -12,13 +12,11 @@ from napari_mamamia.io.workspace.journal_records import Saved
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import SavedMask, save_refined
 from napari_mamamia.services.refine.edit_opening import Opening
-from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
+from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.mask_prints import as_labels, crc_of
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.state import label_map
-
-__all__ = ["OpenEditing", "RecoveredWork", "is_begun", "open_editing", "save_editing"]
 
 
 def is_begun(workspace: Workspace, reader: str, case_id: str) -> bool:

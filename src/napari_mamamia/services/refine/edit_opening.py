@@ -30,8 +30,6 @@ from napari_mamamia.services.refine.mask_prints import as_labels, crc_of, phase_
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.state import label_map
 
-__all__ = ["Opening"]
-
 RECOVERED: Final = "recovered from a damaged journal"
 
 _OWN_LOCK_S: Final = 3.0

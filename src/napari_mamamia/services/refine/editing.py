@@ -11,8 +11,6 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.smartpaint.session.session import EditingSession
 
-__all__ = ["BACK_TO_SAVED", "OpenEditing", "RecoveredWork"]
-
 BACK_TO_SAVED: Final = "back to the saved mask"
 
 

@@ -13,17 +13,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
 from napari_mamamia.services.refine.outlines import outlined_slices
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.grow.grow import Grown, Outline
+from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.grow.prompts import grow_from_mask
-
-__all__ = [
-    "GROW_STEP",
-    "GrownBefore",
-    "grow_from_labels",
-    "merge_grown",
-    "seed_planes",
-    "seeds_of",
-]
+from napari_mamamia.smartpaint.grow.start import Outline
 
 GROW_STEP = "grow"
 

@@ -17,8 +17,6 @@ from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession
 
-__all__ = ["JournalPlay", "MaskOnDisk", "Refusal", "Sitting", "Watch", "play_journal"]
-
 _YIELD_EVERY = 8
 
 _ANY: Final = 0

@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Step, Voxel
-from napari_mamamia.smartpaint.brush.brush import suggested_radius_mm
+from napari_mamamia.smartpaint.brush.reach import suggested_radius_mm
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.state import moved
-
-__all__ = ["REPLACED", "adopt_layer", "notice_painting", "suggest_radius_mm"]
 
 REPLACED: Final = "data replaced"
 _MOST_LABEL: Final = 255

@@ -11,8 +11,6 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.volumes.inflate import crc32_of
 
-__all__ = ["as_labels", "crc_of", "phase_prints"]
-
 
 def crc_of(labels: NDArray[np.uint8]) -> int:
     """Return the CRC-32 of a whole label array."""

@@ -19,8 +19,6 @@ from napari_mamamia.smartpaint.mask_tools import (
 )
 from napari_mamamia.smartpaint.slice_interpolation import interpolate_slices
 
-__all__ = ["MASK_TOOLS", "use_mask_tool"]
-
 Change = tuple[Box, NDArray[np.bool_]]
 Tool = Callable[[NDArray[np.bool_], Grid, float], Change]
 

@@ -14,8 +14,6 @@ from napari_mamamia.metrics.volume import volume_mm3
 from napari_mamamia.scoring.case.score import score_label_maps
 from napari_mamamia.smartpaint.session.state import label_map
 
-__all__ = ["MaskNumbers", "changed_voxels", "empty_map", "measure_mask"]
-
 
 @dataclass(frozen=True, slots=True)
 class MaskNumbers:

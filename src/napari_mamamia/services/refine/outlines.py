@@ -12,15 +12,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Edit, Voxel
 from napari_mamamia.core.provenance import Setting
 
-__all__ = [
-    "OUTLINE_STEP",
-    "DrawnOutline",
-    "fill_contour",
-    "line_voxels",
-    "outline_step",
-    "outlined_slices",
-]
-
 OUTLINE_STEP: Final = "outline"
 """Name of the step that an outline makes; growing finds the outlined slices by it."""
 

@@ -10,8 +10,6 @@ from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.services.batch.store import STORE_NAME
 
-__all__ = ["own_masks", "require_replaceable"]
-
 
 def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
     """Return the SHA-256 of each mask that the runs in `out` noted, also of earlier versions.

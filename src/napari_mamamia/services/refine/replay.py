@@ -30,8 +30,6 @@ from napari_mamamia.services.refine.mask_prints import phase_prints
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.session.session import EditingSession
 
-__all__ = ["Replay", "case_of_journal", "replay_journal"]
-
 _NOTE: Final = "replayed from the journal"
 
 

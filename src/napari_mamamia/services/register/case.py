@@ -21,8 +21,6 @@ from napari_mamamia.kinetics.tumour_volume import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import box_around_mask
 
-__all__ = ["MOST_CHANGE_PERCENT", "RegisteredCase", "VolumeChange", "register_case"]
-
 MOST_CHANGE_PERCENT: Final = 10.0
 """A registration that changes the tumour's volume by more is warned of. Our number."""
 

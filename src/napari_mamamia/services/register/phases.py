@@ -39,15 +39,6 @@ from napari_mamamia.services.register.registration_row import (
     rows_of,
 )
 
-__all__ = [
-    "TABLE",
-    "RegisterSettings",
-    "copy_beside_cases",
-    "register_data_set",
-    "register_files",
-    "require_apart",
-]
-
 TABLE: Final = "registration.csv"
 _NOTES: Final = "registration"
 _EXPERT: Final = ("segmentations", "expert")

@@ -7,8 +7,6 @@ from napari_mamamia.kinetics.registration.motion import PhaseMotion
 from napari_mamamia.services.batch.row_table import OK, number, text
 from napari_mamamia.services.register.case import RegisteredCase
 
-__all__ = ["RegisteredRows", "RegistrationRow", "rows_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class RegistrationRow:

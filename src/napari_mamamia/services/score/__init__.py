@@ -1,5 +1,5 @@
 """Scoring of folders, models and tables; what the window shows of it.
 
-`score` joins it over `cases` (a case's mask is read once, `looks` says why it failed); `models`
-compares; `table` and `pcr` take what somebody else made; `output`, `summary` and `report` write.
+`score` joins it over the cases (a case's mask is read once, `looks` says why it failed); `models`
+compares; `table` and `pcr` take what somebody else made; `output` and `report` write.
 """

@@ -33,16 +33,6 @@ from napari_mamamia.services.score.case_table import (
     worst_first,
 )
 
-__all__ = [
-    "DIAMETER",
-    "FAILURE",
-    "GROUP",
-    "SIZE",
-    "STATUS",
-    "TAG",
-    "case_table",
-]
-
 STATUS: Final = "status"
 SIZE: Final = "size"
 DIAMETER: Final = "diameter"

@@ -21,8 +21,6 @@ from napari_mamamia.services.score.case_table import (
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.services.score.looks import CaseLook
 
-__all__ = ["with_failures", "with_tags"]
-
 _MOST_TAGS: Final = 60
 
 

@@ -15,23 +15,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure
 
-__all__ = [
-    "STATUS_TEXTS",
-    "WORST_FIRST",
-    "CaseQuery",
-    "CaseTable",
-    "Facet",
-    "Selection",
-    "SortKey",
-    "facet_of",
-    "in_chunks",
-    "numbers_of",
-    "ranks_of_texts",
-    "select_cases",
-    "text_key",
-    "worst_first",
-]
-
 STATUS_TEXTS: Final = {
     ScoreStatus.OK: "ok",
     ScoreStatus.PREDICTION_MISSING: "no prediction",

@@ -10,8 +10,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.case_tags import append_tag, read_tag_notes
 from napari_mamamia.io.workspace.workspace import Workspace, file_name
 
-__all__ = ["KNOWN_TAGS", "CaseTag", "joined_tags", "read_tags", "split_tags", "tag_case", "tags_of"]
-
 KNOWN_TAGS: Final = ("implant", "clip", "non-mass enhancement", "artefact")
 """What the challenge's failures gather at. Source: arXiv 2603.01250v2, qualitative failures."""
 

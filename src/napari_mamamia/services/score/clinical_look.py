@@ -9,8 +9,6 @@ from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_fo
 from napari_mamamia.io.clinical.overview import TableOverview, overview_job
 from napari_mamamia.services.score.clinical_table import FAIRNESS, lacking, needed_fields
 
-__all__ = ["ClinicalLook", "look_at_clinical"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClinicalLook:

@@ -20,17 +20,6 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.cohort.results import ClinicalTable
 
-__all__ = [
-    "FAIRNESS",
-    "RESPONSE",
-    "described",
-    "lacking",
-    "matched",
-    "needed_fields",
-    "needed_table",
-    "read_table",
-]
-
 _WIDTH: Final = 96
 _MATCHING: Final = "Matching cases with the clinical table"
 

@@ -15,14 +15,11 @@ from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,
     Row,
-    interval_named,
     number,
     range_text,
     variable_label,
 )
-from napari_mamamia.scoring.statistics.bootstrap import Interval
-
-__all__ = ["SavedFigure", "cohort_heads", "cohort_tables", "comparison_page", "saved_figures"]
+from napari_mamamia.scoring.statistics.bootstrap import Interval, interval_named
 
 _log = logging.getLogger(__name__)
 

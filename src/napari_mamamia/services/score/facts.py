@@ -16,8 +16,6 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.score.case_tags import joined_tags, tags_of
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["tags_for", "with_facts"]
-
 
 @spared_collections
 def with_facts(

@@ -32,17 +32,6 @@ from napari_mamamia.scoring.case.profiles import Profile
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = [
-    "LOOKED_AT",
-    "NO_LOOKS",
-    "CaseLook",
-    "Looks",
-    "look_at_case",
-    "look_for_contrast",
-    "looks_of",
-    "read_pair",
-]
-
 Files = Mapping[str, tuple[Path | None, Path | None]]
 
 LOOKED_AT: Final = (

@@ -19,8 +19,6 @@ from napari_mamamia.services.score.report import write_score_report
 from napari_mamamia.services.score.score import ScoreSummary, find_pairs, score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["ModelsSummary", "PredictionFolder", "prediction_folder", "score_models"]
-
 
 @dataclass(frozen=True, slots=True)
 class PredictionFolder:

@@ -1,15 +1,275 @@
 """Writing what a scoring run found: the table of cases three times, and the summary."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from math import isnan
 from pathlib import Path
-from typing import Final
+from platform import python_version
+from typing import Any, Final
 
 from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.tables.tables import case_scores_job, write_json
-from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
+from napari_mamamia.scoring.case.prediction_cost import prediction_costs
+from napari_mamamia.scoring.case.profiles import profile_named
+from napari_mamamia.scoring.cohort.classification import VariableOdds
+from napari_mamamia.scoring.cohort.composites import CompositeResult
+from napari_mamamia.scoring.cohort.fairness import VariableFairness
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
+from napari_mamamia.scoring.cohort.results import (
+    ModelComparison,
+    ModelScores,
+    ResponseResult,
+    SegmentationResult,
+    Stratum,
+)
+from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 from napari_mamamia.services.batch.beside import parquet_job
-from napari_mamamia.services.score.summary import comparison_content, summary_content
 
-__all__ = ["COMPARISON", "SCORE_TABLE", "SUMMARY", "write_comparison", "write_scores"]
+# The parts ``task1`` and ``task2`` of a summary: numbers, each undefined one with its reason.
+
+Content = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A value, and why it is nan where it is."""
+
+    value: float
+    reason: str
+
+
+def task1_content(result: SegmentationResult) -> Content:
+    """Return the content of ``task1``; nan stands for null."""
+    cohort, performance = result.cohort, result.cohort.performance
+    numbers = {
+        "mean_dsc": _Number(performance.mean_dsc, performance.reason),
+        "mean_norm_hd": _Number(performance.mean_norm_hd, performance.reason),
+        "performance": _Number(performance.value, performance.reason),
+        "fairness": _Number(cohort.fairness.value, cohort.fairness.reason),
+        "ranking_score": _Number(cohort.ranking_score, cohort.reason),
+    }
+    own = {found.variable: _fairness(found) for found in cohort.fairness.variables}
+    by_variable = _each_variable(own, cohort.fairness.reason)
+    return {
+        **_values(numbers),
+        "n_dsc": performance.n_dsc,
+        "n_norm_hd": performance.n_norm_hd,
+        "fairness_by_variable": _values(by_variable),
+        "weight_of_fairness": cohort.weight_of_fairness,
+        "reasons": _reasons(numbers, "fairness_by_variable", by_variable),
+        "intervals": _intervals(result.intervals),
+        "variables": cohort.fairness.variables,
+        "permutation_tests": result.permutation_tests,
+        "strata": [_stratum(stratum) for stratum in result.strata],
+    }
+
+
+def task2_content(result: ResponseResult) -> Content:
+    """Return the content of ``task2``; nan stands for null."""
+    cohort, odds = result.cohort, result.cohort.odds
+    numbers = _response_numbers(result)
+    own = {found.variable: _disparity(found) for found in odds.variables}
+    by_variable = _each_variable(own, odds.reason)
+    return {
+        **_values(numbers),
+        "equalised_odds_disparity": _values(by_variable),
+        "weight_of_fairness": cohort.weight_of_fairness,
+        "recall": cohort.recall,
+        "n_auc": cohort.discrimination.n,
+        "auc_delong": result.delong,
+        "reliability": cohort.discrimination.calibration.bins,
+        "balanced_accuracy_against_chance": cohort.chance,
+        "auc_against_chance": result.auc_against_chance,
+        "refused": cohort.refused,
+        "without_label": cohort.without_label,
+        "reasons": _reasons(numbers, "equalised_odds_disparity", by_variable),
+        "intervals": _intervals(result.intervals),
+        "variables": odds.variables,
+        "permutation_tests": result.permutation_tests,
+    }
+
+
+def composites_content(composites: Sequence[CompositeResult]) -> Content:
+    """Return the variants of the ranking score; {} where none was asked for."""
+    if not composites:
+        return {}
+    return {
+        "composites": [
+            {"name": one.name, "definition": one.definition, "models": one.scores}
+            for one in composites
+        ]
+    }
+
+
+def _response_numbers(result: ResponseResult) -> dict[str, _Number]:
+    cohort, odds, found = result.cohort, result.cohort.odds, result.cohort.discrimination
+    one_class = "there are no responders, or no non-responders, with a known pcr"
+    balanced = _Number(cohort.balanced_accuracy, cohort.refused or one_class)
+    return {
+        "balanced_accuracy": balanced,
+        "fairness": _Number(cohort.fairness, cohort.refused or odds.reason),
+        "ranking_score": _Number(cohort.ranking_score, cohort.reason),
+        "mean_disparity_raw": _Number(odds.raw, odds.reason),
+        "mean_disparity_clipped": _Number(odds.clipped, odds.reason),
+        "recall_gap": _Number(cohort.recall.gap, one_class),
+        "p_value": _Number(cohort.chance.p_value, one_class),
+        "auc": _Number(found.auc, found.reason),
+        "average_precision": _Number(found.average_precision, found.reason),
+        "brier": _Number(found.calibration.brier, found.reason),
+        "ece": _Number(found.calibration.ece, found.reason),
+    }
+
+
+def _fairness(found: VariableFairness) -> _Number:
+    return _Number(found.value, found.reason)
+
+
+def _disparity(found: VariableOdds) -> _Number:
+    return _Number(found.disparity, found.reason)
+
+
+def _each_variable(own: Mapping[str, _Number], otherwise: str) -> dict[str, _Number]:
+    """Return a number for each scored variable, undefined where it was not computed."""
+    missing = _Number(float("nan"), otherwise)
+    return {name: own.get(name, missing) for name in FAIRNESS_VARIABLES}
+
+
+def _values(numbers: Mapping[str, _Number]) -> Content:
+    return {name: number.value for name, number in numbers.items()}
+
+
+def _reasons(
+    numbers: Mapping[str, _Number], name: str, by_variable: Mapping[str, _Number]
+) -> dict[str, str]:
+    """Return the reason of each number that is undefined; ``NAME.VARIABLE`` for a variable's."""
+    everything = dict(numbers)
+    everything |= {f"{name}.{variable}": number for variable, number in by_variable.items()}
+    return {
+        key: number.reason or "undefined"
+        for key, number in everything.items()
+        if isnan(number.value)
+    }
+
+
+def _intervals(intervals: Iterable[Interval]) -> Content:
+    """Return by number: the ends of each method, those of the paper's method in front."""
+    found: Content = {}
+    for interval in intervals:
+        entry = found.setdefault(interval.name, {"estimate": interval.estimate})
+        ends = {
+            "low": interval.low,
+            "high": interval.high,
+            "warning": interval.warning,
+            "reason": interval.reason,
+        }
+        if interval.method is IntervalMethod.PERCENTILE:
+            entry |= {"method": interval.method, "level": interval.level, **ends}
+            entry["n_resamples"] = interval.n_resamples
+            entry["n_undefined"] = interval.n_undefined
+        else:
+            entry[interval.method.value] = ends
+    return found
+
+
+def _counted(reasons: Iterable[str]) -> list[Content]:
+    return [{"reason": reason, "n": n} for reason, n in Counter(reasons).most_common()]
+
+
+def _stratum(stratum: Stratum) -> Content:
+    return {
+        "variable": stratum.variable,
+        "groups": stratum.groups,
+        "n_unassigned": len(stratum.unassigned),
+        "unassigned": _counted(case.reason for case in stratum.unassigned),
+    }
+
+
+# `summary.json` and `comparison.json`: results as plain content, each undefined number with why.
+#
+# The fields are listed in docs/methods/scoring_files.md.
+
+_PACKAGES: Final = ("numpy", "scipy")
+
+
+def summary_content(model: ModelScores) -> Content:
+    """Return the content of ``summary.json``; nan stands for null."""
+    content = {
+        "profile": model.profile,
+        "model": model.name,
+        "n_cases": model.n_cases,
+        "n_scored": model.n_scored,
+        "failures": [{"case_id": f.case_id, "reason": f.reason} for f in model.failures],
+    }
+    composites = composites_content(model.composites)
+    if model.segmentation:
+        content |= _cases(model)
+        content["prediction_cost"] = prediction_costs(model.rows)
+        content["task1"] = task1_content(model.segmentation) | composites
+    if model.response:
+        content["task2"] = task2_content(model.response) | composites
+    return content | {
+        "clinical": model.clinical,
+        "bootstrap": model.resampling,
+        "notes": model.notes,
+        **_made_by(model.profile),
+    }
+
+
+def comparison_content(comparison: ModelComparison) -> Content:
+    """Return the content of ``comparison.json``; nan stands for null."""
+    sweep = comparison.sweep
+    first, last = sweep.ends
+    return {
+        "profile": comparison.profile,
+        "weight_of_fairness": comparison.weight_of_fairness,
+        "models": comparison.ranking,
+        "tests": comparison.tests,
+        "weight_sweep": {
+            "composite": sweep.composite,
+            "ends": {"0": first, "1": last},
+            "weights_of_fairness": sweep.weights,
+            "models": [
+                {"name": name, "scores": sweep.scores[place], "ranks": sweep.ranks[place]}
+                for place, name in enumerate(sweep.names)
+            ],
+        },
+        "baseline": comparison.baseline or None,
+        "against_baseline": comparison.against_baseline,
+        **composites_content(comparison.composites),
+        "notes": comparison.notes,
+        **_made_by(comparison.profile),
+    }
+
+
+def _made_by(profile: str) -> Content:
+    return {
+        "definitions": {"case": profile_named(profile), "cohort": rules_of(profile)},
+        "software": software_version(),
+        "versions": {"python": python_version(), **{name: version(name) for name in _PACKAGES}},
+        "created": now_utc(),
+    }
+
+
+def _cases(model: ModelScores) -> Content:
+    counts = Counter(row.status for row in model.rows)
+    as_empty = [
+        row.case_id
+        for row in model.rows
+        if row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc)
+    ]
+    undefined = [row.case_id for row in model.rows if isnan(row.dsc) or isnan(row.norm_hd)]
+    return {
+        "status": {status.value: counts[status] for status in ScoreStatus},
+        "n_missing_scored_as_empty": len(as_empty),
+        "undefined": undefined,
+        "n_warnings": sum(bool(row.warning) for row in model.rows),
+    }
+
 
 SCORE_TABLE: Final = "case_scores.csv"
 SUMMARY: Final = "summary.json"

@@ -2,8 +2,6 @@
 
 from napari_mamamia.core.progress import Progress
 
-__all__ = ["Pace"]
-
 _SECONDS = 60
 _TOO_SOON_S = 1.0
 

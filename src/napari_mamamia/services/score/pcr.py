@@ -18,8 +18,6 @@ from napari_mamamia.services.score.report import Scored, write_score_report
 from napari_mamamia.services.score.score import ScoreSummary
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["score_pcr"]
-
 
 def score_pcr(
     predictions: Path,

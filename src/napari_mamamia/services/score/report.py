@@ -18,8 +18,6 @@ from napari_mamamia.services.batch.beside import drawing_place
 from napari_mamamia.services.score.looks import NO_LOOKS, Looks, read_pair
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["FIGURES", "REPORT", "Scored", "write_score_report"]
-
 REPORT: Final = "report.html"
 FIGURES: Final = "figures"
 

@@ -30,8 +30,6 @@ from napari_mamamia.services.case.show_case import (
     reference_of,
 )
 
-__all__ = ["Agreement", "Agrees", "ErrorPart", "compare_masks", "review_masks"]
-
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _MOST_PARTS: Final = 200
 """Our choice: nobody steps through more places of one case."""

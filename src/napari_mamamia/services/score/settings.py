@@ -10,8 +10,6 @@ from napari_mamamia.scoring.cohort.composites import NO_COMPOSITES, CompositeCho
 from napari_mamamia.scoring.cohort.results import Resampling
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
-__all__ = ["ScoreSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScoreSettings:

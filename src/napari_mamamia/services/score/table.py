@@ -14,8 +14,6 @@ from napari_mamamia.services.score.report import Scored, write_score_report
 from napari_mamamia.services.score.score import ScoreSummary, cohort_numbers
 from napari_mamamia.services.score.settings import ScoreSettings
 
-__all__ = ["score_table"]
-
 
 def score_table(
     table: Path,

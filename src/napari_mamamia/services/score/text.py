@@ -16,8 +16,6 @@ from napari_mamamia.scoring.cohort.results import (
 )
 from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 
-__all__ = ["cohort_lines", "comparison_lines"]
-
 _WIDTH = 34
 _SHOWN = 10
 _SIZES = {

@@ -31,15 +31,6 @@ from napari_mamamia.services.case.explained_mask import write_explained
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.predict.predict import SavedPrediction
 
-__all__ = [
-    "CaseOutcome",
-    "Part",
-    "SubmissionRun",
-    "run_on_cases",
-    "write_failures",
-    "write_responses",
-]
-
 LOGS = "logs"
 
 

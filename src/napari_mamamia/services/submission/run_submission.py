@@ -46,8 +46,6 @@ from napari_mamamia.services.submission.settings import (
     require_device,
 )
 
-__all__ = ["SubmissionSummary", "run_submission"]
-
 _STEPS = 1000
 
 

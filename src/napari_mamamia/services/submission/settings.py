@@ -15,8 +15,6 @@ from napari_mamamia.segmentation.submission.isolation import (
 )
 from napari_mamamia.segmentation.submission.limits import RunLimits
 
-__all__ = ["SubmissionSettings", "choose_isolation", "require_device"]
-
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSettings:

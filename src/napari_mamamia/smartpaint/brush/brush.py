@@ -16,38 +16,13 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.smartpaint.brush.features import LATE_POST, POST_PRE, FeatureImages
-from napari_mamamia.smartpaint.brush.path import Dab, StrokePath
+from napari_mamamia.smartpaint.brush.path import Dab
 from napari_mamamia.smartpaint.brush.reach import (
-    PRESS_DOSE,
     SMOOTHING_MM,
-    START_INSIDE,
-    START_OUTSIDE,
-    THRESHOLD,
     Spacing,
-    dab_box,
     fall_off,
-    painted_radius_mm,
-    suggested_radius_mm,
 )
 from napari_mamamia.smartpaint.brush.sample import Sample, sample_at
-
-__all__ = [
-    "PRESS_DOSE",
-    "START_INSIDE",
-    "START_OUTSIDE",
-    "THRESHOLD",
-    "Dab",
-    "Sample",
-    "StrokePath",
-    "dab_box",
-    "deposit",
-    "dose",
-    "paint",
-    "painted_radius_mm",
-    "sample_at",
-    "smooth",
-    "suggested_radius_mm",
-]
 
 _WHOLE_DOSE: Final = np.float32(104.0)  # exp(-104) is 0 in float32: nothing of the old is left
 _STEEPNESS: Final = 1.65

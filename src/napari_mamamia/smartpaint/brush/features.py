@@ -17,8 +17,6 @@ from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
-__all__ = ["Channel", "FeatureImages", "measure_features"]
-
 POST: Final = "post"
 POST_PRE: Final = "post - pre"
 LATE_POST: Final = "late - post"

@@ -7,8 +7,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Noise", "noise_of"]
-
 _LAG: Final = 3  # voxels: in images that were interpolated, neighbours share their noise; A4
 _MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
 _SAMPLES: Final = 100_000  # pairs along each axis; the estimate is then good to 0.5 %

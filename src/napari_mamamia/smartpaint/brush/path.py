@@ -14,8 +14,6 @@ from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.brush.reach import PRESS_DOSE, Spacing
 from napari_mamamia.smartpaint.brush.sample import Sample, sample_at
 
-__all__ = ["Dab", "Spent", "StrokePath"]
-
 _STEP: Final = 0.125  # distance of dabs in radii; our choice: a sweep ends this near its pointer
 _SWEEP: Final = 1.5  # a path of so many radii smooths as much as a press; A4, corrections
 _SMALLEST_STEP: Final = 0.25  # in voxels of the finest axis, for brushes below a voxel

@@ -9,19 +9,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Extent, Tool, Voxel
 
-__all__ = [
-    "PRESS_DOSE",
-    "SMOOTHING_MM",
-    "START_INSIDE",
-    "START_OUTSIDE",
-    "THRESHOLD",
-    "dab_box",
-    "fall_off",
-    "painted_radius_mm",
-    "suggested_radius_mm",
-    "voxel_under",
-]
-
 Spacing = tuple[float, float, float]
 
 START_INSIDE: Final = np.float32(0.95)

@@ -12,8 +12,6 @@ from napari_mamamia.core.edits import Brush, Extent, Voxel
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.brush.reach import Spacing, painted_radius_mm, voxel_under
 
-__all__ = ["Sample", "sample_at"]
-
 _DISC_MM: Final = 1.5  # radius; A4
 _MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
 _WIDEST: Final = 2.0  # noise units; A4

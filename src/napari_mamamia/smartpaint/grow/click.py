@@ -14,8 +14,6 @@ from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start, ball, box_of_ball
 
-__all__ = ["grow_from_click"]
-
 _SEED_MM: Final = 1.5  # radius of what surely belongs to a click; as the sample of a dab, A4
 _SIZES_MM: Final = range(2, 26)  # radii that a clicked lesion is tried with; our choice
 _SHELL_MM: Final = 4  # thickness of the surroundings that a size is judged by; our choice

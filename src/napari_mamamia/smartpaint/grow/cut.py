@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Job, Progress
 
-__all__ = ["Cut", "Energy", "least_cut"]
-
 _MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
 _CHECK_EVERY: Final = 10  # iterations
 _YIELD_EVERY: Final = 5  # iterations, 35 ms at 96^3

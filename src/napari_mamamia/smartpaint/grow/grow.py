@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +12,243 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.grow.cut import Cut, least_cut
-from napari_mamamia.smartpaint.grow.energy import Factors, blocks, coarsening, energy_of, refined
-from napari_mamamia.smartpaint.grow.evidence import Tissue, contrast, tissue_of
+from napari_mamamia.smartpaint.grow.cut import Cut, Energy, least_cut
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
-from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, Start, outlines_of
+from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, Start
 
-__all__ = ["GrowSettings", "Grown", "Outline", "grow", "grow_start", "outlines_of"]
+# What the image says: how tissues look, and how much more a voxel looks like one than another.
+
+MOST_EVIDENCE: Final = 8.0
+"""A voxel's log odds are held within -8 to 8, so that no single voxel outweighs its neighbourhood.
+Source: docs/methods/growth.md."""
+
+_MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
+_OUTLIER: Final = 3.0  # scales: farther values count as that far in correlations; our choice
+_PRIOR_VOXELS: Final = 10.0  # uncorrelated ones, that steady the correlations of few; our choice
+_OWN: Final = 0.95  # of a correlation is kept, so that no combination is free of noise; our choice
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tissue:
+    """A normal distribution of the features: `root` is upper triangular, its square the precision.
+
+    `middle` has one value for each feature, in the signal's unit; ``log_density(x)`` is
+    ``-|root (x - middle)|^2 / 2 + log_peak`` up to a constant.
+    """
+
+    middle: NDArray[np.float64]
+    root: NDArray[np.float64]
+    log_peak: float
+
+
+def tissue_of(values: NDArray[Any], noise: tuple[float, ...]) -> Tissue:
+    """Return the distribution of a sample of voxels, robust against a few that do not belong.
+
+    Each feature's middle is the median and its scale 1.4826 times the median absolute deviation, at
+    least the noise. Features share noise ("post - pre" holds that of "post"), so that their
+    evidence must not be added as if they were independent: correlations are those of the values in
+    scales from the middle, held within 3.
+
+    Parameters
+    ----------
+    values
+        ``(feature, voxel)``, finite, at least one voxel.
+    noise
+        Of each feature, above 0.
+
+    Source: docs/methods/growth.md (median and MAD); the correlations are ours.
+    """
+    middle = np.median(values, axis=1).astype(np.float64)
+    away = values - middle[:, np.newaxis]
+    scale = np.maximum(_MAD_TO_SIGMA * np.median(np.abs(away), axis=1), noise)
+    away = np.clip(away / scale[:, np.newaxis], -_OUTLIER, _OUTLIER)
+    together = away @ away.T + _PRIOR_VOXELS * np.eye(len(scale))
+    size = np.sqrt(np.diag(together))
+    correlation = _OWN * together / np.outer(size, size) + (1 - _OWN) * np.eye(len(scale))
+    precision = np.linalg.inv(correlation * np.outer(scale, scale))
+    root = np.linalg.cholesky(precision).T
+    return Tissue(middle, root, float(np.log(np.diag(root)).sum()))
+
+
+def log_odds(features: Floats, tissue: Tissue, other: Tissue) -> Floats:
+    """Return ``log p(tissue) - log p(other)`` of each voxel, float32 within -8 to 8.
+
+    `features` are ``(feature, ...)``. A voxel with a value that is not finite says nothing: 0.
+    """
+    odds = _squared_distance(features, other)
+    odds -= _squared_distance(features, tissue)
+    odds *= np.float32(0.5)
+    odds += np.float32(tissue.log_peak - other.log_peak)
+    np.clip(odds, -MOST_EVIDENCE, MOST_EVIDENCE, out=odds)
+    return np.nan_to_num(odds, copy=False, nan=0.0)
+
+
+def contrast(tissue: Tissue, other: Tissue, noise: tuple[float, ...]) -> float:
+    """Return the greatest difference of the two middles over the features, in units of noise."""
+    return float(np.max(np.abs(tissue.middle - other.middle) / noise))
+
+
+def _squared_distance(features: Floats, tissue: Tissue) -> Floats:
+    """Return the squared Mahalanobis distance of each voxel from the tissue's middle."""
+    shape = features.shape[1:]
+    total = np.zeros(shape, dtype=np.float32)
+    row, part = (np.empty(shape, dtype=np.float32) for _ in range(2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, weights in enumerate(tissue.root):
+            row.fill(-float(weights @ tissue.middle))
+            for j in range(i, len(weights)):
+                np.multiply(features[j], np.float32(weights[j]), out=part)
+                row += part
+            row *= row
+            total += row
+    return total
+
+
+# The energy of growth: evidence and edges of a box, on a coarser grid where the box is large.
+
+_SLAB: Final = 250_000  # voxels that are worked on between two yields
+
+Bools = NDArray[np.bool_]
+Factors = tuple[int, int, int]
+Spacing = tuple[float, float, float]
+
+
+def coarsening(shape: Sequence[int], spacing_mm: Spacing, most_voxels: int) -> Factors:
+    """Return how many voxels to join along each axis so that at most `most_voxels` are left.
+
+    The finest axis is coarsened first; 1 along every axis where the box is small enough.
+
+    Examples
+    --------
+    >>> coarsening((60, 200, 200), (2.0, 0.7, 0.7), 1_000_000)
+    (1, 2, 2)
+    """
+    factors = [1, 1, 1]
+    while np.prod([-(-n // f) for n, f in zip(shape, factors, strict=True)]) > most_voxels:
+        sizes = [
+            f * s if f < n else np.inf for f, s, n in zip(factors, spacing_mm, shape, strict=True)
+        ]
+        factors[int(np.argmin(sizes))] += 1
+    return (factors[0], factors[1], factors[2])
+
+
+def energy_of(
+    images: FeatureImages,
+    start: Start,
+    tissues: tuple[Tissue, Tissue],
+    settings: GrowSettings,
+    factors: Factors,
+) -> Job[Energy]:
+    """Return a job that computes the energy of regions that are made of whole blocks of voxels.
+
+    Evidence is `log_odds`, summed over a block. The weight between neighbours p and q is
+    ``smoothness exp(-mean_k (dF_k / 2 noise_k)^2 / 2) (finest spacing / spacing)``, summed over the
+    face between two blocks. So a region of blocks costs what it costs voxel by voxel.
+
+    Source: docs/methods/growth.md.
+    """
+    box = start.box
+    planes = max(_SLAB // (box.shape[1] * box.shape[2]) // factors[0], 1) * factors[0]
+    slabs = []
+    for first in range(0, box.shape[0], planes):
+        yield Progress(first, box.shape[0], "Comparing with the outline")
+        last = min(first + planes, box.shape[0])
+        slabs.append(_slab(images, box, (first, last), tissues, settings, factors))
+    evidence = np.concatenate([slab[0] for slab in slabs])
+    deep, rows, columns = (np.concatenate([slab[1][axis] for slab in slabs]) for axis in range(3))
+    lowest = blocks(start.inside, factors, np.logical_or).astype(np.float32)
+    highest = 1 - blocks(start.outside, factors, np.logical_and).astype(np.float32)
+    return Energy(evidence, (deep, rows, columns), lowest, np.maximum(lowest, highest))
+
+
+def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -> Bools:
+    """Return where a membership of blocks, interpolated linearly to voxels, is at least 0.5."""
+    if factors == (1, 1, 1):
+        return membership >= np.float32(0.5)
+    out = np.empty(shape, dtype=np.bool_)
+    (low, high, share), *plane = (
+        _between(n, f, len_) for n, f, len_ in zip(shape, factors, membership.shape, strict=True)
+    )
+    for z in range(shape[0]):
+        image = membership[low[z]] * (1 - share[z]) + membership[high[z]] * share[z]
+        for axis, (before, after, part) in enumerate(plane):
+            part = part[:, np.newaxis] if axis == 0 else part
+            image = image.take(before, axis) * (1 - part) + image.take(after, axis) * part
+        np.greater_equal(image, np.float32(0.5), out=out[z])
+    return out
+
+
+def _between(n: int, factor: int, blocks: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Return, for `n` voxels, the blocks whose centres lie before and after, and the share."""
+    place = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
+    low = np.floor(place).astype(np.intp)
+    return low, np.minimum(low + 1, blocks - 1), (place - low).astype(np.float32)
+
+
+def _slab(
+    images: FeatureImages,
+    box: Box,
+    planes: tuple[int, int],
+    tissues: tuple[Tissue, Tissue],
+    settings: GrowSettings,
+    factors: Factors,
+) -> tuple[Floats, list[Floats]]:
+    """Return evidence and weights of some planes of the box, in blocks.
+
+    Weights along z reach to the next plane after them, where there is one.
+    """
+    first, last = (box.start[0] + plane for plane in planes)
+    more = min(last + 1, box.stop[0])
+    features = images.in_box(Box((first, *box.start[1:]), (more, *box.stop[1:])))
+    if not np.isfinite(features).all():
+        features[:, ~np.isfinite(features).all(axis=0)] = np.nan
+    own = features[:, : last - first]
+    evidence = blocks(log_odds(own, *tissues), factors, np.add)
+    spacing, weights = images.case.grid.spacing_mm, []
+    for axis in range(3):
+        part = features if axis == 0 else own
+        strength = settings.smoothness * min(spacing) / spacing[axis]
+        weight = _edges(part, axis, images.noise, strength, factors[axis])
+        across = tuple(1 if a == axis else f for a, f in enumerate(factors))
+        weights.append(blocks(weight, across, np.add))
+    return evidence, weights
+
+
+def _edges(
+    features: Floats, axis: int, noise: tuple[float, ...], strength: float, every: int
+) -> Floats:
+    """Return the weight between each voxel that ends a block along `axis` and the next one."""
+    here = [slice(None)] * 3
+    there = [slice(None)] * 3
+    here[axis] = slice(every - 1, max(features.shape[axis + 1] - 1, 0), every)
+    there[axis] = slice(every, None, every)
+    weight: Floats = np.zeros_like(features[0][tuple(there)])
+    for feature, sigma in zip(features, noise, strict=True):
+        part = feature[tuple(there)] - feature[tuple(here)]
+        part *= np.float32(1 / (2 * sigma * np.sqrt(2 * len(noise))))
+        part *= part
+        weight -= part
+    np.nan_to_num(weight, copy=False, nan=0.0, neginf=-np.inf)
+    with np.errstate(under="ignore"):
+        np.exp(weight, out=weight)
+    weight *= np.float32(strength)
+    return weight
+
+
+def blocks(array: NDArray[Any], factors: Sequence[int], join: np.ufunc) -> NDArray[Any]:
+    """Return `array` with `join` taken over blocks; those at the ends may be smaller."""
+    for axis, factor in enumerate(factors):
+        if factor > 1 and array.shape[axis]:
+            array = join.reduceat(array, np.arange(0, array.shape[axis], factor), axis=axis)
+    return array
+
 
 _FEWEST: Final = 10  # voxels of surroundings to compare with; our choice
 _LEAST_CONTRAST: Final = 0.5  # units of noise; below, the region would follow noise; our choice
 _CLOSE: Final = 1e-3  # excess of energy that a reader need not be told of; our choice
 _AT_LIMIT: Final = 0.02  # share of the region beside its limit that is worth a note; our choice
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,8 +22,6 @@ from napari_mamamia.smartpaint.grow.start import (
     box_of_ball,
 )
 
-__all__ = ["Slice", "slices_of", "start_from_outlines"]
-
 _LEAST_REACH_MM: Final = 1.0  # beyond the outline, for outlines of few voxels; our choice
 
 Bools = NDArray[np.bool_]

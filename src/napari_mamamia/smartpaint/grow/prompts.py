@@ -12,12 +12,9 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start
-
-__all__ = ["grow_from_box", "grow_from_click", "grow_from_mask"]
 
 _BOX_SHELL_MM: Final = 6.0  # around a box, where nothing belongs to the lesion; our choice
 _SMOOTH_MM: Final = 1.0  # standard deviation, before the brightest part is looked for; our choice

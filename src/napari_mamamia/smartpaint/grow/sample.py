@@ -9,8 +9,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.smartpaint.brush.features import POST_PRE, FeatureImages
 from napari_mamamia.smartpaint.grow.start import Start
 
-__all__ = ["Sampled", "cropped", "leading"]
-
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 

@@ -10,16 +10,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 
-__all__ = [
-    "RING_MM",
-    "GrowSettings",
-    "Outline",
-    "Start",
-    "ball",
-    "box_of_ball",
-    "outlines_of",
-]
-
 RING_MM: Final = (2.5, 9.0)
 """How far from the region, in mm, its surroundings are sampled: more than the first, at most the
 second. Source: docs/methods/growth.md."""

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["LONGEST_PAUSE_S", "EditingClock"]
-
 LONGEST_PAUSE_S: Final = 30.0
 """A pause of so many seconds or more between two acts does not count. Our choice."""
 

@@ -12,8 +12,6 @@ from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import Edit, Step
 from napari_mamamia.core.errors import CaseError
 
-__all__ = ["DEFAULT_LIMIT_BYTES", "History", "ReadBack"]
-
 DEFAULT_LIMIT_BYTES: Final = 256 << 20
 """Our choice: some 600 strokes of 20 mm radius, 5 000 of 6 mm (benchmarks/session.py)."""
 

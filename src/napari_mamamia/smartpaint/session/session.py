@@ -26,8 +26,6 @@ from napari_mamamia.smartpaint.session.state import MaskState, label_map
 from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
 from napari_mamamia.smartpaint.session.way import Way
 
-__all__ = ["PAINTED_OUTSIDE", "EditingSession"]
-
 PAINTED_OUTSIDE: Final = "painted with napari"
 """Name of a step that did not come through the session."""
 

@@ -9,10 +9,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.smartpaint.brush.brush import START_INSIDE, START_OUTSIDE, THRESHOLD
+from napari_mamamia.smartpaint.brush.reach import START_INSIDE, START_OUTSIDE, THRESHOLD
 from napari_mamamia.smartpaint.session.way import Way
-
-__all__ = ["MaskState", "joined", "label_map", "moved"]
 
 _LEAST: Final = np.float32(1e-6)
 _MOST: Final = np.float32(1 - 1e-6)

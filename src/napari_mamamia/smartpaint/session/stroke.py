@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Tool, Voxel
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.smartpaint.brush.brush import Dab, StrokePath, dab_box, paint
+from napari_mamamia.smartpaint.brush.brush import paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.brush.path import Dab, StrokePath
+from napari_mamamia.smartpaint.brush.reach import dab_box
 from napari_mamamia.smartpaint.session.state import MaskState, joined
-
-__all__ = ["TOO_FAR", "StrokeInHand", "stroke_name", "turned_by_press"]
 
 TOO_FAR: Final = "places left out"
 """Parameter of a stroke: how many of its places lay a metre or more from the one before."""

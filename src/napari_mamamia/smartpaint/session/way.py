@@ -9,8 +9,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Jump
 from napari_mamamia.smartpaint.session.history import History
 
-__all__ = ["Way"]
-
 
 class Way:
     """All that changes on the way to `position`, as flipped bits.

@@ -16,24 +16,6 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, split_drawing
 
-__all__ = [
-    "ThemeColours",
-    "bare",
-    "canvas_of",
-    "canvas_widget",
-    "current_viewer",
-    "focus_canvas",
-    "forget_history",
-    "has_history",
-    "layer_scrolling",
-    "main_view",
-    "new_view",
-    "redraw_part",
-    "square_off_brush",
-    "theme_colours",
-    "watch_font",
-]
-
 _log = logging.getLogger(__name__)
 
 

@@ -15,17 +15,6 @@ from napari.layers import Labels, Layer
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFrame
 
-__all__ = [
-    "drawn_once",
-    "guard_canvas",
-    "insert_unchosen",
-    "late_controls",
-    "late_drawing",
-    "make_visual",
-    "sliced_once",
-    "split_drawing",
-]
-
 
 @contextmanager
 def drawn_once(layers: Any) -> Iterator[None]:

@@ -7,8 +7,6 @@ from qtpy.QtWidgets import QDockWidget, QMainWindow, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.base.turns import Turns
 
-__all__ = ["BOTTOM_NAME", "BottomDock"]
-
 BOTTOM_NAME: Final = "MAMA-MIA results"
 
 

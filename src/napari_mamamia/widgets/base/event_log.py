@@ -12,8 +12,6 @@ from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
 from napari_mamamia.widgets.base.notify import Failed, Finished, Level, Notifier, Stopped
 from napari_mamamia.widgets.base.session import Session
 
-__all__ = ["EventLog", "LogLine", "Names"]
-
 _WORDS: Final = re.compile(r"[^\s,;:()\[\]'\"<>]+")
 _CUTS: Final = re.compile(r"[.\-_]")
 _SLASHES: Final = re.compile(r"[/\\]")

@@ -31,8 +31,6 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 
-__all__ = ["Header", "MaskChip"]
-
 _LINE_HEIGHT = 24
 _PROGRESS_WIDTH = 60
 _MOST_READER_WIDTH = 130

@@ -12,8 +12,6 @@ from qtpy.QtCore import QObject, Qt, Signal
 from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
 from napari_mamamia.widgets.base.notify import Finished, Outcome, Stopped, outcome_of
 
-__all__ = ["JobRunner", "RunningJob", "job_of"]
-
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 

@@ -12,20 +12,6 @@ from typing import Any, Final
 from qtpy.QtGui import QKeySequence, QShortcut
 from qtpy.QtWidgets import QWidget
 
-__all__ = [
-    "KEYS",
-    "MOUSE_LINES",
-    "NAPARI_KEYS",
-    "Key",
-    "bind_image_keys",
-    "bind_keys",
-    "bind_mask_keys",
-    "unbind_image_keys",
-    "unbind_keys",
-    "unbind_mask_keys",
-    "with_key",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Key:

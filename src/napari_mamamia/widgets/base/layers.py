@@ -25,30 +25,6 @@ from napari_mamamia.widgets.controls.colours import (
     OUTLINE_VOXELS,
 )
 
-__all__ = [
-    "MASK_ROLES",
-    "METADATA_KEY",
-    "LayerTag",
-    "LayerTuple",
-    "Role",
-    "agreement_layer",
-    "array_of",
-    "case_layer",
-    "case_of",
-    "class_map_layer",
-    "doubt_layer",
-    "find_layer",
-    "find_layers",
-    "label_file_layer",
-    "map_layer",
-    "marks_layer",
-    "mask_layer",
-    "style_mask",
-    "subtraction_layer",
-    "tag_for",
-    "tag_of",
-]
-
 METADATA_KEY: Final = "napari_mamamia"
 
 AXIS_LABELS: Final = ("slice", "row", "column")

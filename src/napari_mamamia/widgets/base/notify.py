@@ -12,17 +12,6 @@ from qtpy.QtCore import QObject, Signal
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Cancelled
 
-__all__ = [
-    "Failed",
-    "Finished",
-    "Level",
-    "Notifier",
-    "Outcome",
-    "Stopped",
-    "outcome_of",
-    "plain_text",
-]
-
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 

@@ -31,8 +31,6 @@ from napari_mamamia.services.predict.model_recipes import (
 )
 from napari_mamamia.services.predict.offers import Offer
 
-__all__ = ["PredictServices"]
-
 
 @dataclass(frozen=True, slots=True)
 class PredictServices:

@@ -8,7 +8,9 @@ from typing import Any
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import Job
+from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.data_set.layout import recognise
+from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.workspace.preferences import Preferences, load_preferences, save_preferences
 from napari_mamamia.io.workspace.protocol import Protocol, read_protocol
 from napari_mamamia.io.workspace.workspace import file_name
@@ -42,6 +44,17 @@ from napari_mamamia.services.case.show_case import (
     uint8_mask,
 )
 from napari_mamamia.services.case.show_contrast import Projection, contrast_limits, project_case
+from napari_mamamia.services.dicom.check import ImportCheck, check_import, default_target
+from napari_mamamia.services.dicom.dicom import ImportSummary
+from napari_mamamia.services.dicom.finding import FoundStudy
+from napari_mamamia.services.dicom.look import LookedInto, judge_again, look_at_source
+from napari_mamamia.services.dicom.preview import (
+    SlicePicture,
+    StudyPreview,
+    part_picture,
+    preview_study,
+)
+from napari_mamamia.services.dicom.studies import import_studies
 from napari_mamamia.services.export.export import ExportSummary, export_bundle
 from napari_mamamia.services.export.labels import LabelFile, look_at_labels
 from napari_mamamia.services.export.target import ExportTarget, look_at_target
@@ -59,12 +72,8 @@ from napari_mamamia.services.predict.added_models import (
 from napari_mamamia.services.predict.cases import PredictSummary, predict_data_set
 from napari_mamamia.services.predict.model_choice import planned
 from napari_mamamia.services.predict.predict import predict_case, segmenters
-from napari_mamamia.services.refine.edit_case import (
-    OpenEditing,
-    is_begun,
-    open_editing,
-    save_editing,
-)
+from napari_mamamia.services.refine.edit_case import is_begun, open_editing, save_editing
+from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.mask_work import use_mask_tool
 from napari_mamamia.services.refine.numbers import MaskNumbers, measure_mask
@@ -73,7 +82,7 @@ from napari_mamamia.services.score.case_facets import (
 )
 from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.case_table import CaseTable
-from napari_mamamia.services.score.case_tags import CaseTag, read_tags, tag_case
+from napari_mamamia.services.score.case_tags import read_tags, tag_case
 from napari_mamamia.services.score.clinical_look import ClinicalLook, look_at_clinical
 from napari_mamamia.services.score.cohort_page import saved_figures
 from napari_mamamia.services.score.looks import look_for_contrast
@@ -84,11 +93,24 @@ from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_feat
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import Grown, grow
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
-from napari_mamamia.widgets.base.import_services import ImportServices
 from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.predict_services import PredictServices
 
-__all__ = ["Services"]
+# `ImportServices`: the calls that the page Import makes, so that tests can pass fakes.
+
+
+@dataclass(frozen=True, slots=True)
+class ImportServices:
+    """The services of the page Import; a field left out is the real one."""
+
+    source_of: Callable[..., Path | None] = dicom_source
+    look: Callable[[Path], Job[LookedInto]] = look_at_source
+    judge: Callable[..., Job[FoundStudy]] = judge_again
+    preview: Callable[[FoundStudy], Job[StudyPreview]] = preview_study
+    part_picture: Callable[..., Job[SlicePicture]] = part_picture
+    check: Callable[..., Job[ImportCheck]] = check_import
+    run: Callable[..., Job[ImportSummary]] = import_studies
+    default_target: Callable[..., Path] = default_target
 
 
 @dataclass(frozen=True, slots=True)

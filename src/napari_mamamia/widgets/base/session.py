@@ -22,8 +22,6 @@ from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.case.show_case import AS_CLINICAL, MaskValues
 from napari_mamamia.widgets.base.layers import Role
 
-__all__ = ["Session", "SessionMask"]
-
 
 @dataclass(slots=True, eq=False)
 class SessionMask:

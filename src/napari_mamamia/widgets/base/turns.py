@@ -7,8 +7,6 @@ from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.garbage import collect_if_due
 
-__all__ = ["IdleCollection", "Turns"]
-
 _IDLE_MS = 1000
 
 

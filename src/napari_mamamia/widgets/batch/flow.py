@@ -20,8 +20,6 @@ from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage, BatchReq
 from napari_mamamia.widgets.batch.run import BatchAnswer, BatchRun
 from napari_mamamia.widgets.viewer.opening import Opening
 
-__all__ = ["BatchFlow"]
-
 _LANE: Final = "batch"
 _TABLE_LANE: Final = "batch table"
 _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")

@@ -19,8 +19,6 @@ from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.widgets.batch.options import NAMES
 from napari_mamamia.widgets.controls.controls import discard, label, named, row, tool_button
 
-__all__ = ["ModelsField"]
-
 _TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
 _ALONE: Final = "Several are compared: ranks, intervals, paired tests."
 _SEVERAL: Final = "Each gets a folder of its own; then they are compared."

@@ -29,8 +29,6 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 
-__all__ = ["NAMES", "BatchOptions", "Where", "name_of"]
-
 NAMES: Final = ("Reference", "Its masks", "Results to", "Time limit", "Old results", "Processes")
 """The widest names before the fields, so that the fields stand below each other."""
 

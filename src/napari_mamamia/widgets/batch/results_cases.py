@@ -2,21 +2,79 @@
 
 from typing import Final
 
-from qtpy.QtCore import QPoint, Qt, Signal
+from qtpy.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from qtpy.QtWidgets import QComboBox, QHeaderView, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.services.score.case_table import WORST_FIRST, CaseQuery, CaseTable, Selection
+from napari_mamamia.services.score.case_table import (
+    WORST_FIRST,
+    CaseQuery,
+    CaseTable,
+    Selection,
+    select_cases,
+)
 from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Finished, Outcome
 from napari_mamamia.widgets.batch.results_filters import FilterBar
 from napari_mamamia.widgets.batch.results_model import COLUMN_WIDTHS, LEGEND, ResultsModel
-from napari_mamamia.widgets.batch.results_order import CaseOrder
 from napari_mamamia.widgets.cases.page import CaseTable as CaseTableView
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 from napari_mamamia.widgets.controls.controls import label, named, row
 from napari_mamamia.widgets.score.tags_line import tags_menu
 
-__all__ = ["CasesTab"]
+# Which rows of the case table are shown, in which order: worked out at once, or in a thread.
+
+_AT_ONCE: Final = 5000
+"""Rows that are filtered and sorted in a few milliseconds, so that no thread is needed."""
+_WAIT_MS: Final = 80
+"""Of a large table, wait for the next letter of a search."""
+_LANE: Final = "results_order"
+
+
+class CaseOrder(QObject):
+    """Answers queries; of a large table only the newest.
+
+    `ordered` carries the table and its `Selection`.
+    """
+
+    ordered = Signal(object, object)
+
+    def __init__(self, jobs: JobRunner) -> None:
+        super().__init__()
+        self._jobs = jobs
+        self._table: CaseTable | None = None
+        self._query = CaseQuery()
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.setInterval(_WAIT_MS)
+        self._wait.timeout.connect(self._start)
+
+    def ask(self, table: CaseTable | None, query: CaseQuery) -> None:
+        """Work out what a query shows of a table."""
+        self._table, self._query = table, query
+        self._jobs.cancel(_LANE)
+        self._wait.stop()
+        if table is None:
+            return
+        if len(table.rows) <= _AT_ONCE:
+            self.ordered.emit(table, run_job(select_cases(table, query)))
+        else:
+            self._wait.start()
+
+    def _start(self) -> None:
+        table, query = self._table, self._query
+        if table is None:
+            return
+
+        def done(outcome: Outcome[Selection]) -> None:
+            if isinstance(outcome, Finished):
+                self.ordered.emit(table, outcome.result)
+
+        self._jobs.start(
+            _LANE, "Sorting the cases", lambda: select_cases(table, query), done, shown=False
+        )
+
 
 _NOTHING: Final = "Nothing was scored yet: page Batch scores folders of masks."
 

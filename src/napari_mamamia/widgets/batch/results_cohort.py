@@ -20,8 +20,6 @@ from qtpy.QtWidgets import (
 from napari_mamamia.scoring.report.text import ReportTable
 from napari_mamamia.widgets.controls.controls import button, named, row
 
-__all__ = ["CohortTab", "Figure", "page_of"]
-
 _LEAST_FIGURE: Final = 240
 _NOTHING: Final = "<p>Nothing was scored yet: page Batch scores folders of masks.</p>"
 

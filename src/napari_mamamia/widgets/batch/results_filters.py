@@ -9,8 +9,6 @@ from napari_mamamia.services.score.case_facets import DIAMETER, FAILURE, GROUP, 
 from napari_mamamia.services.score.case_table import CaseTable, Facet
 from napari_mamamia.widgets.controls.controls import named, row, set_level, tool_button
 
-__all__ = ["FilterBar"]
-
 _FEWEST_LETTERS: Final = 3
 _LEAST_WIDTH: Final = 78
 _ANY: Final = {

@@ -8,8 +8,6 @@ from qtpy.QtWidgets import QApplication, QPlainTextEdit, QVBoxLayout, QWidget
 from napari_mamamia.widgets.base.event_log import LogLine
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
 
-__all__ = ["LogTab"]
-
 _MOST_LINES: Final = 2000
 
 

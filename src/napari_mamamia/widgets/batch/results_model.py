@@ -12,8 +12,6 @@ from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.score.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 
-__all__ = ["COLUMN_WIDTHS", "LEGEND", "ResultsModel", "dice_kind"]
-
 _UNKNOWN: Final = "–"
 _MM3_PER_ML: Final = 1000.0
 POOR_DICE: Final = 0.5

@@ -20,8 +20,6 @@ from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["ResultsReview"]
-
 
 class ResultsReview(QObject):
     """Joins the case table, the open case and the agreement colours.

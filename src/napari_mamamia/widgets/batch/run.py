@@ -1,6 +1,8 @@
 """What a batch of the window is: the job that scores and prepares what is shown of it."""
 
+import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,16 +15,61 @@ from napari_mamamia.scoring.cohort.results import ModelComparison
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.score.case_table import CaseTable
 from napari_mamamia.services.score.cohort_page import cohort_heads, cohort_tables, comparison_page
+from napari_mamamia.services.score.pace import Pace
 from napari_mamamia.services.score.report import FIGURES, REPORT
 from napari_mamamia.services.score.score import Pairs, ScoreSummary
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.services.score.text import cohort_lines
 from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.batch.pace import RunPace
 from napari_mamamia.widgets.batch.page import BatchRequest
 from napari_mamamia.widgets.batch.results_cohort import Figure, page_of
 
-__all__ = ["BatchAnswer", "BatchRun", "ModelAnswer"]
+# How far a batch is, over all its models: a share for the bar, a line for the eye.
+
+_COUNT: Final = re.compile(r"^[\d,]+ of [\d,]+ cases")
+"""How `services.batch.batch` begins the text of progress that counts cases."""
+
+
+class RunPace:
+    """Follows models that are scored one after the other, each with so many cases.
+
+    Examples
+    --------
+    >>> pace = RunPace([4, 4])
+    >>> pace.follow(Progress(2, 4, "2 of 4 cases"), 10.0)
+    (0.25, 'model 1 of 2 · 2 of 4 cases')
+    >>> pace.follow(Progress(4, 4, "4 of 4 cases"), 11.0)
+    (0.5, 'model 1 of 2 · 4 of 4 cases')
+    >>> pace.follow(Progress(0, 4, "0 of 4 cases"), 11.0)
+    (0.5, 'model 2 of 2 · 0 of 4 cases')
+    """
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        self._counts = tuple(counts)
+        self._at = 0
+        self._done = 0
+        self._share = 0.0
+        self._pace = Pace(self._counts[0] if counts else 0)
+
+    def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
+        """Return the share done (0 to 1, never falling) and the line; `now_s` of any clock."""
+        if _COUNT.match(progress.text):
+            self._count(progress)
+        line = self._pace.line(progress, now_s)
+        several = len(self._counts) > 1
+        return (
+            self._share,
+            f"model {self._at + 1} of {len(self._counts)} · {line}" * several or line,
+        )
+
+    def _count(self, progress: Progress) -> None:
+        if progress.done < self._done and self._at + 1 < len(self._counts):
+            self._at += 1
+            self._pace = Pace(self._counts[self._at])
+        self._done = progress.done
+        share = (self._at + progress.fraction) / max(len(self._counts), 1)
+        self._share = max(self._share, share)
+
 
 _POLL_S: Final = 0.1
 _FIGURE_WIDTH: Final = 1600

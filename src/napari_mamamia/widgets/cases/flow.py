@@ -12,8 +12,6 @@ from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.opening import Opening
 
-__all__ = ["CasesFlow"]
-
 
 class CasesFlow(QObject):
     """Joins the page, the session, opening and saving."""

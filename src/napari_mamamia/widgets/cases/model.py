@@ -17,8 +17,6 @@ from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 
-__all__ = ["BASIC_COLUMNS", "CaseTableModel", "Column", "bold_font", "clinical_columns"]
-
 _UNKNOWN: Final = "–"
 _SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
 

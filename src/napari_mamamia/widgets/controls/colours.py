@@ -5,17 +5,6 @@ Source: the colour-blind safe palette of M. Okabe and K. Ito, "Color Universal D
 
 from typing import Final
 
-__all__ = [
-    "AGREEMENT_COLOURS",
-    "ERROR_COLOURS",
-    "MARK_COLOURS",
-    "MASK_COLOURS",
-    "OUTLINE_VOXELS",
-    "QUIET_COLOUR",
-    "TINTS",
-    "WARNING_COLOURS",
-]
-
 MASK_COLOURS: Final = {"reference": "#56B4E9", "prediction": "#E69F00", "refined": "#009E73"}
 """Hexadecimal RGB for each mask role: sky blue, orange, bluish green."""
 

@@ -26,26 +26,6 @@ from napari_mamamia.widgets.controls.colours import (
     WARNING_COLOURS,
 )
 
-__all__ = [
-    "FittedLabel",
-    "breakable",
-    "button",
-    "chip_icon",
-    "column",
-    "discard",
-    "heading",
-    "label",
-    "line",
-    "named",
-    "row",
-    "row_name",
-    "set_level",
-    "set_primary",
-    "style_sheet",
-    "swatch",
-    "tool_button",
-]
-
 _SPACE = 6
 _TICK = 12
 """Side of a tick box in pixels, with napari's usual text."""

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-__all__ = ["dropped_paths"]
-
 
 def dropped_paths(event: Any) -> list[Path]:
     """Return the local files and folders of a drop, empty where something else is among them."""

@@ -5,8 +5,6 @@ from typing import Final
 from qtpy.QtCore import QRect, Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-__all__ = ["fit_window"]
-
 _LEAST_IMAGE: Final = 400
 """Width in pixels that the image keeps, by looking."""
 

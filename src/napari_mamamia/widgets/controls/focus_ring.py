@@ -6,8 +6,6 @@ from qtpy.QtCore import QEvent, QObject, QRect, Qt
 from qtpy.QtGui import QColor, QPainter, QPen
 from qtpy.QtWidgets import QApplication, QSplitter, QWidget
 
-__all__ = ["FocusRing"]
-
 _WIDTH: Final = 2
 _FOLLOWED: Final = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
 

@@ -10,8 +10,6 @@ from qtpy.QtGui import QColor, QImage, QPainter, QPixmap
 
 from napari_mamamia.services.dicom.preview import SlicePicture
 
-__all__ = ["grey_pixmap", "no_picture", "picture_tip", "slice_pixmap", "square_pixmap"]
-
 _TIP_SIDE: Final = 256
 _MARK: Final = "#9AA0A6"
 """Grey that stands out from the ground of both themes, at 3:1 and more."""

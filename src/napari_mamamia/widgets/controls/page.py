@@ -5,8 +5,6 @@ from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.controls.controls import button, label
 
-__all__ = ["Page"]
-
 _ALL = 1000
 """The content's share of the height, against 1 for the space below a hint."""
 

@@ -14,8 +14,6 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.widgets.controls.controls import named
 
-__all__ = ["PageArea"]
-
 _BESIDE = 4
 _LEAST_LINES = 3
 _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)

@@ -6,8 +6,6 @@ from typing import Final
 from qtpy.QtCore import QEvent, QObject
 from qtpy.QtWidgets import QTableView
 
-__all__ = ["TableFit"]
-
 _USUAL_LINE: Final = 14
 """Height in pixels of a line in napari's usual text, for which the sizes below are meant."""
 

@@ -4,8 +4,6 @@ from typing import Any, ClassVar
 
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 
-__all__ = ["TitledRows"]
-
 
 class TitledRows(QAbstractTableModel):
     """A table whose columns have a title and a hover text; `data` is the table's own.

@@ -12,8 +12,6 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 from napari_mamamia.services.dicom.ways import Way
 
-__all__ = ["StudyChoice", "first_choice"]
-
 _UNSORTED = "this breast is being sorted: wait, or take it back below"
 _UNREADABLE = ",".join(one.text for one in UNREADABLE_FILES)
 

@@ -16,8 +16,6 @@ from napari_mamamia.widgets.dicom.choosing import Choosing
 from napari_mamamia.widgets.dicom.page import ImportPage, ImportState
 from napari_mamamia.widgets.dicom.text import result_text
 
-__all__ = ["ImportFlow"]
-
 _LOOK: Final = "import look"
 _RUN: Final = "import run"
 

@@ -17,8 +17,6 @@ from napari_mamamia.io.dicom.facts import Dates
 from napari_mamamia.services.dicom.check import IdState
 from napari_mamamia.widgets.controls.controls import button, label, named, row, row_name, set_level
 
-__all__ = ["ImportForm"]
-
 _NAMES: Final = ("Case id", "Into", "Dates")
 _DATES: Final = (
     (Dates.DROP, "date of the exam left out", "No date is kept; times are seconds since phase 0"),

@@ -15,8 +15,6 @@ from napari_mamamia.widgets.controls.grey_pixmap import no_picture, picture_tip,
 from napari_mamamia.widgets.controls.titled_rows import TitledRows
 from napari_mamamia.widgets.dicom.text import kind_text, matrix_text, series_text
 
-__all__ = ["SeriesModel", "SeriesTable"]
-
 _TITLES: Final = (
     (
         "series",

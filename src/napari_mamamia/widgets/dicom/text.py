@@ -9,19 +9,6 @@ from napari_mamamia.io.exam.table import SeriesRow, spans
 from napari_mamamia.services.dicom.dicom import ImportSummary
 from napari_mamamia.services.dicom.finding import FoundStudy
 
-__all__ = [
-    "clock_text",
-    "found_text",
-    "kept_text",
-    "kind_text",
-    "matrix_text",
-    "phase_text",
-    "result_text",
-    "series_text",
-    "study_text",
-    "without_options",
-]
-
 _MOST_LINES = 12
 _OPTIONS = re.compile(r"(, such as --[\w-]+ [^\s:;,]+|,? \(--[^()]*\))")
 _NO_BREAK = "\N{NO-BREAK SPACE}"

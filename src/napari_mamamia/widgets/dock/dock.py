@@ -42,7 +42,7 @@ from napari_mamamia.widgets.dock.jumping import Jumping
 from napari_mamamia.widgets.dock.kinetics_parts import KineticsParts
 from napari_mamamia.widgets.dock.layer_watch import LayerWatch
 from napari_mamamia.widgets.dock.mouse_tools import MouseTools
-from napari_mamamia.widgets.dock.page_tabs import PAGES, PageTabs
+from napari_mamamia.widgets.dock.page_tabs import PageTabs
 from napari_mamamia.widgets.dock.results_flow import ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.export.flow import ExportFlow
@@ -77,8 +77,6 @@ from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 from napari_mamamia.widgets.viewer.view_panel import ViewPanel
-
-__all__ = ["PAGES", "MamamiaDock"]
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8

@@ -16,8 +16,6 @@ from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.dicom.flow import ImportFlow
 
-__all__ = ["Dropping"]
-
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
 """With Alt napari asks which reader, with Shift it stacks: the user means napari then."""
 

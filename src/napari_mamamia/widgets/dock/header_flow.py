@@ -10,8 +10,6 @@ from napari_mamamia.widgets.base.notify import Level, Notifier
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["HeaderFlow"]
-
 _CLEARS_MESSAGE = ("list", "open", "predict", "export")
 """What the user starts by hand: the message of what was before is out of date then."""
 

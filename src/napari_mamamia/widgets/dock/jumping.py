@@ -14,8 +14,6 @@ from napari_mamamia.widgets.viewer.planes import Planes
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
-__all__ = ["Jumping"]
-
 _LANE = "lesion"
 _LOOKING = "Looking for the tumour"
 

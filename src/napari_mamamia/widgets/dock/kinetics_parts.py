@@ -18,8 +18,6 @@ from napari_mamamia.widgets.kinetics.page import KineticsPage
 from napari_mamamia.widgets.kinetics.registering import MotionFlow
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["KineticsParts"]
-
 
 class KineticsParts(QObject):
     """Makes them and holds them; all end with it.

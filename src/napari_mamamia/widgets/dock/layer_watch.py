@@ -13,8 +13,6 @@ from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.projecting import Projecting
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["LayerWatch"]
-
 
 class LayerWatch(QObject):
     """Adopts a case that came another way, and follows a user who deletes one of our layers."""

@@ -19,8 +19,6 @@ from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["MouseTools"]
-
 
 class MouseTools(QObject):
     """Makes the hand and its tools; a case that goes takes the tool out of the hand.

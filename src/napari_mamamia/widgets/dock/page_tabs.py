@@ -9,8 +9,6 @@ from qtpy.QtWidgets import QStackedWidget, QTabBar, QWidget
 from napari_mamamia.widgets.controls.controls import named
 from napari_mamamia.widgets.controls.page_area import PageArea
 
-__all__ = ["PAGES", "PageTabs"]
-
 PAGES: Final = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch scoring", "Export")
 """The pages in the order of their tabs, called as in the menu."""
 

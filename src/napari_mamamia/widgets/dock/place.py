@@ -17,8 +17,6 @@ from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.widgets.adapter.adapter import bare, current_viewer, keep_when_closed, main_view
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
-__all__ = ["DOCK_NAME", "dock_of", "page_for_menu", "show_dock"]
-
 DOCK_NAME: Final = "MAMA-MIA"
 _DATA_SET_VARIABLE: Final = "MAMAMIA_DATA_SET"
 _CASE_VARIABLE: Final = "MAMAMIA_CASE"

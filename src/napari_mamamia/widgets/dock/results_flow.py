@@ -16,8 +16,6 @@ from napari_mamamia.widgets.batch.run import BatchAnswer, ModelAnswer
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.score.tagging import Tagging
 
-__all__ = ["ResultsFlow"]
-
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
 

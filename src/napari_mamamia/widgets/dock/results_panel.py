@@ -10,8 +10,6 @@ from napari_mamamia.widgets.batch.results_log import LogTab
 from napari_mamamia.widgets.controls.controls import named, tool_button
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
 
-__all__ = ["ResultsPanel"]
-
 _TIPS = (
     "The scored cases, worst first",
     "The cohort's numbers with intervals, and figures",

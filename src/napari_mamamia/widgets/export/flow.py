@@ -22,8 +22,6 @@ from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.opening import Opening
 
-__all__ = ["ExportFlow"]
-
 
 class ExportFlow(QObject):
     """Joins the page, the session and the export job."""

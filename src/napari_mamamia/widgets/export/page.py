@@ -21,8 +21,6 @@ from napari_mamamia.widgets.export.options import ExportOptions
 from napari_mamamia.widgets.export.text import what_is_written
 from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 
-__all__ = ["ExportPage"]
-
 _ABOVE_AND_BELOW = 6
 _MOST_ROWS = 5
 _BLOCKED = frozenset({TargetState.READ_ONLY, TargetState.NO_FOLDER})

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from napari_mamamia.annotations.harmonise import LabelRule, OrientationProfile, target_names
+from napari_mamamia.annotations.harmonise import OrientationProfile, target_names
+from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.services.export.export import ExportSummary
 from napari_mamamia.services.export.plan import ExportFormat, FuseRule
 from napari_mamamia.widgets.export.wish import ExportWish, MaskSet
-
-__all__ = ["summary_text", "what_is_written"]
 
 _MOST_LINES = 6
 _LETTERS = {

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.annotations.harmonise import LabelRule, OrientationProfile
+from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.services.export.plan import ExportFormat, FuseRule, SegmentMaker
-
-__all__ = ["ExportRequest", "ExportWish", "MaskSet"]
 
 
 @dataclass(frozen=True, slots=True)

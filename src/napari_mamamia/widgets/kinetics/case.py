@@ -17,8 +17,6 @@ from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outco
 from napari_mamamia.widgets.base.session import Session, SessionMask
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["KineticCase"]
-
 _LANE: Final = "kinetic_pre"
 
 

@@ -9,16 +9,6 @@ from typing import Final
 
 from napari_mamamia.kinetics.map_kinds import MAPS, Colours, MapKind
 
-__all__ = [
-    "CURSOR_COLOUR",
-    "MASK_COLOUR",
-    "PIN_COLOURS",
-    "SER_COLOURS",
-    "TYPE_COLOURS",
-    "Ramp",
-    "ramp_of",
-]
-
 TYPE_COLOURS: Final = {
     1: ("P", "persistent", "#3B8BEB"),
     2: ("L", "plateau", "#00B050"),

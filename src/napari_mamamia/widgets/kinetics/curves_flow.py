@@ -22,8 +22,6 @@ from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
-__all__ = ["CurvesFlow"]
-
 _EVERY_MS: Final = 30
 _MASK_AFTER_MS: Final = 250
 _LANE: Final = "curve_mask"

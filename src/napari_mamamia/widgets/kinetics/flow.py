@@ -6,10 +6,11 @@ from typing import Final
 from qtpy.QtCore import QObject, QTimer
 
 from napari_mamamia.core.progress import Job
+from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
 from napari_mamamia.services.kinetics.row import KineticRow
-from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer, MapKind, ShownMap
+from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer, ShownMap
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
@@ -19,8 +20,6 @@ from napari_mamamia.widgets.kinetics.curves_flow import CurvesFlow
 from napari_mamamia.widgets.kinetics.ftv_live import FtvLive
 from napari_mamamia.widgets.kinetics.map import KineticMapControl
 from napari_mamamia.widgets.kinetics.page import KineticsPage
-
-__all__ = ["KineticsFlow"]
 
 _NUMBERS: Final = "kinetic_numbers"
 _AFTER_MS: Final = 300

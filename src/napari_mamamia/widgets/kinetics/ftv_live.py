@@ -17,8 +17,6 @@ from napari_mamamia.widgets.controls.controls import breakable
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
-__all__ = ["FtvLive"]
-
 _PREPARE = "ftv_prepare"
 _COUNT = "ftv_count"
 _SEG = "ftv_seg"

@@ -7,8 +7,8 @@ from napari.components.overlays import TextOverlay
 from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.services.kinetics.map_ranges import MapRange
-from napari_mamamia.services.kinetics.show_kinetics import MapKind, ShownMap
+from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
+from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 from napari_mamamia.widgets.base.jobs import JobRunner, job_of
 from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.layers import Role, class_map_layer, map_layer, tag_for
@@ -16,8 +16,6 @@ from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outco
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS, TYPE_COLOURS, ramp_of
 from napari_mamamia.widgets.viewer.scene import Scene
-
-__all__ = ["KineticMapControl", "legend_text"]
 
 _BEGIN: Final = "kinetic_map"
 _FILL: Final = "kinetic_fill"

@@ -11,8 +11,6 @@ from napari_mamamia.kinetics.registration.settings import TransformKind, Verdict
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
 
-__all__ = ["MotionControls"]
-
 _HEIGHT: Final = 8
 _OFF: Final = (
     "Off: the phases are shown as they were acquired. Contrast can pass for motion, so compare "

@@ -17,8 +17,6 @@ from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.motion import MotionControls
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["MotionFlow"]
-
 _LANE: Final = "register"
 _NOTE: Final = "registered"
 

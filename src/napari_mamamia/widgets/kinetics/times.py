@@ -9,8 +9,6 @@ from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
-__all__ = ["TimesControls"]
-
 _TIMINGS: Final = {
     Timing.UCSF_FTV: "Counts from the first phase with contrast, as UCSF's program does",
     Timing.PHASE0_START: "Counts from the start of phase 0",

@@ -15,8 +15,6 @@ from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
 
-__all__ = ["PredictAll"]
-
 _LANE = "predict all"
 _MOST_SHOWN = 5
 

@@ -8,8 +8,6 @@ from qtpy.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
 from napari_mamamia.widgets.controls.controls import breakable, button, label, named, set_level
 from napari_mamamia.widgets.predict.inputs import InputStrip
 
-__all__ = ["ModelCard", "ModelPanel"]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:

@@ -9,8 +9,6 @@ from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListWidget, QVBoxLay
 from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace, DoubtKind
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
 
-__all__ = ["DoubtList"]
-
 _LEAST_HEIGHT: Final = 80
 _KINDS: Final = {DoubtKind.ENTROPY: "entropy", DoubtKind.VARIANCE: "variance between models"}
 

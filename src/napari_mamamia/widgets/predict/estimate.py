@@ -13,8 +13,6 @@ from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome
 from napari_mamamia.widgets.base.service_record import Services
 
-__all__ = ["PredictEstimate"]
-
 _ASK_AFTER_MS: Final = 300
 _LANE: Final = "estimate"
 _REFUSED: Final = "Its checkpoint was not opened, see below."

@@ -27,8 +27,6 @@ from napari_mamamia.widgets.predict.help import Remedy
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
 
-__all__ = ["PredictFailure"]
-
 _LANE: Final = "help"
 _CONVERT: Final = "convert"
 _REFUSED: Final = (

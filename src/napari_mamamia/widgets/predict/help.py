@@ -8,8 +8,6 @@ from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.controls.controls import button, discard, label
 
-__all__ = ["PredictHelp", "Remedy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Remedy:

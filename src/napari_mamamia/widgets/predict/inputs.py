@@ -15,8 +15,6 @@ from napari_mamamia.services.predict.input_pictures import (
 from napari_mamamia.widgets.controls.controls import breakable, discard, label, named, set_level
 from napari_mamamia.widgets.controls.grey_pixmap import grey_pixmap
 
-__all__ = ["InputStrip"]
-
 _IN_A_ROW: Final = 4
 _SIDES: Final = (92, 68)
 """Width of a picture in pixels: up to three side by side, and four; the dock has no more room."""

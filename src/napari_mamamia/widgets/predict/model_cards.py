@@ -19,8 +19,6 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.widgets.controls.controls import button, label, named, row
 
-__all__ = ["ModelLine", "ModelList"]
-
 _LIST_HEIGHT: Final = 92
 _FILTER: Final = (
     "Models (*.zip *.pt *.ts *.pt2 *.onnx *.safetensors *.xml);;nnU-Net or MONAI zip (*.zip);;"

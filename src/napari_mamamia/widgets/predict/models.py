@@ -10,14 +10,12 @@ from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.input_pictures import InputChannel
-from napari_mamamia.services.predict.model_choice import RunChoices
+from napari_mamamia.services.predict.run_choices import RunChoices
 from napari_mamamia.widgets.base.jobs import JobRunner, job_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.predict.model_cards import ModelLine
 from napari_mamamia.widgets.predict.page import PredictPage
-
-__all__ = ["PredictModels"]
 
 Member = ModelEntry | Segmenter
 

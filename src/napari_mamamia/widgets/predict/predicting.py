@@ -23,8 +23,6 @@ from napari_mamamia.widgets.base.session import Session, SessionMask
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Answer", "Keeping", "OlderFound", "Predicting"]
-
 
 @dataclass(frozen=True, slots=True)
 class Keeping:

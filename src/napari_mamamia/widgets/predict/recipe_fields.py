@@ -18,8 +18,6 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, Scope
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
-__all__ = ["ChannelLines", "NormaliseField", "SpacingField", "number_field", "problem_of"]
-
 _EXPRESSIONS: Final = (
     ("p0", "before contrast"),
     ("p1", "first phase after contrast"),

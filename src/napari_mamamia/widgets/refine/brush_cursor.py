@@ -14,8 +14,6 @@ from napari_mamamia.widgets.controls.colours import MARK_COLOURS, WARNING_COLOUR
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["BrushCursor", "cursor_text", "section_radius_mm", "sign_colour", "slices_reached"]
-
 _BESIDE: Final = QPoint(14, 14)
 _NO_CURSOR: Final = "standard"
 _MODIFIER_KEYS: Final = {

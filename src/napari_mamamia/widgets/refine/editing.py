@@ -12,7 +12,7 @@ from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.services.refine.edit_case import OpenEditing
+from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.state import label_map
@@ -25,8 +25,6 @@ from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.mask_saving import MaskSaving
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 from napari_mamamia.widgets.viewer.scene import Scene
-
-__all__ = ["Editing"]
 
 _LANE: Final = "edit"
 

@@ -7,7 +7,7 @@ from typing import Final
 from qtpy.QtCore import QObject, QTimer
 
 from napari_mamamia.core.edits import Voxel
-from napari_mamamia.services.refine.edit_case import RecoveredWork
+from napari_mamamia.services.refine.editing import RecoveredWork
 from napari_mamamia.services.refine.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import (
@@ -33,8 +33,6 @@ from napari_mamamia.widgets.viewer.hand import Hand
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 from napari_mamamia.widgets.viewer.scene import Scene
-
-__all__ = ["RefineFlow", "offer_text"]
 
 _CLOCK_MS: Final = 1_000
 

@@ -28,8 +28,6 @@ from napari_mamamia.widgets.refine.more import MaskToolRequest
 from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Growing"]
-
 _LANE: Final = "grow"
 _NOTHING: Final = "Outline the tumour on a slice first (key O), or point at it and press R."
 _NO_MASK: Final = "Make your own mask first: page Refine, Start from."

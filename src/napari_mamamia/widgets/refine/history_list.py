@@ -10,8 +10,6 @@ from napari_mamamia.core.edits import Edit
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import button, heading, named, row
 
-__all__ = ["LIMITS_MB", "HistoryList", "HistoryModel"]
-
 LIMITS_MB: Final = (64, 256, 1024, 4096)
 """Limits of the memory of undo to choose from."""
 

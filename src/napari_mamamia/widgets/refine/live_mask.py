@@ -25,8 +25,6 @@ from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, outcome_of
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["LiveMask"]
-
 _LOOK_AFTER_MS: Final = 400
 _GATHER_FOR_MS: Final = 20
 _GOING: Final = "Going to that step"

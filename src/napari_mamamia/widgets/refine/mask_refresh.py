@@ -19,8 +19,6 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session, SessionMask
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["MaskRefresh"]
-
 _LANE: Final = "refresh"
 _WRITERS: Final = ("predict all", "import run")
 """Lanes of jobs that may have written a prediction of the open case."""

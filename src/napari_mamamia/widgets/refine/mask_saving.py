@@ -11,7 +11,7 @@ from qtpy.QtCore import QObject, QTimer, Signal
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.refine import SavedMask
-from napari_mamamia.services.refine.edit_case import OpenEditing
+from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import (
@@ -26,8 +26,6 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.mask_watch import Mark, SaveState, SaveTrack
-
-__all__ = ["MaskSaving"]
 
 _AUTOSAVE_AFTER_MS: Final = 5_000
 _LONGEST_WAIT_S: Final = 10.0

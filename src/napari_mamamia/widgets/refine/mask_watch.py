@@ -7,8 +7,6 @@ from typing import Final
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.smartpaint.session.session import EditingSession
 
-__all__ = ["SaveState", "SaveTrack"]
-
 
 class SaveState(StrEnum):
     """How far the edited mask is saved."""

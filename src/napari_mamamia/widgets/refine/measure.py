@@ -21,8 +21,6 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.numbers import ShownNumbers
 from napari_mamamia.widgets.viewer.marks import Marks
 
-__all__ = ["RefineMeasure", "images_text"]
-
 _LANES: Final = ("features", "numbers", "changes")
 _ROW_MS: Final = 100
 """Steps nearer together than this are a row, such as undos while the keys are held down."""

@@ -9,8 +9,6 @@ from qtpy.QtWidgets import QDoubleSpinBox, QGridLayout, QToolButton, QVBoxLayout
 
 from napari_mamamia.widgets.controls.controls import button, named, tool_button
 
-__all__ = ["MaskTool", "MaskToolRequest", "RefineMore"]
-
 _LEAST_PART_MM3: Final = 50.0
 _MARGIN_MM: Final = 1.0
 _SMOOTH_MM: Final = 1.0

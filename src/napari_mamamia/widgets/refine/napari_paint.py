@@ -12,8 +12,6 @@ from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["NapariPaint"]
-
 OWNER: Final = "napari"
 _PAGE: Final = "Refine"
 _AT_REST: Final = "pan_zoom"

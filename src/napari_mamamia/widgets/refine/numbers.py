@@ -10,8 +10,6 @@ from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.widgets.controls.controls import FittedLabel, named
 
-__all__ = ["RefineNumbers", "ShownNumbers", "number_text"]
-
 _UNKNOWN: Final = "–"
 _WIDEST: Final = "130.4 mm"
 _MM3_PER_ML: Final = 1000.0

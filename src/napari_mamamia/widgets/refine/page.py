@@ -25,8 +25,6 @@ from napari_mamamia.widgets.refine.more import RefineMore
 from napari_mamamia.widgets.refine.numbers import RefineNumbers
 from napari_mamamia.widgets.refine.tools import RefineTools
 
-__all__ = ["RefinePage"]
-
 
 class RefinePage(Page):
     """Start, tools, numbers, history, save.

@@ -14,8 +14,6 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Protocols", "time_text"]
-
 _SECONDS: Final = 60
 
 

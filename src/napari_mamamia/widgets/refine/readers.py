@@ -13,8 +13,6 @@ from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.opening import Opening
 
-__all__ = ["Readers"]
-
 
 class Readers(QObject):
     """Keeps the reader's name. A new name shows that reader's own mask of the open case."""

@@ -6,15 +6,6 @@ from typing import Final
 
 from napari_mamamia.core.edits import Brush, Tool
 
-__all__ = [
-    "RADII_MM",
-    "TOLERANCES",
-    "PaintTool",
-    "RefineState",
-    "next_radius_mm",
-    "next_tolerance",
-]
-
 RADII_MM: Final = (0.5, 40.0)
 """Least and largest radius of a brush, in mm."""
 

@@ -13,8 +13,6 @@ from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.hand import Hand
 
-__all__ = ["TOOL_OVERLAY", "ToolSign", "ToolSigns", "paint_sign"]
-
 TOOL_OVERLAY: Final = "mamamia_tool"
 """The name of the text on each view's canvas."""
 

@@ -38,8 +38,6 @@ from napari_mamamia.widgets.refine.state import (
     RefineState,
 )
 
-__all__ = ["RefineTools"]
-
 _TOOLS: Final = (
     (
         PaintTool.OUTLINE,

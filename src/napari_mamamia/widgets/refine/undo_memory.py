@@ -11,8 +11,6 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.history_list import LIMITS_MB, HistoryList
 
-__all__ = ["UndoMemory"]
-
 _log = logging.getLogger(__name__)
 _MB: Final = 1 << 20
 _KEY: Final = "undo_mb"

@@ -13,8 +13,6 @@ from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Reviewing", "legend"]
-
 _WAIT_MS: Final = 400
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _MM3_PER_ML: Final = 1000.0

@@ -13,8 +13,6 @@ from napari_mamamia.widgets.score.scoring import Scoring
 from napari_mamamia.widgets.score.tagging import Tagging
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["ScoreFlow"]
-
 
 class ScoreFlow(QObject):
     """Joins the page, the session, scoring, the review of errors and the tags."""

@@ -11,8 +11,6 @@ from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outco
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 
-__all__ = ["Scoring"]
-
 _WAIT_MS: Final = 400
 _SCORED: Final = (Role.PREDICTION, Role.REFINED)
 

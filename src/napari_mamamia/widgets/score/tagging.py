@@ -15,8 +15,6 @@ from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outco
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 
-__all__ = ["Tagging"]
-
 _LANE: Final = "tags"
 
 

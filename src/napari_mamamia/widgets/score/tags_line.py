@@ -16,8 +16,6 @@ from qtpy.QtWidgets import (
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.widgets.controls.controls import button, discard, label, named, row
 
-__all__ = ["TagsLine", "tags_menu"]
-
 _LETTERS: Final = 34
 """What a line of chips holds in a dock of 340 pixels."""
 _MARGIN: Final = 4

@@ -11,8 +11,6 @@ from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Aim"]
-
 _SPACE_AXES: Final = 3
 _OPENING: Final = "open"
 _IMAGES: Final = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)

@@ -11,15 +11,6 @@ from napari_mamamia.widgets.adapter.adapter import square_off_brush
 from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = [
-    "CanvasText",
-    "WindowLevelDrag",
-    "bar_length_mm",
-    "edge_letters",
-    "phase_text",
-    "plane_text",
-]
-
 _OPPOSITE: Final = {"R": "L", "L": "R", "A": "P", "P": "A", "S": "I", "I": "S"}
 _PLANES: Final = {"R": "sagittal", "L": "sagittal", "A": "coronal", "P": "coronal"} | {
     "S": "axial",

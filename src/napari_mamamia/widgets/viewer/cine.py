@@ -7,8 +7,6 @@ from qtpy.QtCore import QObject, QTimer, Signal
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["PACES", "Cine"]
-
 PACES: Final = (1, 2, 4, 8)
 """Phases in a second that can be chosen."""
 

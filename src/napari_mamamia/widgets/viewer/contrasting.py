@@ -11,8 +11,6 @@ from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outco
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Contrasting"]
-
 _LANE: Final = "contrast"
 _KINDS: Final = {
     Role.PHASE: "phase",

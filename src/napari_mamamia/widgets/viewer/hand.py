@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from qtpy.QtCore import QObject, Signal
 
-__all__ = ["Hand", "HeldTool"]
-
 
 @dataclass(frozen=True, slots=True)
 class HeldTool:

@@ -14,8 +14,6 @@ from napari_mamamia.widgets.base.layers import Role, array_of, tag_for
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS, OUTLINE_VOXELS
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Marks"]
-
 _VALUES: Final = {name: value for value, name in enumerate(MARK_COLOURS, start=1)}
 _FAINT: Final = 0.35
 _CLEAR: Final = 0.55

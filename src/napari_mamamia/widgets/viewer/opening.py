@@ -36,8 +36,6 @@ from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.scene import Scene, load_napari_parts, use_units
 
-__all__ = ["CaseRead", "Opening"]
-
 _log = logging.getLogger(__name__)
 
 _REDRAW_EVERY_MS: Final = 400

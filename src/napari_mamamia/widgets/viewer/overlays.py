@@ -22,8 +22,6 @@ from napari_mamamia.widgets.base.layers import (
 )
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 
-__all__ = ["Overlays"]
-
 _SHINES_THROUGH = 0.6
 
 

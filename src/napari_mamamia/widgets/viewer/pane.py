@@ -1,20 +1,240 @@
 """One further view of the open case beside the main one: another plane, or another phase."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from napari.components import ViewerModel
+from napari.layers import Labels, Layer
 
 from napari_mamamia.core.grid import Grid, Plane
-from napari_mamamia.widgets.adapter.drawing import sliced_once
-from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.adapter.adapter import redraw_part
+from napari_mamamia.widgets.adapter.drawing import late_drawing, sliced_once
+from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
-from napari_mamamia.widgets.viewer.pane_layers import LayerCopies
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
-__all__ = ["Pane", "PaneKind", "Sides", "turned_camera"]
+# Copies of the main view's layers in another view: the same arrays, drawn the same way.
+#
+# A copy shares its array with the layer that it follows, so that a stroke in one view is there in
+# all of them; only the picture has to be made anew.
+
+_MOUSE: Final = ("cursor", "cursor_size", "mouse_zoom", "mouse_pan")
+_BOTH: Final = ("visible", "opacity", "colormap", "scale", *_MOUSE)
+_OF_LABELS: Final = ("contour", "selected_label")
+_OF_IMAGES: Final = ("contrast_limits", "gamma", "interpolation2d")
+_PARTS: Final = 3
+
+
+class LayerCopies:
+    """Keeps the layers of `model` like ours in `source`, as long as it is not closed.
+
+    Parameters
+    ----------
+    source, model
+        The main viewer and the `ViewerModel` of another view of the same case.
+    left_out
+        Roles that are not copied. Where there are some, the phases are always shown.
+    filled
+        Whether to begin at once; else `copy_next` copies one layer, and `fill` what is left.
+
+    Notes
+    -----
+    A layer of the user's own is not copied. A copy that a user takes out of `model` stays away
+    until its layer is replaced.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        model: Any,
+        left_out: frozenset[Role] = frozenset(),
+        *,
+        filled: bool = True,
+    ) -> None:
+        self._left_out = left_out
+        self._source = source
+        self._model = model
+        self._copies: dict[Any, Any] = {}
+        self._own: dict[Role, Any] = {}
+        self._handlers: dict[Any, list[tuple[str, Callable[..., None]]]] = {}
+        self._is_closed = False
+        self._is_filled = filled
+        source.layers.events.inserted.connect(self.follow)
+        source.layers.events.removed.connect(self.follow)
+        source.layers.events.reordered.connect(self.follow)
+        source.layers.selection.events.active.connect(self._choose)
+        self.follow()
+
+    def copy_next(self) -> None:
+        """Copy one layer that is missing, if any is."""
+        missing = [layer for layer in self._ours() if layer not in self._copies]
+        if missing and not self._is_closed:
+            self._copy(missing[0])
+
+    def fill(self) -> None:
+        """Copy what is missing, and follow the main view from now on."""
+        self._is_filled = True
+        self.follow()
+
+    def close(self) -> None:
+        """Follow nothing any more; the copies stay as they are."""
+        self._is_closed = True
+        events = self._source.layers.events
+        for emitter in (events.inserted, events.removed, events.reordered):
+            emitter.disconnect(self.follow)
+        self._source.layers.selection.events.active.disconnect(self._choose)
+        for layer in tuple(self._handlers):
+            self._leave(layer)
+
+    def of(self, layer: Any) -> Any | None:
+        """Return the copy of a layer, None where there is none."""
+        return self._copies.get(layer)
+
+    def set_own(self, role: Role, data: Any) -> None:
+        """Show other data of the same shape for a role than the main view; None for the same."""
+        self._own[role] = data
+        for layer, copy in self._copies.items():
+            tag = tag_of(layer)
+            if tag is not None and tag.role is role:
+                copy.data = self._data_of(layer)
+
+    def _data_of(self, layer: Any) -> Any:
+        tag = tag_of(layer)
+        own = None if tag is None else self._own.get(tag.role)
+        return own if own is not None and own.shape == layer.data.shape else layer.data
+
+    def follow(self, _event: object = None) -> None:
+        """Copy what is new, drop what is gone, and take over the order.
+
+        An event that closes the view on its way still comes here afterwards.
+        """
+        if self._is_closed or not self._is_filled:
+            return
+        ours = self._ours()
+        for layer in tuple(self._copies):
+            if layer not in ours:
+                self._drop(layer)
+        for layer in ours:
+            if layer not in self._copies:
+                self._copy(layer)
+        self._sort(ours)
+        self._choose()
+
+    def redraw(self, role: Role, part: tuple[slice, slice, slice] | None) -> None:
+        """Draw the copy of a role anew inside `part` (slice, row, column); None for all of it."""
+        for layer, copy in self._copies.items():
+            tag = tag_of(layer)
+            if tag is None or tag.role is not role or not copy.visible:
+                continue
+            if part is None or not isinstance(copy, Labels):
+                copy.refresh(thumbnail=False, extent=False, highlight=False)
+            elif self._is_on_screen(part):
+                redraw_part(copy, part)
+
+    # ------------------------------------------------------------------- inner
+
+    def _ours(self) -> list[Any]:
+        return [layer for layer in find_layers(self._source.layers) if self._is_wanted(layer)]
+
+    def _is_wanted(self, layer: Any) -> bool:
+        tag = tag_of(layer)
+        return tag is not None and tag.role not in self._left_out
+
+    def _is_always_shown(self, layer: Any) -> bool:
+        tag = tag_of(layer)
+        return bool(self._left_out) and tag is not None and tag.role is Role.PHASE
+
+    def _is_on_screen(self, part: tuple[slice, slice, slice]) -> bool:
+        dims = self._model.dims
+        lead = dims.ndim - _PARTS
+        hidden = (axis for axis in range(lead, dims.ndim) if axis not in dims.displayed)
+        steps = dims.current_step
+        return all(part[a - lead].start <= steps[a] < part[a - lead].stop for a in hidden)
+
+    def _copy(self, layer: Any) -> None:
+        is_mask = isinstance(layer, Labels)
+        names = [*_BOTH, *(_OF_LABELS if is_mask else _OF_IMAGES)]
+        keywords: dict[str, Any] = {
+            "name": layer.name,
+            "scale": layer.scale,
+            "units": layer.units,
+            "axis_labels": layer.axis_labels,
+            "colormap": layer.colormap,
+            "opacity": layer.opacity,
+            "blending": layer.blending,
+            "visible": layer.visible and not is_mask,
+            "multiscale": False,
+            "metadata": layer.metadata,
+        }
+        if not is_mask:
+            keywords |= {name: getattr(layer, name) for name in _OF_IMAGES} | {"rgb": False}
+            keywords["visible"] = layer.visible or self._is_always_shown(layer)
+        copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
+        copy.editable = False
+        if is_mask:
+            late_drawing(copy)
+            copy.contour = layer.contour
+            copy.selected_label = layer.selected_label
+            copy.visible = layer.visible
+        for name in _MOUSE:
+            setattr(copy, name, getattr(layer, name))
+        self._copies[layer] = copy
+        self._model.layers.append(copy)
+        self._connect(layer, copy, names)
+
+    def _connect(self, layer: Any, copy: Any, names: Iterable[str]) -> None:
+        handlers: list[tuple[str, Callable[..., None]]] = []
+        for name in names:
+            if name == "visible" and self._is_always_shown(layer):
+                continue
+            if hasattr(layer.events, name):
+                handlers.append((name, _setter(layer, copy, name)))
+
+        def new_data(_event: object = None) -> None:
+            copy.metadata = {METADATA_KEY: layer.metadata.get(METADATA_KEY)}
+            copy.data = self._data_of(layer)
+
+        handlers.append(("data", new_data))
+        for name, handler in handlers:
+            getattr(layer.events, name).connect(handler)
+        self._handlers[layer] = handlers
+
+    def _leave(self, layer: Any) -> None:
+        for name, handler in self._handlers.pop(layer, []):
+            getattr(layer.events, name).disconnect(handler)
+
+    def _drop(self, layer: Any) -> None:
+        self._leave(layer)
+        copy = self._copies.pop(layer)
+        if copy in self._model.layers:
+            self._model.layers.remove(copy)
+
+    def _sort(self, ours: list[Any]) -> None:
+        there = [self._copies[layer] for layer in ours if self._copies[layer] in self._model.layers]
+        for place, copy in enumerate(there):
+            if self._model.layers[place] is not copy:
+                self._model.layers.move(self._model.layers.index(copy), place)
+
+    def _choose(self, _event: object = None) -> None:
+        """Choose the copy of the chosen layer: its cursor and drag are the view's."""
+        if self._is_closed or not self._is_filled:
+            return
+        copy = self._copies.get(self._source.layers.selection.active)
+        if copy is not None and copy in self._model.layers:
+            self._model.layers.selection.active = copy
+
+
+def _setter(layer: Any, copy: Any, name: str) -> Callable[..., None]:
+    def take_over(_event: object = None) -> None:
+        wanted = getattr(layer, name)
+        if name == "scale" and len(wanted) != copy.ndim:
+            return
+        setattr(copy, name, wanted)
+
+    return take_over
+
 
 _AXES: Final = 3
 _ONE_PHASE_LACKS: Final = frozenset({Role.SUBTRACTION, Role.MAP, Role.PROJECTION})

@@ -17,8 +17,6 @@ from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
-__all__ = ["PlaneLinks"]
-
 _LEFT: Final = 1
 _STILL_PIXELS: Final = 3.0
 _FIT_AFTER_MS: Final = 40

@@ -23,8 +23,6 @@ from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Layout", "Planes"]
-
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 

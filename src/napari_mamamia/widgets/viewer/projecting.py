@@ -16,8 +16,6 @@ from napari_mamamia.widgets.viewer.planes import Planes
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 
-__all__ = ["Projecting"]
-
 _LANE: Final = "project"
 
 

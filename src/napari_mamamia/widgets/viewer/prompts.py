@@ -15,8 +15,6 @@ from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
-__all__ = ["PromptTool", "box_around_drag"]
-
 _LEFT_BUTTON: Final = 1
 _ASKS: Final = {
     "click": "click on the tumour",

@@ -5,8 +5,6 @@ from typing import Any
 
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 
-__all__ = ["SliceView", "Voxel"]
-
 _SPACE_AXES = 3
 _ZOOMED_IN = 1.3
 

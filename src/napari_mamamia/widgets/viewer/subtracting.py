@@ -13,8 +13,6 @@ from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.scene import Scene
 
-__all__ = ["Subtracting"]
-
 
 class Subtracting(QObject):
     """Shows and hides the subtraction, and follows the phase slider while it is shown."""

@@ -20,8 +20,6 @@ from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
-__all__ = ["ViewFlow"]
-
 _log = logging.getLogger(__name__)
 
 _MOST_MM: Final = 60.0

@@ -11,8 +11,6 @@ from napari_mamamia.widgets.controls.controls import FittedLabel, named, row, ro
 from napari_mamamia.widgets.viewer.cine import PACES
 from napari_mamamia.widgets.viewer.planes import Layout
 
-__all__ = ["ViewPanel"]
-
 _MOST_SLAB_MM: Final = 60
 _WHOLE: Final = "whole volume"
 _NAMES: Final = ("Layout", "Image", "MIP of", "Grey", "Phases")
