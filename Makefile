@@ -57,6 +57,10 @@ lock: $(VENV)/release.done ## resolve the lock files anew: versions and hashes o
 lock-check: $(VENV)/release.done ## do the lock files fit pyproject.toml? needs no network
 	$(BIN)/python tools/locks.py --check
 
+release: $(VENV)/release.done ## build wheel and sdist, twice, and try both in clean environments
+	bash .ci/system-libraries window screen
+	$(BIN)/python tools/release.py
+
 clean: ## remove the virtual environment and the demo
 	rm -rf $(VENV) demo site
 
