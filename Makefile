@@ -57,6 +57,12 @@ lock: $(VENV)/release.done ## resolve the lock files anew: versions and hashes o
 lock-check: $(VENV)/release.done ## do the lock files fit pyproject.toml? needs no network
 	$(BIN)/python tools/locks.py --check
 
+licences: $(VENV)/test.done $(VENV)/release.done build/pyside6 ## write the licence of each package that an extra brings
+	$(BIN)/python tools/licences.py docs/licences.md --more build/pyside6
+
+sbom: $(VENV)/test.done $(VENV)/release.done build/pyside6 ## write a bill of materials (CycloneDX) of each extra
+	$(BIN)/python tools/licences.py --sbom dist/sbom --more build/pyside6
+
 release: $(VENV)/release.done ## build wheel and sdist, twice, and try both in clean environments
 	bash .ci/system-libraries window screen
 	$(BIN)/python tools/release.py
@@ -85,4 +91,8 @@ $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
 
 $(VENV)/release.done: $(VENV)/base.done
 	$(PIP) -e '.[release]'
+	touch $@
+
+build/pyside6: locks/pyside6.txt # beside the environment: the tests have one Qt only
+	$(PIP) --no-deps --upgrade --target $@ $$(grep -oE '^(pyside6-essentials|shiboken6)==[^ ]+' $<)
 	touch $@
