@@ -46,10 +46,11 @@ bench: $(VENV)/test.done ## timings against peers, each in one run
 	for file in benchmarks/*.py; do echo "== $$file"; $(CLEAN_ENV) xvfb-run -a $(BIN)/python $$file || exit 1; done
 
 docs: $(VENV)/test.done ## build the documentation site, to be read from site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
+	MAMAMIA_SCREENSHOTS=docs/images $(CLEAN_ENV) $(BIN)/python -m pytest -q -m night tests/door/test_start_pages.py
 
 lock: $(VENV)/release.done ## resolve the lock files anew: versions and hashes of every extra
 	$(BIN)/python tools/locks.py

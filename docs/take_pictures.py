@@ -1,4 +1,7 @@
-"""Takes the pictures of the README in a real window: ``python docs/take_pictures.py [FOLDER]``.
+"""Takes pictures of the documentation in a real window: ``python docs/take_pictures.py [FOLDER]``.
+
+Those of the first steps are taken by the walk of ``tests/door/test_start_pages.py``, those of DICOM
+studies by ``tests/door/test_import_stories.py``.
 
 Needs a display; without one: ``xvfb-run -s "-screen 0 1400x900x24" python docs/take_pictures.py``.
 The case is the demo's first phantom, so that the picture shows what ``make demo`` shows.
@@ -31,10 +34,7 @@ def main() -> None:
         os.environ["MAMAMIA_MODELS_DIR"] = str(Path(folder) / "models")
         demo = _make_demo(Path(folder) / "demo")
         _take(demo, target / "window.png")
-        _take_predict(demo, target / "predict.png")
         _take_kinetics(demo, target / "kinetics.png")
-        _take_refine(demo, target / "refine.png")
-        _take_batch(demo, target / "batch.png")
         _take_planes(demo, target / "planes.png")  # last: the window remembers the layout
 
 
@@ -92,44 +92,6 @@ def _take(data_set: Path, picture: Path) -> None:
     _keep(viewer, panel, picture)
 
 
-def _take_predict(data_set: Path, picture: Path) -> None:
-    """Show what a model gets, and the candidates that it gave."""
-    viewer, panel = _window(data_set, "Predict", FIRST_CASE)
-    panel.predict()
-    _wait(lambda: "prediction" in panel.session.masks)
-    panel.show_page("Predict")
-    _go_to_lesion(viewer, panel)
-    viewer.reset_view()
-    _keep(viewer, panel, picture)
-
-
-def _take_refine(data_set: Path, picture: Path) -> None:
-    """Show two strokes on a prediction, the brush at the tumour's edge."""
-    from qtpy.QtCore import QPoint
-    from qtpy.QtTest import QTest
-
-    from napari_mamamia.core.edits import Action, Brush
-    from napari_mamamia.widgets.refine.state import PaintTool
-
-    viewer, panel = _window(data_set, "Refine", FIRST_CASE)
-    panel.predict()
-    _wait(lambda: "prediction" in panel.session.masks)
-    panel.show_page("Refine")
-    panel.editing.start(panel.session.masks["prediction"].role)
-    _wait(lambda: panel.measure.images is not None)
-    _go_to_lesion(viewer, panel)
-    viewer.scene.camera.zoom *= 4
-    panel.painting.set_tool(PaintTool.SMARTPAINT)
-    panel.painting.set_brush(Brush(radius_mm=6.0))
-    z, y, x = panel.scene.view.place_at((0.0, *_middle(viewer))) or (0.0, 0.0, 0.0)
-    for step, brush in enumerate((Brush(radius_mm=8.0), Brush(action=Action.ERASE, radius_mm=4.0))):
-        panel.editing.mask.press((z, y + 6 * step, x + 9 * step), brush)
-        panel.editing.mask.release()
-    native = viewer.window._qt_viewer.canvas.native
-    QTest.mouseMove(native, QPoint(native.width() // 2 + 60, native.height() // 2 + 20))
-    _keep(viewer, panel, picture)
-
-
 def _take_kinetics(data_set: Path, picture: Path) -> None:
     """Show curve types over the tumour, its curve, and the functional tumour volume."""
     from napari_mamamia.kinetics.map_kinds import MapKind
@@ -157,29 +119,6 @@ def _take_planes(data_set: Path, picture: Path) -> None:
     _wait(lambda: not panel.planes.is_building)
     _go_to_lesion(viewer, panel)
     _keep(viewer, panel, picture)
-
-
-def _take_batch(data_set: Path, picture: Path) -> None:
-    """Show a data set scored in the window, and its fourth worst case."""
-    viewer, panel = _window(data_set, "Batch scoring")
-    page = panel.batch_page
-    page.start.click()
-    _wait(lambda: not panel.jobs.is_running("batch"))
-    page.replace.click()
-    _wait(lambda: not panel.jobs.is_running("batch"))
-    panel.results_flow.open_case(panel.results.case_ids()[3])
-    _wait(lambda: panel.header.agreement.isVisible() and panel.session.case.is_loaded)
-    viewer.reset_view()
-    _keep(viewer, panel, picture)
-
-
-def _middle(viewer: "napari.Viewer") -> tuple[float, ...]:
-    """Return the world position (slice, row, column) in the middle of the image on screen."""
-    down, across = viewer.scene.camera.center[-2:]
-    place = list(viewer.dims.point[-3:])
-    rows, columns = (axis - (viewer.dims.ndim - 3) for axis in viewer.dims.displayed)
-    place[rows], place[columns] = down, across
-    return tuple(place)
 
 
 def _after(seconds: float) -> Callable[[], bool]:

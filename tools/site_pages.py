@@ -31,6 +31,7 @@ def on_files(files: Any, config: Any) -> Any:
 
     pages = {page: _as_page(TOP / source) for page, source in SHOWN.items()}
     pages["command_line.md"] = command_line_page()
+    pages["keys.md"] = keys_page()
     docs = Path(config["docs_dir"])
     for notebook in sorted((docs / "notebooks").glob("*.ipynb")):
         page = notebook_page(json.loads(notebook.read_text("utf-8")), notebook.name)
@@ -153,6 +154,18 @@ def _escape(text: str) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def keys_page() -> str:
+    """Return the keys and the mouse of the window, from the table that the window shows."""
+    from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS
+
+    ours = [(key.shown, key.text + (", while held" if key.held else "")) for key in KEYS]
+    parts = ["# Keys and mouse", "`?` shows this table in the window, and changes the keys."]
+    for title, rows in (("Keys", ours), ("Mouse", MOUSE_LINES), ("napari's own", NAPARI_KEYS)):
+        lines = "\n".join(f"| `{key}` | {_cell(_escape(text))} |" for key, text in rows)
+        parts.append(f"## {title}\n\n| | |\n|---|---|\n{lines}")
+    return "\n\n".join(parts) + "\n"
 
 
 def notebook_page(notebook: dict[str, Any], name: str) -> str:

@@ -1,5 +1,6 @@
 """The pages as they are written: links, commands and options hold, before any site is built."""
 
+import ast
 import re
 import shlex
 from functools import cache
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer
+from tests.cli.warm_program import mamamia
+from tests.conftest import write_small_data_set
 
 from napari_mamamia.cli.app import app
 
@@ -14,6 +17,10 @@ TOP = Path(__file__).parents[2]
 PAGES = sorted([*(TOP / "docs").rglob("*.md"), *TOP.glob("*.md")])
 TOLD = [page for page in PAGES if page.name not in ("CHANGELOG.md", "DESIGN.md")]
 """Pages that speak of the program as it is: changes tell what was, the design of others too."""
+
+STEPS = [page for page in PAGES if page.parent.name in ("start", "howto")]
+NAPARI_WORDS = {"Plugins", "MAMA-MIA", "slice", "phase"}
+"""napari's own menus and sliders, and our entry in them."""
 
 FOREIGN = {"--verify_dataset_integrity"}
 """Options of other programs that a page names."""
@@ -37,7 +44,7 @@ def test_every_link_of_a_page_leads_to_a_file_and_its_part(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         name, _, part = link.partition("#")
         if re.match(r"https?:", link) or name in made_at_build():
-            continue
+            continue  # the strict build looks at the parts of pages that it makes
         target = (page.parent / name) if name else page
         if not target.exists():
             dead.append(link)
@@ -49,7 +56,7 @@ def test_every_link_of_a_page_leads_to_a_file_and_its_part(page):
 
 def made_at_build():
     """Return the pages that are not in the folder: the build makes and checks them."""
-    made = ("command_line.md", "design.md", "changelog.md", "contributing.md")
+    made = ("command_line.md", "keys.md", "design.md", "changelog.md", "contributing.md")
     return {before + name for name in made for before in ("", "../")}
 
 
@@ -67,7 +74,9 @@ def options_of_commands():
 
 def command_lines(text):
     """Return the lines of code blocks that call `mamamia`, whole where they go over lines."""
-    for block in re.findall(r"(?s)```(?:bash|console|text)?\n(.*?)```", text):
+    for language, block in re.findall(r"(?s)```(\w*)\n(.*?)```", text):
+        if language != "bash":
+            continue
         for line in re.sub(r"\\\n", " ", block).splitlines():
             if line.startswith("mamamia "):
                 yield line
@@ -106,3 +115,47 @@ def test_each_option_that_a_text_names_is_one_of_some_command(page):
         for option in re.findall(r"(?<![\w-])--[a-z][a-z_-]+", code)
     }
     assert named - every - FOREIGN == set()
+
+
+@cache
+def texts_of_the_window():
+    """Return every text in the source of the window."""
+    window = (TOP / "src" / "napari_mamamia" / "widgets").rglob("*.py")
+    names = (TOP / "src" / "napari_mamamia" / "napari.yaml").read_text("utf-8")
+    texts = {
+        node.value.strip()
+        for path in window
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return texts | set(re.findall(r"(?:title|display_name): (.*)", names))
+
+
+@pytest.mark.parametrize("page", STEPS, ids=short)
+def test_each_word_of_the_window_in_the_steps_is_on_the_screen(page):
+    """In the steps what stands in bold is a word of the window (or napari's own)."""
+    text = re.sub(r"(?s)```.*?```", "", page.read_text("utf-8"))
+    shown = {word.strip("▾▸ ") for word in texts_of_the_window()} | NAPARI_WORDS
+    named = [
+        word
+        for bold in re.findall(r"\*\*([^*]+)\*\*", text)
+        for word in bold.split(" > ")
+        if not bold.endswith(".")
+    ]
+    assert [word for word in named if word not in shown] == []
+
+
+def test_the_commands_of_the_scientists_first_steps_run_as_they_stand(tmp_path, monkeypatch):
+    """All but `demo`, which takes half a minute: three small cases stand in its place."""
+    write_small_data_set(tmp_path / "demo" / "dataset")
+    monkeypatch.chdir(tmp_path)
+    page = (TOP / "docs" / "start" / "scientist.md").read_text("utf-8")
+    lines = [shlex.split(line)[1:] for line in command_lines(page)]
+    assert [line[0] for line in lines] == ["demo", "cases", "predict", "score", "export", "verify"]
+    for line in lines[1:]:
+        done = mamamia(*line, has_figures=False)
+        assert done.returncode == 0, (line, done.stdout + done.stderr)
+    for name in re.findall(r"`(scores/[\w.]+)`", page):
+        assert (tmp_path / name).is_file(), name
+    for block in re.findall(r"(?s)```python\n(.*?)```", page):
+        exec(block, {})
