@@ -1,20 +1,119 @@
-"""Tumour annotation and benchmark scoring on breast DCE-MRI."""
+"""Tumour annotation and benchmark scoring on breast DCE-MRI.
 
-__all__ = ["__version__"]
+``import napari_mamamia as mm``: data sets, predictions, scores, kinetics, DICOM and export, for
+scripts and notebooks. Nothing is imported before it is asked for, and never Qt.
 
-__version__: str
+>>> import napari_mamamia as mm
+>>> truth, guess = [[[0, 1, 1, 0]]], [[[0, 0, 1, 0]]]
+>>> round(mm.metrics.dice(truth, guess), 3)
+0.667
+
+- `open_data_set` opens a folder of cases: a table of them, and each with its phases and masks.
+- `predict` marks the tumour, `grow` does it from a click, a box or an outline.
+- `score` compares masks with references; `metrics` holds each metric by itself.
+- `kinetics` measures contrast curves, maps and FTV; `measure_kinetics` does it for a data set.
+- `import_dicom` makes cases of DICOM, `export` writes masks for others, `verify` checks them.
+- `make_phantoms` makes a data set to try all this on.
+
+Errors are `MamamiaError`: they say what was expected, what came, and what to do.
+"""
+
+from napari_mamamia.core.lazy import lazy_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from napari_mamamia import kinetics as kinetics
+    from napari_mamamia import metrics as metrics
+    from napari_mamamia.core.case import Mask as Mask
+    from napari_mamamia.core.errors import ArgumentError as ArgumentError
+    from napari_mamamia.core.errors import CaseError as CaseError
+    from napari_mamamia.core.errors import FormatError as FormatError
+    from napari_mamamia.core.errors import GridMismatchError as GridMismatchError
+    from napari_mamamia.core.errors import MamamiaError as MamamiaError
+    from napari_mamamia.core.errors import MissingExtraError as MissingExtraError
+    from napari_mamamia.core.errors import ModelError as ModelError
+    from napari_mamamia.core.errors import SaveConflictError as SaveConflictError
+    from napari_mamamia.core.errors import SaveError as SaveError
+    from napari_mamamia.core.grid import Grid as Grid
+    from napari_mamamia.library.case import Case as Case
+    from napari_mamamia.library.data_set import DataSet as DataSet
+    from napari_mamamia.library.data_set import open_data_set as open_data_set
+    from napari_mamamia.library.masks import from_nibabel as from_nibabel
+    from napari_mamamia.library.masks import read_mask as read_mask
+    from napari_mamamia.library.masks import to_nibabel as to_nibabel
+    from napari_mamamia.library.masks import write_mask as write_mask
+    from napari_mamamia.library.phantoms import make_phantoms as make_phantoms
+    from napari_mamamia.library.score import score as score
+    from napari_mamamia.library.score import score_table as score_table
+    from napari_mamamia.library.scores import Comparison as Comparison
+    from napari_mamamia.library.scores import Scores as Scores
+
+    __version__: str
+else:
+    _find = lazy_names(
+        __name__,
+        {
+            "kinetics": (),
+            "metrics": (),
+            "core.case": ("Mask",),
+            "core.errors": (
+                "ArgumentError",
+                "CaseError",
+                "FormatError",
+                "GridMismatchError",
+                "MamamiaError",
+                "MissingExtraError",
+                "ModelError",
+                "SaveConflictError",
+                "SaveError",
+            ),
+            "core.grid": ("Grid",),
+            "library.case": ("Case",),
+            "library.data_set": ("DataSet", "open_data_set"),
+            "library.masks": ("from_nibabel", "read_mask", "to_nibabel", "write_mask"),
+            "library.phantoms": ("make_phantoms",),
+            "library.score": ("score", "score_table"),
+            "library.scores": ("Comparison", "Scores"),
+        },
+    )
+
+    def __getattr__(name: str) -> object:
+        """Return what is asked for; the version too, since looking it up takes long."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("napari-mamamia")
+        return _find(name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> str:
-    """Return the version when it is asked for: looking it up takes longer than all the rest here.
-
-    Raises
-    ------
-    AttributeError
-        For any other name.
-    """
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version
-
-    return version("napari-mamamia")
+__all__ = [
+    "ArgumentError",
+    "Case",
+    "CaseError",
+    "Comparison",
+    "DataSet",
+    "FormatError",
+    "Grid",
+    "GridMismatchError",
+    "MamamiaError",
+    "Mask",
+    "MissingExtraError",
+    "ModelError",
+    "SaveConflictError",
+    "SaveError",
+    "Scores",
+    "__version__",
+    "from_nibabel",
+    "kinetics",
+    "make_phantoms",
+    "metrics",
+    "open_data_set",
+    "read_mask",
+    "score",
+    "score_table",
+    "to_nibabel",
+    "write_mask",
+]

@@ -149,6 +149,14 @@ class Mask:
         view.setflags(write=False)
         object.__setattr__(self, "array", view)
 
+    def __repr__(self) -> str:
+        """Return volume, shape and spacing: an array of millions of voxels tells nothing."""
+        mm = " x ".join(f"{step:.3g}" for step in self.grid.spacing_mm)
+        return (
+            f"Mask({self.volume_mm3 / 1000:.3f} ml, {np.count_nonzero(self.array):,} voxels, "
+            f"shape {self.array.shape} (z, y, x), {mm} mm)"
+        )
+
     @property
     def volume_mm3(self) -> float:
         """Number of voxels times the volume of one, in mm3."""

@@ -11,6 +11,10 @@ class MamamiaError(Exception):
         return readable_name(super().__str__())
 
 
+class ArgumentError(MamamiaError, ValueError):
+    """What a caller passed to a function of the library cannot be meant: a wrong kind or value."""
+
+
 class CaseError(MamamiaError, ValueError):
     """A case is incomplete or contradicts itself: missing phase, unequal shapes, unknown id."""
 

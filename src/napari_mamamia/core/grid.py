@@ -153,6 +153,29 @@ class Grid:
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "affine", affine)
 
+    @classmethod
+    def of_spacing(
+        cls, shape: tuple[int, int, int], spacing_mm: tuple[float, float, float]
+    ) -> "Grid":
+        """Return an upright grid (x to the right, y to anterior, z to superior) at the origin.
+
+        For arrays that nobody knows more of than shape and spacing, both ``(z, y, x)``.
+
+        Raises
+        ------
+        ValueError
+            If there are not three spacings above 0.
+
+        Examples
+        --------
+        >>> Grid.of_spacing((2, 3, 4), (2.0, 0.7, 0.7)).spacing_mm
+        (2.0, 0.7, 0.7)
+        """
+        spacing = tuple(float(mm) for mm in spacing_mm)
+        if len(spacing) != 3 or not all(mm > 0 for mm in spacing):
+            raise ValueError(f"a grid needs three spacings above 0 mm (z, y, x), got {spacing}")
+        return cls(shape, np.diag([*spacing[::-1], 1.0]))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):
             return NotImplemented

@@ -110,7 +110,7 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     SaveError
         If the system refuses to write.
     """
-    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain_content(content), indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)
 
 
@@ -160,12 +160,12 @@ def _value(name: str, cell: str | None) -> str | float:
     return float(cell) if cell else math.nan
 
 
-def _plain(value: Any) -> Any:
-    """Return `value` as JSON types only."""
+def plain_content(value: Any) -> Any:
+    """Return `value` as JSON types only, as `write_json` says."""
     if isinstance(value, Enum):
-        return _plain(value.value)
+        return plain_content(value.value)
     if isinstance(value, np.generic | np.ndarray):
-        return _plain(value.tolist())
+        return plain_content(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int):
@@ -177,11 +177,11 @@ def _plain(value: Any) -> Any:
 
 def _plain_container(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain_content(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {_key(key): _plain(item) for key, item in value.items()}
+        return {_key(key): plain_content(item) for key, item in value.items()}
     if isinstance(value, Sequence | set | frozenset):
-        return [_plain(item) for item in value]
+        return [plain_content(item) for item in value]
     raise TypeError(f"cannot write {type(value).__name__} as JSON")
 
 

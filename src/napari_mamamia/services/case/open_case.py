@@ -120,12 +120,7 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
         As `load_mask`.
     """
     labels = load_mask(path, case)
-    values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
-    if len(values) > _MOST_VALUES and values[-1] > 1:
-        raise CaseError(
-            f"expected a mask of {case.case_id} with a few values, got {len(values):,} and more up "
-            f"to {values[-1]:g} in {path}: it looks like an image; name the folder of the masks"
-        )
+    require_few_values(labels, case.case_id)
     voxels = labels.mask(label).array
     if label is not None and labels.values and not voxels.any():
         there = ", ".join(f"{value:g}" for value in labels.values[:5])
@@ -134,6 +129,17 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
             "one that is there with --label, or leave it out"
         )
     return voxels
+
+
+def require_few_values(labels: LabelMap, case_id: str) -> None:
+    """Raise `CaseError` where a file that should be a mask holds as many values as an image."""
+    values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
+    if len(values) > _MOST_VALUES and values[-1] > 1:
+        raise CaseError(
+            f"expected a mask of {case_id} with a few values, got {len(values):,} and more up "
+            f"to {values[-1]:g} in {labels.source}: it looks like an image; name the folder of the "
+            "masks"
+        )
 
 
 def _read_phase(

@@ -84,8 +84,9 @@ def score_models(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    _check_names(predictions)
-    _check_baseline(predictions, settings.composites.baseline)
+    names = [model.name for model in predictions]
+    require_names(names)
+    require_baseline(names, settings.composites.baseline)
     pairs = [find_pairs(reference, model.folder) for model in predictions]
     cohort = yield from read_table(settings.clinical, settings.columns)
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
@@ -103,7 +104,7 @@ def score_models(
     yield Progress(1, 1, "Comparing the models")
     comparison = compare_results([scored.model for scored in found], settings.composites)
     for scored in found:
-        own = _beside(scored.model, comparison)
+        own = beside(scored.model, comparison)
         yield from write_scores(own, out / own.name, overwrite=overwrite)
     write_comparison(comparison, out, overwrite=overwrite)
     lacks = yield from write_score_report(found, out, settings, comparison, overwrite=overwrite)
@@ -114,7 +115,7 @@ def score_models(
     return ModelsSummary(summaries, comparison, out / COMPARISON)
 
 
-def _beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
+def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
     """Return a model with its own score under each composite, ranks as in the comparison."""
     own = tuple(
         replace(one, scores=tuple(score for score in one.scores if score.name == model.name))
@@ -123,17 +124,18 @@ def _beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
     return replace(model, composites=own)
 
 
-def _check_names(predictions: Sequence[PredictionFolder]) -> None:
-    keys = [case_key(file_name(model.name, "the name of a model")) for model in predictions]
+def require_names(names: Sequence[str]) -> None:
+    """Raise `CaseError` unless each model has a name of its own, which can name a folder."""
+    keys = [case_key(file_name(name, "the name of a model")) for name in names]
     if len(set(keys)) < len(keys):
-        names = ", ".join(model.name for model in predictions)
         raise CaseError(
-            f"expected a name of its own for each model, got {names}: give them as NAME=DIR"
+            f"expected a name of its own for each model, got {', '.join(names)}: give them as "
+            "NAME=DIR"
         )
 
 
-def _check_baseline(predictions: Sequence[PredictionFolder], baseline: str) -> None:
-    names = [model.name for model in predictions]
+def require_baseline(names: Sequence[str], baseline: str) -> None:
+    """Raise `CaseError` where the baseline is none of the models."""
     if baseline and baseline not in names:
         raise CaseError(
             f"expected one of the models {', '.join(names)} as the baseline, got {baseline!r}: "

@@ -56,6 +56,32 @@ def write_score_report(
     SaveError
         If the system refuses to write.
     """
+    content, lacks = yield from report_content(scored, settings, comparison)
+    with drawing_place() as draw:
+        yield from write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
+        yield from write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
+    return lacks
+
+
+def write_report_page(
+    scored: Sequence[Scored],
+    path: Path,
+    settings: ScoreSettings,
+    comparison: ModelComparison | None = None,
+    *,
+    overwrite: bool = False,
+) -> Job[tuple[tuple[str, ...], ...]]:
+    """Return a job that writes the page alone, to `path`; else as `write_score_report`."""
+    content, lacks = yield from report_content(scored, settings, comparison)
+    with drawing_place() as draw:
+        yield from write_report(content, path, overwrite=overwrite, draw=draw)
+    return lacks
+
+
+def report_content(
+    scored: Sequence[Scored], settings: ScoreSettings, comparison: ModelComparison | None
+) -> Job[tuple[ReportContent, tuple[tuple[str, ...], ...]]]:
+    """Return a job for what a report holds, and each model's warnings."""
     parts: list[ModelReport] = []
     lacks: list[tuple[str, ...]] = []
     for item in scored:
@@ -64,10 +90,7 @@ def write_score_report(
         lacks.append(warnings)
     baseline = comparison.baseline if comparison else ""
     content = ReportContent(tuple(parts), comparison=comparison, baseline=baseline)
-    with drawing_place() as draw:
-        yield from write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
-        yield from write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
-    return tuple(lacks)
+    return content, tuple(lacks)
 
 
 def _part(item: Scored, settings: ScoreSettings) -> Job[tuple[ModelReport, tuple[str, ...]]]:

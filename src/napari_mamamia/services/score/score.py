@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress, spared_collections
@@ -84,14 +85,24 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> Job[ScoredCase
     """
     yield Progress(0, 2, "Reading the masks")
     reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
-    profile, label = settings.profile, settings.label
-    score = score_label_maps(inputs.case_id, reference, prediction, profile, label)
+    masks = reference, prediction
+    return (yield from score_and_look_at(inputs.case_id, masks, settings, inputs.about))
+
+
+def score_and_look_at(
+    case_id: str,
+    masks: tuple[LabelMap | None, LabelMap | None],
+    settings: CaseSettings,
+    images: CaseFiles | None = None,
+) -> Job[ScoredCase]:
+    """Return a job for the score of masks in memory and why it failed; see `score_and_look`."""
+    (reference, prediction), profile, label = masks, settings.profile, settings.label
+    score = score_label_maps(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
     yield Progress(1, 2, "Looking for the kind of failure")
-    masks, images = (reference, prediction), inputs.about
     try:
-        look = yield from look_at_case(inputs.case_id, masks, images, profile, label)
+        look = yield from look_at_case(case_id, (reference, prediction), images, profile, label)
     except FormatError:
         raise
     except MamamiaError:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import Job
+from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.data_set.score_files import score_table_job
+from napari_mamamia.io.data_set.score_files import ReadRows, ScoreRow, score_table_job
 from napari_mamamia.scoring.cohort.model_results import with_composites
+from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.facts import tags_for, with_facts
@@ -37,7 +40,23 @@ def score_table(
     settings = settings or ScoreSettings()
     read = yield from score_table_job(table)
     cohort = yield from read_table(settings.clinical, settings.columns)
-    claim_folder(out, "score-table", (("table", table.name), *settings.parameters), existing)
+    claim_folder(out, "score-table", table_parameters(table, settings), existing)
+    model = yield from score_rows(table.stem, read, settings, cohort)
+    replace = existing is not Existing.REFUSE
+    yield from write_scores(model, out, overwrite=replace)
+    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
+    return ScoreSummary(model, out)
+
+
+def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, Setting], ...]:
+    """Return what the run is, for ``run.json``."""
+    return (("table", table.name), *settings.parameters)
+
+
+def score_rows(
+    name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
+) -> Job[ModelScores]:
+    """Return a job for the cohort's numbers of rows that were read; nothing is written."""
     profile = settings.profile.name
     rows = tuple(
         CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
@@ -45,9 +64,5 @@ def score_table(
     )
     rows = yield from with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
     n_cases = len(rows) + len(read.failures)
-    scored = yield from cohort_numbers(table.stem, rows, read.failures, n_cases, settings, cohort)
-    model = with_composites(scored, settings.composites)
-    replace = existing is not Existing.REFUSE
-    yield from write_scores(model, out, overwrite=replace)
-    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
-    return ScoreSummary(model, out)
+    scored = yield from cohort_numbers(name, rows, read.failures, n_cases, settings, cohort)
+    return with_composites(scored, settings.composites)

@@ -1,0 +1,148 @@
+"""A mask as a caller gives it, an array or a `Mask`: bool on a grid, refused where it is no mask.
+
+Nothing is guessed: probabilities get no threshold, several labels are not joined, axes not turned.
+"""
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import ArgumentError, GridMismatchError
+from napari_mamamia.core.grid import Grid, require_same_grid
+
+MaskLike: TypeAlias = NDArray[Any] | Mask
+"""A mask: bool ``(z, y, x)``, numbers of which 0 is background and one other is foreground, or a
+`Mask`."""
+
+_MOST_LABELS: Final = 64
+"""More whole numbers than that are an image's. As `services.case.open_case`."""
+
+
+def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[np.bool_]:
+    """Return the foreground of a mask, bool ``(z, y, x)``.
+
+    Parameters
+    ----------
+    given
+        See `MaskLike`. Floating point counts if all its values are whole, as nibabel gives them.
+    name
+        What it is called in errors, such as "the reference".
+    grid
+        The grid that it must lie on; None where only its shape is known.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no array, or holds NaN, probabilities, an image or several labels.
+    GridMismatchError
+        If it lies on another grid.
+    """
+    values = label_array(given, name, grid)
+    if values.dtype == np.bool_:
+        return values
+    foreground: NDArray[np.bool_] = values != 0
+    labels = np.unique(values[foreground])
+    if len(labels) > 1:
+        listed = ", ".join(f"{label:g}" for label in labels[:5])
+        raise ArgumentError(
+            f"expected one label in {name}, got {len(labels)} ({listed}): name the one that is "
+            f"meant, such as  mask == {labels[0]:g}"
+        )
+    return foreground
+
+
+def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[Any]:
+    """Return the labels of a mask, bool or whole numbers ``(z, y, x)``; errors as `mask_array`."""
+    if isinstance(given, Mask):
+        if grid is not None:
+            require_same_grid(given.grid, grid, name, "the grid given")
+        return given.array
+    values = _array(given, name)
+    _require_shape(values, name, grid)
+    return values if values.dtype == np.bool_ else _whole(values, name)
+
+
+def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
+    """Return the grid given, else that of the first `Mask`; None where nobody tells it.
+
+    Raises
+    ------
+    ArgumentError
+        If `grid` is none.
+    """
+    if grid is not None and not isinstance(grid, Grid):
+        raise ArgumentError(
+            f"expected a Grid, got {type(grid).__name__}: make one with  "
+            "Grid(array.shape, affine)  or  Grid.of_spacing(array.shape, (z, y, x) in mm)"
+        )
+    return grid or next((mask.grid for mask in masks if isinstance(mask, Mask)), None)
+
+
+def _array(given: object, name: str) -> NDArray[Any]:
+    if hasattr(given, "get_fdata"):
+        raise ArgumentError(
+            f"expected an array (z, y, x) or a Mask for {name}, got {type(given).__name__}, whose "
+            "axes are (x, y, z): convert it with  from_nibabel(image)"
+        )
+    if given is None or isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
+        raise ArgumentError(
+            f"expected an array (z, y, x) or a Mask for {name}, got {given!r}: read a file with  "
+            "read_mask(path)"
+        )
+    values: NDArray[Any] = np.asarray(given)
+    if values.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"expected bool or numbers in {name}, got {type(given).__name__} of type "
+            f"{values.dtype}: pass the mask's array"
+        )
+    return values
+
+
+def _require_shape(values: NDArray[Any], name: str, grid: Grid | None) -> None:
+    if values.ndim != 3:
+        raise ArgumentError(
+            f"expected an array (z, y, x) for {name}, got shape {values.shape}: pass one volume"
+        )
+    if grid is None or values.shape == grid.shape:
+        return
+    turned = values.shape == grid.shape[::-1]
+    what = "its axes look like (x, y, z): pass mask.T" if turned else "pass the mask made for it"
+    raise GridMismatchError(
+        f"expected shape {grid.shape} (z, y, x) for {name}, got {values.shape}: {what}"
+    )
+
+
+def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return labels of whole numbers, raise `ArgumentError` where they are none."""
+    if values.dtype.kind == "f":
+        bad = values.size - int(np.count_nonzero(np.isfinite(values)))
+        if bad:
+            raise ArgumentError(
+                f"expected numbers in {name}, got {bad:,} voxels that are NaN or infinite: decide "
+                "what they are, such as  np.nan_to_num(mask)"
+            )
+        if np.any(values != np.floor(values)):
+            raise ArgumentError(
+                f"expected a mask of whole numbers in {name}, got values such as "
+                f"{_broken(values):.4g} (from {values.min():.4g} to {values.max():.4g}): of "
+                "probabilities choose the threshold yourself, such as  probability >= 0.5"
+            )
+    if values.size and values.min() < 0:
+        raise ArgumentError(
+            f"expected labels from 0 on in {name}, got {values.min():g}: it looks like an image; "
+            "pass the mask"
+        )
+    labels = np.unique(values)
+    if len(labels) > _MOST_LABELS:
+        raise ArgumentError(
+            f"expected a mask with a few labels in {name}, got {len(labels):,} different values up "
+            f"to {labels[-1]:g}: it looks like an image; pass the mask"
+        )
+    return values
+
+
+def _broken(values: NDArray[Any]) -> float:
+    """Return the first value that is not whole."""
+    return float(values[values != np.floor(values)][0])

@@ -1,0 +1,68 @@
+"""Arrays on a grid as nibabel's images in memory, and back; no file is touched."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.volumes.nifti_geometry import make_nifti_header
+from napari_mamamia.io.volumes.nifti_header import known_fields
+from napari_mamamia.io.volumes.voxel_writer import stored_type
+
+if TYPE_CHECKING:
+    from nibabel.nifti1 import Nifti1Image as Nifti1Image
+    from nibabel.spatialimages import SpatialImage as SpatialImage
+
+
+def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
+    """Return ``(z, y, x)`` or ``(n, z, y, x)`` voxels as an image ``(x, y, z)`` or with n last.
+
+    The header's geometry is that of the file the grid came from; voxels are a view of `array`, but
+    bool becomes uint8.
+
+    Raises
+    ------
+    ArgumentError
+        If NIfTI has no such voxels.
+    """
+    from nibabel.nifti1 import Nifti1Image
+    from nibabel.nifti2 import Nifti2Header, Nifti2Image
+
+    try:
+        stored = stored_type(array)
+    except ValueError as error:
+        raise ArgumentError(f"{error}: convert it with  array.astype('float32')") from error
+    n_volumes = array.shape[0] if array.ndim == 4 else 1
+    fields = known_fields(make_nifti_header(grid, n_volumes, stored))
+    kind = Nifti2Image if isinstance(fields, Nifti2Header) else Nifti1Image
+    voxels = array.astype(np.uint8) if array.dtype == np.bool_ else array
+    image: Nifti1Image = kind(voxels.T, grid.affine, fields)  # type: ignore[no-untyped-call]
+    return image
+
+
+def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
+    """Return the grid of an image of one volume and its voxels ``(z, y, x)``, in its own type.
+
+    Raises
+    ------
+    ArgumentError
+        If it has several volumes, or no place in space.
+    """
+    voxels: NDArray[Any] = np.asarray(image.dataobj)
+    while voxels.ndim > 3 and voxels.shape[-1] == 1:
+        voxels = voxels[..., 0]
+    if voxels.ndim != 3:
+        raise ArgumentError(
+            f"expected an image of one volume, got shape {voxels.shape} (x, y, z, ...): cut one "
+            "out with  image.slicer[..., k]"
+        )
+    try:
+        x, y, z = voxels.shape
+        grid = Grid((z, y, x), np.asarray(image.affine))
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(
+            f"expected an image with a place in space, got one without ({error}): set its affine"
+        ) from error
+    return grid, voxels.T

@@ -1,0 +1,95 @@
+"""What callers pass, checked once: paths, names out of a list, folders that exist already."""
+
+import os
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS, ColumnChoice, read_columns
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.work import Place
+
+E = TypeVar("E", bound=StrEnum)
+
+PathLike: TypeAlias = str | os.PathLike[str]
+ExistingName: TypeAlias = Literal["refuse", "resume", "overwrite"]
+"""What happens where the output folder holds something: an error, the run goes on, or files of the
+same name are replaced."""
+
+
+def path_of(given: object, what: str) -> Path:
+    """Return a path, ``~`` resolved; raise `ArgumentError` where `given` is none."""
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise ArgumentError(
+            f"expected a path for {what}, got {given!r}: pass it as text or pathlib.Path"
+        )
+    path = os.fspath(given)
+    if isinstance(path, bytes) or "\0" in path:
+        raise ArgumentError(f"expected a path for {what} as text, got {given!r}: pass a string")
+    return Path(path).expanduser()
+
+
+def named(kind: type[E], given: str, what: str) -> E:
+    """Return the member of an enum by its value; raise `ArgumentError` that lists them."""
+    try:
+        return kind(given)
+    except ValueError:
+        known = ", ".join(f'"{member.value}"' for member in kind)
+        raise ArgumentError(
+            f"expected one of {known} for {what}, got {given!r}: name one"
+        ) from None
+
+
+def existing_of(given: str, *, can_resume: bool = True) -> Existing:
+    """Return what to do with an output folder that holds something already."""
+    allowed = (Existing.REFUSE, *([Existing.RESUME] if can_resume else []), Existing.OVERWRITE)
+    if given not in allowed:
+        known = ", ".join(f'"{one.value}"' for one in allowed)
+        raise ArgumentError(f"expected one of {known} for existing, got {given!r}: name one")
+    return Existing(given)
+
+
+def place_of(workers: object, time_limit_s: float | None = None) -> Place:
+    """Return where a batch runs: in this process (0) or in so many others."""
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
+        raise ArgumentError(
+            f"expected a number of processes for workers, got {workers!r}: give about as many as "
+            "this computer has cores, or 0 for none besides this one"
+        )
+    try:
+        return Place(workers, "", time_limit_s)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from error
+
+
+def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoice:
+    """Return which columns of a clinical table are which field: from a file, or as a mapping."""
+    if given is None:
+        return BY_NAME
+    if not isinstance(given, Mapping):
+        return read_columns(path_of(given, "columns"))
+    unknown = sorted(str(field) for field in given if field not in COLUMNS)
+    wrong = [name for name in given.values() if not (name is None or isinstance(name, str))]
+    if unknown or wrong:
+        said = f"the field {unknown[0]!r}" if unknown else f"the column {wrong[0]!r}"
+        raise ArgumentError(
+            f"expected fields ({', '.join(COLUMNS)}), each with its column's name or None, for "
+            f"columns, got {said}: correct it"
+        )
+    return ColumnChoice(tuple(given.items()))
+
+
+def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the ids of the cases that are meant, empty for all."""
+    if given is None:
+        return ()
+    ids = (given,) if isinstance(given, str) else tuple(given)
+    if wrong := [one for one in ids if not isinstance(one, str)]:
+        raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
+    if not ids:
+        raise ArgumentError(
+            "expected at least one case, got an empty list: leave it out to take every case"
+        )
+    return ids

@@ -1,0 +1,199 @@
+"""`Case`: one exam of a data set, read when something of it is asked for."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case as ReadCase
+from napari_mamamia.core.case import Mask, Phase
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.io.data_set.volumes import read_labels, read_phase_header
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.volumes.nifti_image import nifti_image
+from napari_mamamia.library.progress import drive
+from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.services.case.open_case import load_case, require_few_values
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.volumes.nifti_image import Nifti1Image
+
+
+class Case:
+    """One patient's one DCE-MRI exam: ``data_set["DUKE_001"]``.
+
+    Files are read when something of them is asked for, and kept as long as this object is: let go
+    of it, as a loop over a data set does, to free its memory. Arrays are ``(z, y, x)``, phases
+    stack first; ``case.grid`` says where a voxel lies in the patient.
+    """
+
+    def __init__(self, context: CaseContext) -> None:
+        self._context = context
+
+    def __repr__(self) -> str:
+        has = "with a reference" if self.files.reference is not None else "without a reference"
+        wrong = f", cannot be opened: {'; '.join(self.problems)}" if self.problems else ""
+        return f"Case({self.case_id!r}, {self.n_phases} phases, {has}{wrong})"
+
+    @property
+    def context(self) -> CaseContext:
+        """The case as the services know it."""
+        return self._context
+
+    @property
+    def case_id(self) -> str:
+        """Its id, unique in the data set."""
+        return self._context.case_id
+
+    @property
+    def files(self) -> CaseFiles:
+        """Where its files are: ``phases``, ``reference``, ``automatic``, ``info``."""
+        return self._context.files
+
+    @property
+    def record(self) -> CaseRecord | None:
+        """Its row of the clinical table (age, menopausal status, density, pCR), None without."""
+        return self._context.record
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it cannot be opened as it is, in plain sentences; empty where it can."""
+        return self.files.problems
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases found; nothing is read."""
+        return len(self.files.phases)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Shape, affine, spacing and orientation that all phases share; only a header is read.
+
+        Raises
+        ------
+        CaseError, FormatError
+            If there is no phase, or its file is damaged.
+        """
+        if not self.files.phases:
+            raise CaseError(
+                f"expected phases of {self.case_id}, found none: add {self.case_id}_0000.nii.gz"
+            )
+        return read_phase_header(self.files.phases[0]).grid
+
+    @property
+    def affine(self) -> NDArray[np.float64]:
+        """4x4, voxel ``(x, y, z)`` to RAS mm, as in the file."""
+        return self.grid.affine
+
+    @property
+    def spacing_mm(self) -> tuple[float, float, float]:
+        """Distance of voxel centres along ``(z, y, x)``, mm."""
+        return self.grid.spacing_mm
+
+    def read(self) -> ReadCase:
+        """Return the case with all its phases in memory; a second call returns the same.
+
+        Raises
+        ------
+        CaseError
+            If phases are missing, or differ in shape or place.
+        FormatError
+            If a file is damaged.
+        """
+        return self._read
+
+    @cached_property
+    def _read(self) -> ReadCase:
+        return drive(load_case(self.files, self.record))
+
+    @property
+    def signal(self) -> NDArray[Any]:
+        """All phases, ``(phase, z, y, x)``, in the files' own integer type; errors as `read`."""
+        return self.read().signal
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Each phase's ``index``, ``time_s`` and ``sources``; errors as `read`."""
+        return self.read().phases
+
+    @property
+    def times_s(self) -> tuple[float | None, ...]:
+        """Seconds since the start of phase 0, None where unknown; errors as `read`."""
+        return self.read().times_s
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is unusual about the case, in plain sentences; errors as `read`."""
+        return self.read().warnings
+
+    @property
+    def reference(self) -> Mask | None:
+        """The expert mask on the case's grid, None where the data set holds none.
+
+        Raises
+        ------
+        FormatError, GridMismatchError, CaseError
+            If its file is damaged, lies elsewhere, or is an image.
+        """
+        return self._mask(self.files.reference)
+
+    @property
+    def automatic(self) -> Mask | None:
+        """The data set's own automatic mask, None without; errors as `reference`."""
+        return self._mask(self.files.automatic)
+
+    @property
+    def predictions(self) -> tuple[str, ...]:
+        """The models that predicted it into the data set's workspace."""
+        masks = self._context.workspace.masks_of(self.case_id)
+        return tuple(mask.name for mask in masks if mask.role == "prediction")
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """The readers whose refined masks are in the data set's workspace."""
+        masks = self._context.workspace.masks_of(self.case_id)
+        return tuple(mask.name for mask in masks if mask.role == "refined")
+
+    def prediction(self, model: str = "kinetic") -> Mask:
+        """Return a model's mask in the data set's workspace.
+
+        Raises
+        ------
+        CaseError
+            If there is none; the message lists those that are there.
+        FormatError, GridMismatchError
+            As `reference`.
+        """
+        return self._own_mask("prediction", model, self.predictions)
+
+    def refined(self, reader: str) -> Mask:
+        """Return a reader's refined mask in the data set's workspace; errors as `prediction`."""
+        return self._own_mask("refined", reader, self.readers)
+
+    def to_nibabel(self) -> "Nifti1Image":
+        """Return all phases as nibabel's image ``(x, y, z, phase)``, a view; errors as `read`."""
+        return nifti_image(self.signal, self.grid)
+
+    def _own_mask(self, role: str, name: str, known: tuple[str, ...]) -> Mask:
+        for mask in self._context.workspace.masks_of(self.case_id):
+            if (mask.role, mask.name) == (role, name):
+                found = self._mask(mask.path)
+                if found is not None:
+                    return found
+        there = ", ".join(known) or "none"
+        raise CaseError(
+            f"expected a {role} mask of {self.case_id} by {name!r} in the workspace, found "
+            f"{there}: name one of these, or make it first"
+        )
+
+    def _mask(self, path: Path | None) -> Mask | None:
+        if path is None:
+            return None
+        labels = read_labels(path)
+        require_same_grid(labels.grid, self.grid, str(path), f"case {self.case_id}")
+        require_few_values(labels, self.case_id)
+        return labels.mask()

@@ -1,0 +1,198 @@
+"""`open_data_set`: a folder of cases as a table and as records."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari_mamamia.core.errors import ArgumentError, CaseError
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.library.arguments import PathLike, columns_of, path_of
+from napari_mamamia.library.case import Case
+from napari_mamamia.library.progress import drive
+from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet, case_rows
+from napari_mamamia.services.case.data_set import open_data_set as opening
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_CLINICAL = ("age", "menopausal_status", "breast_density", "tumour_subtype", "pcr", "dataset")
+
+
+def open_data_set(
+    path: PathLike,
+    *,
+    workspace: PathLike | None = None,
+    columns: PathLike | Mapping[str, str | None] | None = None,
+    progress: bool = True,
+) -> "DataSet":
+    """Return the data set in a folder: its cases, its clinical table, your workspace for it.
+
+    Known layouts: MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, a folder of one case, one
+    4-D file, a DICOM series. The folder is only read; what you make goes to the workspace.
+
+    Parameters
+    ----------
+    path
+        The folder, or the file.
+    workspace
+        The folder of your predictions and refined masks; without it the one that the window and
+        the command line use for this data set.
+    columns
+        Which column of the clinical table is which field, such as ``{"age": "age at exam",
+        "breast_density": None}`` (None: the table has none), or a JSON file of that. Without it
+        columns are found by their usual names.
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    DataSet
+        ``data_set.cases`` is a table; ``data_set["ID"]`` a case; a loop gives every case.
+
+    Raises
+    ------
+    FormatError
+        If no known layout is found, or `columns` do not fit the table.
+    CaseError
+        If `workspace` belongs to another data set with the same case ids.
+    ArgumentError
+        If an argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> data_set = mm.open_data_set("MAMA-MIA")  # doctest: +SKIP
+    >>> data_set.cases.groupby("menopausal_status").size()  # doctest: +SKIP
+    >>> data_set["DUKE_001"].signal.shape  # doctest: +SKIP
+    (4, 160, 448, 448)
+    """
+    root = None if workspace is None else path_of(workspace, "workspace")
+    place, choice = path_of(path, "a data set"), columns_of(columns)
+    return DataSet(drive(opening(place, root, choice), progress))
+
+
+class DataSet:
+    """A data set: ``.cases`` is its table, ``data_set["ID"]`` a case, a loop gives every case."""
+
+    def __init__(self, opened: OpenDataSet) -> None:
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        layout, root = self._opened.data_set.kind, self.root
+        return f"DataSet({len(self)} cases, layout {layout}, {str(root)!r})"
+
+    def _repr_html_(self) -> str:
+        head = f"<p><b>{escape(self.name)}</b>: {len(self)} cases, layout {self.layout}</p>"
+        notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.warnings)
+        return head + notes + str(self.cases.to_html(max_rows=20, na_rep="", escape=True))
+
+    @property
+    def opened(self) -> OpenDataSet:
+        """The data set as the services know it."""
+        return self._opened
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self._opened.data_set.name
+
+    @property
+    def layout(self) -> str:
+        """The folder convention that was recognised, such as "MAMA-MIA"."""
+        return str(self._opened.data_set.kind)
+
+    @property
+    def root(self) -> Path:
+        """The folder; it is only ever read."""
+        return self._opened.data_set.root
+
+    @property
+    def workspace(self) -> Path:
+        """The folder of your predictions, refined masks and scores of this data set."""
+        return self._opened.workspace.root
+
+    @property
+    def clinical(self) -> Path | None:
+        """The clinical table, None where there is none; ``score(..., clinical=...)`` takes it."""
+        return self._opened.data_set.clinical
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is unusual about it, in plain sentences."""
+        return (*self._opened.clinical_notes, *self._opened.warnings)
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """The ids of its cases, in the data set's order."""
+        return tuple(files.case_id for files in self._opened.data_set.cases)
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """The cases as a table, made anew: one row each, by case id.
+
+        Columns: ``phases`` (how many), ``reference`` (whether there is one), ``predictions`` and
+        ``refined`` (whose, joined by ", "), ``status``, ``problems``, and what the clinical table
+        knows (missing where it does not).
+        """
+        import pandas as pd
+
+        rows = [_row(row) for row in case_rows(self._opened)]
+        index = pd.Index(self.case_ids, name="case_id", dtype=object)
+        columns = ("phases", "reference", "predictions", "refined", "status", "problems")
+        return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
+
+    def __len__(self) -> int:
+        return len(self._opened.data_set.cases)
+
+    def __contains__(self, case_id: object) -> bool:
+        return case_id in self.case_ids
+
+    def __iter__(self) -> Iterator[Case]:
+        return (self[case_id] for case_id in self.case_ids)
+
+    def __getitem__(self, case_id: str | int) -> Case:
+        """Return a case by its id, or by its place in the data set's order.
+
+        Raises
+        ------
+        CaseError
+            If there is none; the message names some that are there.
+        """
+        if isinstance(case_id, str):
+            return Case(CaseContext(self._opened, self._spelled(case_id)))
+        if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
+            raise ArgumentError(
+                f"expected a case id or a place from 0 on, got {case_id!r}: pass one such as "
+                f"{self.case_ids[0]!r}"
+            )
+        if not -len(self) <= case_id < len(self):
+            raise CaseError(
+                f"expected a place from 0 to {len(self) - 1}, got {case_id}: {self.name} holds "
+                f"{len(self)} cases"
+            )
+        return self[self.case_ids[case_id]]
+
+    def _spelled(self, case_id: str) -> str:
+        """Return an id as the data set spells it; letter case does not part cases."""
+        if case_id in self.case_ids:
+            return case_id
+        spelled = {case_key(known): known for known in self.case_ids}
+        return spelled.get(case_key(case_id), case_id)
+
+
+def _row(row: CaseRow) -> dict[str, Any]:
+    record = row.record
+    clinical = {name: getattr(record, name) for name in _CLINICAL} if record else {}
+    status = clinical.get("menopausal_status")
+    return {
+        "phases": row.n_phases,
+        "reference": row.has_reference,
+        "predictions": ", ".join(row.predictions),
+        "refined": ", ".join(row.refined),
+        "status": row.status,
+        "problems": "; ".join(row.files.problems),
+        **clinical,
+        "menopausal_status": None if status is None else str(status),
+    }

@@ -1,0 +1,136 @@
+"""Masks in and out: files, and nibabel's images."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array
+from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
+from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
+from napari_mamamia.io.volumes.nifti_image import grid_and_voxels, nifti_image
+from napari_mamamia.library.arguments import PathLike, path_of
+from napari_mamamia.library.case import Case
+from napari_mamamia.services.case.open_case import require_few_values
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.volumes.nifti_image import Nifti1Image, SpatialImage
+
+
+def read_mask(path: PathLike, label: float | None = None) -> Mask:
+    """Return the mask in a file (``.nii.gz``, ``.nii``, ``.nrrd``) with its grid.
+
+    Parameters
+    ----------
+    path
+        The file.
+    label
+        The value that is foreground; without it any above 0, in a floating-point file 0.5 and more.
+
+    Returns
+    -------
+    Mask
+        ``mask.array`` is bool ``(z, y, x)``, ``mask.grid`` says where its voxels lie.
+
+    Raises
+    ------
+    FormatError
+        If the file is missing, damaged or of another format.
+    CaseError
+        If it holds an image.
+
+    Examples
+    --------
+    >>> mm.read_mask("predictions/DUKE_001.nii.gz").volume_mm3  # doctest: +SKIP
+    1843.2
+    """
+    labels = read_labels(path_of(path, "a mask"))
+    require_few_values(labels, volume_stem(path_of(path, "a mask")))
+    return labels.mask(label)
+
+
+def write_mask(
+    mask: MaskLike, path: PathLike, *, grid: Grid | None = None, overwrite: bool = False
+) -> None:
+    """Write a mask as 0 and 1 to ``.nii.gz``, ``.nii`` or ``.nrrd``; read back and compared.
+
+    Parameters
+    ----------
+    mask
+        A `Mask`, or an array ``(z, y, x)``; then `grid` says where it lies, such as ``case.grid``.
+        On a grid that was read from NIfTI the file gets that file's geometry byte for byte.
+    path
+        The file to make.
+    overwrite
+        Whether a file of that name is replaced; without it one is never touched.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        If `mask` is none, or has no grid.
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses, or the file does not read back equal.
+    """
+    found = grid_of(grid, mask)
+    if found is None:
+        raise ArgumentError(
+            "expected a grid for an array, got none: pass  grid=case.grid, which says where its "
+            "voxels lie"
+        )
+    voxels = mask_array(mask, "the mask", found)
+    write_volume_of(Mask(found, voxels), path_of(path, "a mask"), overwrite=overwrite)
+
+
+def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":
+    """Return a case, a mask or any volume as nibabel's image, with the file's own geometry.
+
+    Parameters
+    ----------
+    what
+        A `Case` (all its phases, 4-D), a `Mask`, or an array ``(z, y, x)`` or ``(phase, z, y, x)``
+        with its `grid`.
+
+    Returns
+    -------
+    nibabel.Nifti1Image
+        Its axes are ``(x, y, z)`` or ``(x, y, z, phase)``; voxels are a view where their type is
+        one that NIfTI has, bool becomes uint8.
+
+    Raises
+    ------
+    ArgumentError
+        If an array has no grid, or another shape.
+    """
+    if isinstance(what, Case):
+        return nifti_image(what.signal, what.grid)
+    found = grid_of(grid, what)
+    array: NDArray[Any] = what.array if isinstance(what, Mask) else np.asarray(what)
+    if found is None or array.shape[-3:] != found.shape or array.ndim not in (3, 4):
+        has = "no grid" if found is None else f"a grid of {found.shape}"
+        raise ArgumentError(
+            f"expected an array (z, y, x) and its grid, got shape {array.shape} and {has}: pass "
+            "grid=case.grid"
+        )
+    return nifti_image(array, found)
+
+
+def from_nibabel(image: "SpatialImage") -> Mask:
+    """Return the mask in a nibabel image; its axes ``(x, y, z)`` become ``(z, y, x)``.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no image of one volume, or holds no mask.
+    """
+    if not hasattr(image, "dataobj") or not hasattr(image, "affine"):
+        raise ArgumentError(
+            f"expected nibabel's image of a mask, got {type(image).__name__}: open the file with  "
+            "read_mask(path)"
+        )
+    grid, voxels = grid_and_voxels(image)
+    return Mask(grid, mask_array(voxels, "the image", grid))

@@ -1,0 +1,105 @@
+"""`drive`: the one place that drives a job of the library, with a bar where somebody looks."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+from napari_mamamia.core.progress import Job, Progress, run_job
+
+T = TypeVar("T")
+Report = Callable[[Progress], None]
+
+_PATIENCE_S: Final = 0.5
+"""What is done by then shows no bar."""
+_PACE_S: Final = 0.1
+
+
+def drive(job: Job[T], progress: bool = True) -> T:
+    """Return the result of a job; Ctrl-C stops it, and nothing is left half-written.
+
+    With `progress`, a bar shows how far it is: in a terminal and in a notebook, if this is the main
+    thread. Elsewhere, and where the output goes to a file, nothing is shown.
+    """
+    with _bar(progress) as report:
+        return run_job(job, report)
+
+
+@contextmanager
+def _bar(wanted: bool) -> Iterator[Report | None]:
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield None
+    elif _in_notebook():
+        with _notebook_bar() as report:
+            yield report
+    elif sys.stderr is not None and sys.stderr.isatty():
+        with _terminal_bar() as report:
+            yield report
+    else:
+        yield None
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, whose outputs can be replaced."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+@contextmanager
+def _terminal_bar() -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+    text = TextColumn("{task.description}")
+    with Bar(*columns, text, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(step: Progress) -> None:
+            bar.update(task, completed=step.done, total=step.total, description=step.text)
+
+        yield report
+
+
+@contextmanager
+def _notebook_bar() -> Iterator[Report]:
+    """Give a bar as one output of the cell, replaced as it goes and empty at the end."""
+    show: Any = import_module("IPython.display")
+    begun = spoken = time.monotonic()
+    handle: Any = None
+
+    def report(step: Progress) -> None:
+        nonlocal handle, spoken
+        now = time.monotonic()
+        if now - begun < _PATIENCE_S or now - spoken < _PACE_S:
+            return
+        spoken = now
+        shown = {"text/plain": _as_text(step), "text/html": _as_html(step)}
+        if handle is None:
+            handle = show.display(shown, raw=True, display_id=True)
+        else:
+            handle.update(shown, raw=True)
+
+    try:
+        yield report
+    finally:
+        if handle is not None:
+            handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+
+def _as_text(step: Progress) -> str:
+    return f"{step.fraction:4.0%}  {step.text}"
+
+
+def _as_html(step: Progress) -> str:
+    from html import escape
+
+    return (
+        f'<progress max="1" value="{step.fraction:.3f}"></progress> '
+        f"{step.fraction:.0%} {escape(step.text)}"
+    )

@@ -1,0 +1,367 @@
+"""`score`: masks in memory, files, folders or a data set against references."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.errors import ArgumentError, FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array
+from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.data_set.score_files import score_table_job
+from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.library.arguments import PathLike, columns_of, path_of, place_of
+from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.progress import drive
+from napari_mamamia.library.scores import Scores, ScoreSource
+from napari_mamamia.scoring.case.profiles import profile_named
+from napari_mamamia.services.score.clinical_table import read_table
+from napari_mamamia.services.score.masks import MaskPairs, score_masks_of_cases
+from napari_mamamia.services.score.report import Scored
+from napari_mamamia.services.score.score import Pairs, find_pairs, score_pairs
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.services.score.table import score_rows, table_parameters
+
+ProfileName: TypeAlias = Literal["clinical", "official-code", "paper"]
+Masks: TypeAlias = "MaskLike | PathLike | Mapping[str, MaskLike]"
+"""A mask, a file or folder of masks, or masks by case id."""
+
+_TABLES: Final = (".csv", ".xlsx", ".ods", ".tsv", ".parquet")
+
+
+def score(
+    reference: "Masks | DataSet",
+    prediction: Masks,
+    *,
+    grid: Grid | None = None,
+    clinical: "PathLike | DataSet | None" = None,
+    columns: PathLike | Mapping[str, str | None] | None = None,
+    profile: ProfileName = "clinical",
+    label: float | None = None,
+    bootstrap: int = 1000,
+    seed: int = 42,
+    images: "PathLike | DataSet | None" = None,
+    name: str = "",
+    case_id: str = "case",
+    workers: int = 0,
+    progress: bool = True,
+) -> Scores:
+    """Return the scores of predicted masks, with the numbers of ``mamamia score``.
+
+    Parameters
+    ----------
+    reference, prediction
+        Two folders of masks ``ID.nii.gz``; two files; two masks in memory (`Mask` or array
+        ``(z, y, x)``); or two mappings from case id to mask. The reference may also be a
+        `DataSet`, whose expert masks count then. A case without a prediction counts as the profile
+        says; a file that cannot be read costs its case alone.
+    grid
+        Where arrays lie; each `Mask` knows its own.
+    clinical
+        The clinical table that fairness is made of (``.xlsx``, ``.ods``, ``.csv``), or the data set
+        that has it; without it fairness is undefined.
+    columns
+        Which column of it is which field, see `open_data_set`; ``{"age": None}`` says that it has
+        no age, which leaves fairness over age undefined.
+    profile
+        The definitions of every number: "clinical" (HD95 in mm), "official-code" (what the
+        challenge's scripts compute) or "paper".
+    label
+        The value that is tumour; without it any above 0. Only for the profile "clinical".
+    bootstrap, seed
+        Resamples for the 95 % intervals (0: none) and the seed of everything random.
+    images
+        The data set of the masks, to look for low contrast; only where files are scored.
+    name
+        The model's name; without it the folder's.
+    case_id
+        What a single case in memory is called.
+    workers
+        Processes that work at once; 0: this one alone. Only where files are scored.
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Scores
+        ``.cases``, ``.groups`` and ``.cohort`` are tables; ``.report(path)`` writes a page,
+        ``.save(folder)`` all that the command line writes; ``.compare(other)`` compares models.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is of the wrong kind, a mask in memory is none, or both are the same files.
+    GridMismatchError
+        If an array does not have the shape of `grid`. Masks on different grids raise nothing: the
+        case's ``status`` says so.
+    FormatError
+        If a folder is missing or holds no mask, or the clinical table cannot be read or lacks a
+        field that fairness needs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import napari_mamamia as mm
+    >>> truth = np.zeros((4, 8, 8), bool)
+    >>> truth[1:3, 2:6, 2:6] = True
+    >>> guess = np.roll(truth, 1, axis=2)
+    >>> found = mm.score(truth, guess, grid=mm.Grid.of_spacing((4, 8, 8), (2.0, 1.0, 1.0)))
+    >>> found.cases.loc["case", ["dsc", "hausdorff95_mm"]].tolist()
+    [0.75, 1.0]
+    """
+    settings = _settings(clinical, columns, profile, label, bootstrap, seed, images)
+    if _are_files(reference, prediction):
+        pairs, folders = _file_pairs(reference, prediction)
+        own_name = name or folders[1].resolve().name
+        cohort = drive(read_table(settings.clinical, settings.columns), progress)
+        job = score_pairs(own_name, pairs, settings, cohort, place=place_of(workers))
+        names = (("reference", folders[0].name), ("prediction", folders[1].name))
+        read = (*_folders_of(reference), *folders)
+        source = ScoreSource("score", (*names, *settings.parameters), read)
+        return Scores(drive(job, progress), settings, source)
+    _require_files_for(images=images, workers=workers)
+    masks = _mask_pairs(reference, prediction, grid, case_id)
+    cohort = drive(read_table(settings.clinical, settings.columns), progress)
+    scoring = score_masks_of_cases(name or "prediction", masks, settings, cohort)
+    source = ScoreSource("score", settings.parameters)
+    return Scores(drive(scoring, progress), settings, source)
+
+
+def score_table(
+    table: PathLike,
+    *,
+    clinical: "PathLike | DataSet | None" = None,
+    columns: PathLike | Mapping[str, str | None] | None = None,
+    profile: ProfileName = "clinical",
+    bootstrap: int = 1000,
+    seed: int = 42,
+    name: str = "",
+    progress: bool = True,
+) -> Scores:
+    """Return a cohort's numbers from case scores that somebody else computed.
+
+    Parameters
+    ----------
+    table
+        ``.csv`` or ``.xlsx`` with the columns case_id (or patient_id), dsc and norm_hd. A bad row
+        is a failure with its number; the rest goes on.
+    clinical, columns, profile, bootstrap, seed, progress
+        As in `score`.
+    name
+        The model's name; without it the file's.
+
+    Raises
+    ------
+    FormatError
+        If a table cannot be read or lacks a column.
+    ArgumentError
+        If an argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> mm.score_table("theirs.csv", clinical="clinical.xlsx").cohort  # doctest: +SKIP
+    """
+    settings = _settings(clinical, columns, profile, None, bootstrap, seed, None)
+    path = path_of(table, "a table of scores")
+    read = drive(score_table_job(path), progress)
+    cohort = drive(read_table(settings.clinical, settings.columns), progress)
+    model = drive(score_rows(name or path.stem, read, settings, cohort), progress)
+    source = ScoreSource("score-table", table_parameters(path, settings))
+    return Scores(Scored(model), settings, source)
+
+
+def _settings(
+    clinical: "PathLike | DataSet | None",
+    columns: PathLike | Mapping[str, str | None] | None,
+    profile: str,
+    label: float | None,
+    bootstrap: int,
+    seed: int,
+    images: "PathLike | DataSet | None",
+) -> ScoreSettings:
+    for said, number in (("bootstrap", bootstrap), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ArgumentError(
+                f"expected a whole number from 0 on for {said}, got {number!r}: give one such as "
+                "1000"
+            )
+    root = images.root if isinstance(images, DataSet) else images
+    try:
+        return ScoreSettings(
+            profile_named(profile),
+            _clinical_table(clinical),
+            label,
+            bootstrap,
+            seed,
+            images=None if root is None else path_of(root, "images"),
+            columns=columns_of(columns),
+        )
+    except ValueError as error:
+        if isinstance(error, FormatError | ArgumentError):
+            raise
+        raise ArgumentError(f"expected definitions that fit together: {error}") from error
+
+
+def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
+    if clinical is None:
+        return None
+    if not isinstance(clinical, DataSet):
+        return path_of(clinical, "the clinical table")
+    if clinical.clinical is None:
+        raise ArgumentError(
+            f"expected a data set with a clinical table, got {clinical.name}, which has none: pass "
+            "the table's path, or leave clinical out"
+        )
+    return clinical.clinical
+
+
+def _are_files(reference: object, prediction: object) -> bool:
+    """Whether both sides are files or folders, so that each case is read when its turn comes."""
+    return _is_path(prediction) and (_is_path(reference) or isinstance(reference, DataSet))
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str) or hasattr(given, "__fspath__")
+
+
+def _file_pairs(reference: Any, prediction: Any) -> tuple[Pairs, tuple[Path, Path]]:
+    """Return the files of each case by id, and both places."""
+    there = _place(prediction, "the prediction")
+    if isinstance(reference, DataSet):
+        return _pairs_of_data_set(reference, there), (reference.root, there)
+    here = _place(reference, "the reference")
+    if here.resolve() == there.resolve():
+        raise ArgumentError(
+            f"expected references and predictions in two places, got {here} for both, where every "
+            "score is perfect: pass the folder of the predictions"
+        )
+    if here.is_file() != there.is_file():
+        raise ArgumentError(
+            f"expected two folders or two files, got {here} and {there}: pass both of one kind"
+        )
+    if here.is_file():
+        return {volume_stem(there): (here, there)}, (here, there)
+    return find_pairs(here, there), (here, there)
+
+
+def _folders_of(reference: object) -> frozenset[Path]:
+    """Return each folder of a data set, so that nothing is ever saved among its files."""
+    return reference.opened.data_set.folders if isinstance(reference, DataSet) else frozenset()
+
+
+def _pairs_of_data_set(data_set: DataSet, folder: Path) -> Pairs:
+    """Return the expert masks of a data set, each with its prediction in a folder."""
+    if not folder.is_dir():
+        raise ArgumentError(
+            f"expected a folder of predictions of {data_set.name}, got the file {folder}: pass the "
+            "folder"
+        )
+    references = {
+        files.case_id: files.reference
+        for files in data_set.opened.data_set.cases
+        if files.reference is not None
+    }
+    if not references:
+        raise ArgumentError(
+            f"expected a data set with references, got {data_set.name}, which has none: pass the "
+            "folder of the reference masks"
+        )
+    predicted = {case_key(name): (name, path) for name, path in find_masks(folder).items()}
+    if not predicted:
+        raise FormatError(f"{folder} holds no mask: expected files such as ID.nii.gz")
+    known = {case_key(name): (name, path) for name, path in references.items()}
+    ids = {key: name for key, (name, _) in (predicted | known).items()}
+    return {
+        ids[key]: (known.get(key, ("", None))[1], predicted.get(key, ("", None))[1])
+        for key in sorted(ids, key=lambda key: ids[key])
+    }
+
+
+def _place(given: Any, what: str) -> Path:
+    path = path_of(given, what)
+    if path.suffix.lower() in _TABLES and path.is_file():
+        raise ArgumentError(
+            f"expected masks for {what}, got the table {path}: use  score_table(table)  for case "
+            "scores"
+        )
+    if not path.exists():
+        raise FormatError(
+            f"expected a folder or a file of masks at {path} for {what}, but nothing is there: "
+            "check the path"
+        )
+    return path
+
+
+def _require_files_for(**given: object) -> None:
+    """Refuse what only files have a meaning for."""
+    asked = [name for name, value in given.items() if value]
+    if asked:
+        raise ArgumentError(
+            f"expected files or folders with {asked[0]}, got masks in memory: leave {asked[0]} out"
+        )
+
+
+def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str) -> MaskPairs:
+    if isinstance(reference, DataSet):
+        _require_mapping(prediction)
+        reference = {one.case_id: one for one in reference if one.files.reference is not None}
+    if isinstance(reference, Mapping) or isinstance(prediction, Mapping):
+        _require_mapping(prediction, reference)
+        ids = sorted({*reference, *prediction})
+        return {
+            one: (
+                _labels(reference.get(one), f"the reference of {one}", grid),
+                _labels(prediction.get(one), f"the prediction of {one}", grid),
+            )
+            for one in ids
+        }
+    common = grid_of(grid, *(one for one in (reference, prediction) if isinstance(one, Mask)))
+    if reference is None or prediction is None:
+        raise ArgumentError(
+            "expected a reference and a prediction, got None: pass two masks, or mappings by case "
+            "id, in which one may be missing"
+        )
+    both = (
+        _labels(reference, "the reference", common),
+        _labels(prediction, "the prediction", common),
+    )
+    return {case_id: both}
+
+
+def _require_mapping(*given: object) -> None:
+    for one in given:
+        if not isinstance(one, Mapping) or not all(isinstance(key, str) for key in one):
+            raise ArgumentError(
+                f"expected masks by case id on both sides, got {type(one).__name__}: pass mappings "
+                'such as  {"DUKE_001": mask}'
+            )
+
+
+def _labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
+    """Return a mask as the labels of its foreground's block."""
+    from napari_mamamia.library.case import Case
+
+    if given is None:
+        return None
+    if isinstance(given, Case):
+        return None if given.files.reference is None else read_labels(given.files.reference)
+    if _is_path(given):
+        path = _place(given, name)
+        if path.is_dir():
+            raise ArgumentError(
+                f"expected one mask for {name}, got the folder {path}: pass folders on both sides, "
+                "or one file of it"
+            )
+        return read_labels(path)
+    own = grid_of(None if isinstance(given, Mask) else grid, given)
+    if own is None:
+        raise ArgumentError(
+            f"expected a grid for {name}, since distances are in mm, got an array alone: pass  "
+            "grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
+        )
+    values = label_array(given, name, own)
+    box = Box.around(values)
+    return LabelMap(own, box, values[box.slices])

@@ -1,0 +1,386 @@
+"""What scoring found: cases, groups and cohort as tables, a report, and models compared."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from html import escape
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from napari_mamamia.core.errors import ArgumentError, CaseError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.io.tables.tables import plain_content
+from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
+from napari_mamamia.library.progress import drive
+from napari_mamamia.scoring.cohort.composites import CompositeChoice
+from napari_mamamia.scoring.cohort.fairness import GroupScore
+from napari_mamamia.scoring.cohort.model_results import compare_results
+from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.score.models import beside, require_baseline, require_names
+from napari_mamamia.services.score.output import write_comparison, write_scores
+from napari_mamamia.services.score.report import Scored, write_report_page, write_score_report
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.services.score.summary import comparison_content, summary_content
+from napari_mamamia.services.score.tasks import task1_content
+from napari_mamamia.services.score.text import cohort_lines, comparison_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_BY_VARIABLE: Final = (("fairness_by_variable", "fairness_"),)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSource:
+    """What was scored: the command that does the same, its parameters, and the folders read."""
+
+    command: Literal["score", "score-table"]
+    parameters: tuple[tuple[str, Setting], ...]
+    read: tuple[Path, ...] = ()
+
+
+class Scores:
+    """The scores of one model: ``.cases``, ``.groups`` and ``.cohort`` are tables.
+
+    Every number stands under one profile, named in ``.profile``. Made by `score` and `score_table`.
+    """
+
+    def __init__(self, scored: Scored, settings: ScoreSettings, source: ScoreSource) -> None:
+        self._scored, self._settings, self._source = scored, settings, source
+
+    def __repr__(self) -> str:
+        """Return what the command line prints of the cohort."""
+        return "\n".join(cohort_lines(self.model))
+
+    def _repr_html_(self) -> str:
+        tables = [_html(self.cohort, "cohort")]
+        if len(self.groups):
+            tables.append(_html(self.groups.set_index(["variable", "group"]), "groups"))
+        head = cohort_lines(self.model)[0]
+        notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.notes)
+        return f"<p><b>{escape(head)}</b></p>{notes}{''.join(tables)}"
+
+    @property
+    def model(self) -> ModelScores:
+        """Everything about the model as one record."""
+        return self._scored.model
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+    @property
+    def profile(self) -> str:
+        """The profile of every number: "clinical", "official-code" or "paper"."""
+        return self.model.profile
+
+    @property
+    def failures(self) -> tuple[CaseFailure, ...]:
+        """The cases that could not be scored as they should, each with its reason."""
+        return self.model.failures
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether every case was scored as it should."""
+        return not self.failures
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know, in plain sentences."""
+        failed, n = len(self.failures), self.model.n_cases
+        first = (f"{f.case_id}: {f.reason}" for f in self.failures[:1])
+        lost = (f"{failed} of {n} cases with a problem: {next(first, '')}",) if failed else ()
+        return (*lost, *self.model.notes)
+
+    @cached_property
+    def cases(self) -> "pd.DataFrame":
+        """One row for each case, by case id: the columns of ``case_scores.csv``; nan: undefined.
+
+        ``status`` says what became of the case, ``reason`` why it is not "ok".
+        """
+        return _case_table(self.model.rows)
+
+    @cached_property
+    def groups(self) -> "pd.DataFrame":
+        """One row for each group of each variable, empty without a clinical table and sizes.
+
+        ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``, ``sd_norm_hd``,
+        ``is_small`` (fewer cases than the profile asks for), ``in_fairness`` (whether the ranking
+        score counts it, or it is reported beside).
+        """
+        import pandas as pd
+
+        names = [field.name for field in fields(GroupScore) if field.name != "label"]
+        rows = list(_group_rows(self.model))
+        return pd.DataFrame(rows, columns=["variable", "group", *names, "in_fairness"])
+
+    @cached_property
+    def cohort(self) -> "pd.DataFrame":
+        """One row for each number of the cohort: ``value``, ``low``, ``high`` (95 %), ``reason``.
+
+        Numbers: mean_dsc, mean_norm_hd, performance, fairness of each variable, fairness,
+        ranking_score. Intervals are the percentiles of the bootstrap over cases, nan without one;
+        ``reason`` says why a value is undefined.
+        """
+        import pandas as pd
+
+        rows = list(_cohort_rows(self.model))
+        table = pd.DataFrame(rows, columns=["number", "value", "low", "high", "reason"])
+        return table.set_index("number")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values, as ``summary.json`` holds it; None: undefined."""
+        content: dict[str, Any] = plain_content(summary_content(self.model))
+        return content
+
+    def compare(self, *others: "Scores", baseline: str = "") -> "Comparison":
+        """Return this model and others by rank, with paired tests.
+
+        Parameters
+        ----------
+        others
+            Scores under the same profile. Tests are over the cases that both have.
+        baseline
+            Name of the model that the others are meant to beat; "" for none.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no other, or one is no `Scores` of another name under the same profile.
+        """
+        return Comparison.of((self, *others), baseline)
+
+    def report(self, path: PathLike, *, overwrite: bool = False, progress: bool = True) -> Path:
+        """Write the report as one HTML page and return its path.
+
+        Raises
+        ------
+        SaveConflictError
+            If the file exists and `overwrite` is off.
+        SaveError
+            If the system refuses to write.
+        """
+        return _write_page((self,), None, path, overwrite, progress)
+
+    def save(
+        self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
+    ) -> Path:
+        """Write what ``mamamia score`` writes into `folder`, and return it.
+
+        ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html``, figures.
+
+        Parameters
+        ----------
+        existing
+            "refuse": a folder that holds something is refused; "overwrite": files of the same name
+            are replaced.
+
+        Raises
+        ------
+        SaveConflictError
+            If the folder holds other results, or what was scored.
+        SaveError
+            If the system refuses to write.
+        """
+        out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
+        source, overwrite = self._source, how is not Existing.REFUSE
+        claim_folder(out, source.command, source.parameters, how, source.read)
+        drive(write_scores(self.model, out, overwrite=overwrite), progress)
+        page = write_score_report([self._scored], out, self._settings, overwrite=overwrite)
+        drive(page, progress)
+        return out
+
+
+class Comparison:
+    """Several models under one profile: ``.ranking``, ``.tests`` and ``.weights`` are tables."""
+
+    def __init__(self, models: tuple[Scores, ...], comparison: ModelComparison) -> None:
+        self._models, self._comparison = models, comparison
+
+    @classmethod
+    def of(cls, models: tuple[Scores, ...], baseline: str = "") -> "Comparison":
+        """Return the comparison of models; errors as `Scores.compare`."""
+        if wrong := [one for one in models if not isinstance(one, Scores)]:
+            raise ArgumentError(
+                f"expected the scores of models, got {type(wrong[0]).__name__}: pass what score() "
+                "returned"
+            )
+        names = [one.name for one in models]
+        if len(models) < 2:
+            raise ArgumentError(
+                f"expected two models or more, got {', '.join(names)} alone: pass another's scores"
+            )
+        if len({one.profile for one in models}) > 1:
+            said = ", ".join(f"{one.name} ({one.profile})" for one in models)
+            raise ArgumentError(f"expected one profile for all, got {said}: score them under one")
+        try:
+            require_names(names)
+            require_baseline(names, baseline)
+            found = compare_results(
+                [one.model for one in models], CompositeChoice(baseline=baseline)
+            )
+        except CaseError as error:
+            raise ArgumentError(
+                str(error).replace(
+                    "give them as NAME=DIR", 'name them with  score(..., name="...")'
+                )
+            ) from error
+        return cls(models, found)
+
+    def __repr__(self) -> str:
+        """Return what the command line prints of the comparison."""
+        return "\n".join(comparison_lines(self._comparison))
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self._comparison.notes)
+        return (
+            f"<p><b>Profile {escape(self.profile)}, weight of fairness "
+            f"{self._comparison.weight_of_fairness:g}</b></p>{notes}"
+            f"{_html(self.ranking, 'models')}{_html(self.tests, 'paired tests')}"
+        )
+
+    @property
+    def record(self) -> ModelComparison:
+        """Everything about the comparison as one record."""
+        return self._comparison
+
+    @property
+    def profile(self) -> str:
+        """The profile of every number."""
+        return self._comparison.profile
+
+    @cached_property
+    def ranking(self) -> "pd.DataFrame":
+        """One row for each model, the best first: scores and ranks; nan: undefined."""
+        import pandas as pd
+
+        ranked = sorted(self._comparison.ranking, key=lambda m: (isnan(m.rank), m.rank))
+        return pd.DataFrame([asdict(one) for one in ranked]).set_index("name")
+
+    @cached_property
+    def tests(self) -> "pd.DataFrame":
+        """One row for each pair of models and metric: the paired tests, both also after Holm."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self._comparison.tests])
+
+    @cached_property
+    def weights(self) -> "pd.DataFrame":
+        """The ranking score of each model (column) at each weight of fairness, 0 to 1 (row)."""
+        import pandas as pd
+
+        sweep = self._comparison.sweep
+        index = pd.Index(list(sweep.weights), name="weight_of_fairness")
+        return pd.DataFrame(sweep.scores.T, index=index, columns=list(sweep.names))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values, as ``comparison.json`` holds it; None: undefined."""
+        content: dict[str, Any] = plain_content(comparison_content(self._comparison))
+        return content
+
+    def report(self, path: PathLike, *, overwrite: bool = False, progress: bool = True) -> Path:
+        """Write the report of all models as one HTML page; errors as `Scores.report`."""
+        return _write_page(self._models, self._comparison, path, overwrite, progress)
+
+    def save(
+        self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
+    ) -> Path:
+        """Write what ``mamamia score`` writes of several models, and return `folder`.
+
+        ``NAME/...`` of each model as `Scores.save`, ``comparison.json``, ``report.html``, figures.
+        Errors as `Scores.save`.
+        """
+        out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
+        overwrite, first = how is not Existing.REFUSE, self._models[0]._source
+        read = tuple(path for one in self._models for path in one._source.read)
+        given = dict(first.parameters)
+        given.pop("prediction", None)
+        models = ("predictions", ", ".join(one.name for one in self._models))
+        claim_folder(out, first.command, (models, *given.items()), how, read)
+        for one in self._models:
+            own = beside(one.model, self._comparison)
+            drive(write_scores(own, out / own.name, overwrite=overwrite), progress)
+        write_comparison(self._comparison, out, overwrite=overwrite)
+        scored, settings = [one._scored for one in self._models], self._models[0]._settings
+        drive(
+            write_score_report(scored, out, settings, self._comparison, overwrite=overwrite),
+            progress,
+        )
+        return out
+
+
+def _write_page(
+    models: tuple[Scores, ...],
+    comparison: ModelComparison | None,
+    path: PathLike,
+    overwrite: bool,
+    progress: bool,
+) -> Path:
+    target = path_of(path, "a report")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise ArgumentError(
+            f"expected the name of an HTML file, got {target}: name it such as report.html, or "
+            "write everything to a folder with  save(folder)"
+        )
+    scored, settings = [one._scored for one in models], models[0]._settings
+    drive(write_report_page(scored, target, settings, comparison, overwrite=overwrite), progress)
+    return target
+
+
+def _case_table(rows: tuple[CaseScore, ...]) -> "pd.DataFrame":
+    import pandas as pd
+
+    names = [field.name for field in fields(CaseScore)]
+    columns = {name: [getattr(row, name) for row in rows] for name in names if name != "case_id"}
+    columns["status"] = [row.status.value for row in rows]
+    index = pd.Index([row.case_id for row in rows], name="case_id", dtype=object)
+    return pd.DataFrame(columns, index=index)
+
+
+def _group_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
+    result = model.segmentation
+    if result is None:
+        return
+    scored = [(one.variable, one.groups, True) for one in result.cohort.fairness.variables]
+    beside_them = [(one.variable, one.groups, False) for one in result.strata]
+    for variable, groups, counts in (*scored, *beside_them):
+        for group in groups:
+            values = asdict(group)
+            own = {"variable": variable, "group": values.pop("label")}
+            yield {**own, **values, "in_fairness": counts}
+
+
+def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float, str]]:
+    if model.segmentation is None:
+        return
+    content = task1_content(model.segmentation)
+    numbers: dict[str, tuple[float, str]] = {}
+    for name in ("mean_dsc", "mean_norm_hd", "performance"):
+        numbers[name] = content[name], content["reasons"].get(name, "")
+    for variable, value in content["fairness_by_variable"].items():
+        reason = content["reasons"].get(f"fairness_by_variable.{variable}", "")
+        numbers[f"fairness_{variable}"] = value, reason
+    for name in ("fairness", "ranking_score"):
+        numbers[name] = content[name], content["reasons"].get(name, "")
+    for name, (value, reason) in numbers.items():
+        ends: Mapping[str, Any] = content["intervals"].get(name, {})
+        low, high = ends.get("low", float("nan")), ends.get("high", float("nan"))
+        yield name, value, low, high, reason
+
+
+def _html(table: "pd.DataFrame", title: str) -> str:
+    """Return a table with its title; undefined numbers are a dash, empty texts empty."""
+    shown = table.loc[:, [not _is_blank(table[name]) for name in table.columns]]
+    body = shown.to_html(float_format="{:.4g}".format, na_rep="–", escape=True, max_rows=40)
+    return f"<p>{escape(title)}</p>{body}"
+
+
+def _is_blank(column: "pd.Series[Any]") -> bool:
+    return bool(column.eq("").all()) if len(column) else False

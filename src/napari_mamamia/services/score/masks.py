@@ -1,0 +1,40 @@
+"""Scoring masks that are in memory; the numbers are those of their files."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
+from napari_mamamia.services.score.facts import tags_for, with_facts
+from napari_mamamia.services.score.looks import CaseLook, looks_of
+from napari_mamamia.services.score.report import Scored
+from napari_mamamia.services.score.score import CaseSettings, cohort_numbers, score_and_look_at
+from napari_mamamia.services.score.settings import ScoreSettings
+
+MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
+"""By case id: the reference and the prediction, one of them None where there is none."""
+
+
+def score_masks_of_cases(
+    name: str, pairs: MaskPairs, settings: ScoreSettings, cohort: Cohort | None
+) -> Job[Scored]:
+    """Return a job as `score_pairs` for masks in memory: the report has no pictures of them.
+
+    The images of the settings are not looked at.
+    """
+    rows: list[CaseScore] = []
+    looks: list[CaseLook] = []
+    for done, (case_id, masks) in enumerate(pairs.items()):
+        yield Progress(done, len(pairs), f"Scoring {case_id}")
+        own = CaseSettings(settings.profile, settings.label)
+        scored = yield from score_and_look_at(case_id, masks, own)
+        rows.append(scored.score)
+        looks += [scored.look] if scored.look is not None else []
+    full = yield from with_facts(rows, {}, tags_for(list(pairs), settings))
+    failures = tuple(
+        CaseFailure(row.case_id, row.reason) for row in full if row.status is not ScoreStatus.OK
+    )
+    model = yield from cohort_numbers(name, full, failures, len(full), settings, cohort)
+    return Scored(model, None, looks_of(looks, settings))

@@ -1,0 +1,69 @@
+"""The library gives the numbers of the command line, which runs in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import napari_mamamia as mm
+
+pytestmark = pytest.mark.door
+
+OWN = {"created"}
+SHAPE = (24, 64, 64)
+
+
+def _command(*words):
+    done = subprocess.run(
+        [Path(sys.executable).with_name("mamamia"), *map(str, words)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr
+    return done
+
+
+def _json(path):
+    content = json.loads(path.read_text("utf-8"))
+    return {name: value for name, value in content.items() if name not in OWN}
+
+
+@pytest.fixture(scope="module")
+def phantoms(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("phantoms") / "phantoms"
+    return mm.make_phantoms(folder, 3, shape=SHAPE, progress=False)
+
+
+def test_scores_of_two_models_are_byte_for_byte_those_of_mamamia_score(phantoms, tmp_path):
+    reference = phantoms.root / "segmentations" / "expert"
+    first = phantoms.root / "segmentations" / "automatic"
+    second = tmp_path / "shifted"
+    for case in phantoms:
+        mask = np.roll(case.reference.array, 1, axis=2)
+        mm.write_mask(mask, second / f"{case.case_id}.nii.gz", grid=case.grid)
+    given = ["--clinical", phantoms.clinical, "--bootstrap", "200", "--seed", "7"]
+    folders = [f"--prediction={first}", f"--prediction={second}"]
+    _command("score", "--reference", reference, *folders, *given, "--out", tmp_path / "theirs")
+    scores = [
+        mm.score(
+            reference, model, clinical=phantoms.clinical, bootstrap=200, seed=7, progress=False
+        )
+        for model in (first, second)
+    ]
+    scores[0].compare(scores[1]).save(tmp_path / "ours", progress=False)
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for name in ("automatic", "shifted"):
+        table = Path(name) / "case_scores.csv"
+        assert (ours / table).read_bytes() == (theirs / table).read_bytes()
+        assert _json(ours / name / "summary.json") == _json(theirs / name / "summary.json")
+    assert _json(ours / "comparison.json") == _json(theirs / "comparison.json")
+    in_memory = mm.score(
+        {case.case_id: case.reference for case in phantoms},
+        {case.case_id: mm.read_mask(second / f"{case.case_id}.nii.gz") for case in phantoms},
+        clinical=phantoms, bootstrap=200, seed=7, name="shifted", progress=False,
+    )  # fmt: skip
+    own = json.loads(json.dumps(in_memory.summary))
+    wanted = _json(theirs / "shifted" / "summary.json")
+    assert {name: own[name] for name in wanted} == wanted
