@@ -20,11 +20,15 @@ from napari_mamamia.scoring.cohort.model_results import compare_results
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.models import beside, require_baseline, require_names
-from napari_mamamia.services.score.output import write_comparison, write_scores
+from napari_mamamia.services.score.output import (
+    comparison_content,
+    summary_content,
+    task1_content,
+    write_comparison,
+    write_scores,
+)
 from napari_mamamia.services.score.report import Scored, write_report_page, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
-from napari_mamamia.services.score.summary import comparison_content, summary_content
-from napari_mamamia.services.score.tasks import task1_content
 from napari_mamamia.services.score.text import cohort_lines, comparison_lines
 
 if TYPE_CHECKING:

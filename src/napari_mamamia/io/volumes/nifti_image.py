@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.volumes.nifti_geometry import make_nifti_header
+from napari_mamamia.io.volumes.nifti import make_nifti_header
 from napari_mamamia.io.volumes.nifti_header import known_fields
 from napari_mamamia.io.volumes.voxel_writer import stored_type
 
