@@ -75,8 +75,8 @@ def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None 
     --------
     >>> a, b = np.zeros((2, 1, 3, 5), bool)
     >>> a[0, 1, 1], b[0, 1, 3] = True, True
-    >>> hausdorff95_mm(a, b, Grid.of_spacing((1, 3, 5), (2.0, 0.5, 0.7)))
-    1.4
+    >>> hausdorff95_mm(a, b, Grid.of_spacing((1, 3, 5), (2.0, 0.5, 0.75)))
+    1.5
     """
     return surface.hausdorff95(_distances_mm(reference, prediction, grid))
 
