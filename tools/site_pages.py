@@ -42,11 +42,20 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Put the list of numbers where the page asks for it."""
-    if NUMBERS_HERE not in markdown:
-        return markdown
-    folder = Path(config["docs_dir"]) / Path(page.file.src_uri).parent
-    return markdown.replace(NUMBERS_HERE, numbers_table(folder))
+    """Put the list of numbers where the page asks for it, and pictures with what they show."""
+    if NUMBERS_HERE in markdown:
+        folder = Path(config["docs_dir"]) / Path(page.file.src_uri).parent
+        markdown = markdown.replace(NUMBERS_HERE, numbers_table(folder))
+    return re.sub(r"(?m)^!\[(.+)\]\((\S+\.png)\)$", _figure, markdown)
+
+
+def _figure(picture: re.Match[str]) -> str:
+    """Return a picture that opens in full size, with its text below: all read it, not only some."""
+    shown, place = picture.groups()
+    return (
+        f'<figure markdown="span">\n  [![{shown}]({place})]({place})\n'
+        f"  <figcaption>{shown}</figcaption>\n</figure>"
+    )
 
 
 def _as_page(source: Path) -> str:
