@@ -107,6 +107,28 @@ def quick_figures(monkeypatch):
     monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def noise_judged_once():
+    """Judge equal volumes once in a run: a plain function of arrays that most imports begin with.
+
+    The studies of the protocols have their volumes in common. `find_borrowed` itself is tested in
+    test_dicom_noise, which calls it by its own name.
+    """
+    from napari_mamamia.io.exam import looks
+
+    known, judge = {}, looks.find_borrowed
+
+    def find(slabs, steps):
+        key = (slabs.tobytes(), slabs.shape, slabs.dtype.str, tuple(steps))
+        if key not in known:
+            known[key] = judge(slabs, steps)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(looks, "find_borrowed", find)
+        yield
+
+
 DOT = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63"
     "64f8cf500f0003860180e2b1d7b10000000049454e44ae426082"

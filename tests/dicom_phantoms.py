@@ -1,5 +1,7 @@
 """Small DICOM studies made with pydicom for tests; nothing in them is of a patient."""
 
+import struct
+
 import numpy as np
 
 MR = "1.2.840.10008.5.1.4.1.1.4"
@@ -33,9 +35,6 @@ def write_image(path, values, *, syntax=EXPLICIT, then=None, **elements):
     """
     import pydicom
 
-    image = pydicom.Dataset()
-    image.file_meta = pydicom.dataset.FileMetaDataset()
-    image.file_meta.TransferSyntaxUID = syntax
     wanted = {
         "SOPClassUID": MR,
         "SOPInstanceUID": pydicom.uid.generate_uid(),
@@ -57,18 +56,105 @@ def write_image(path, values, *, syntax=EXPLICIT, then=None, **elements):
         "ImagePositionPatient": list(ORIGIN),
         **elements,
     }
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    is_big = syntax == BIG_ENDIAN
+    pixels = values.astype(values.dtype.newbyteorder(">" if is_big else "<")).tobytes()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if then is None and len(pixels) % 2 == 0 and is_plain(wanted, syntax):
+        path.write_bytes(plain_file(wanted, syntax, pixels))
+        return
+    image = pydicom.Dataset()
+    image.file_meta = pydicom.dataset.FileMetaDataset()
+    image.file_meta.TransferSyntaxUID = syntax
     for name, value in wanted.items():
-        if value is not None:
-            setattr(image, name, value)
+        setattr(image, name, value)
     if then is not None:
         then(image)
     image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
     image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
-    is_big = syntax == BIG_ENDIAN
-    image.PixelData = values.astype(values.dtype.newbyteorder(">" if is_big else "<")).tobytes()
+    image.PixelData = pixels
     image["PixelData"].VR = "OW"
-    path.parent.mkdir(parents=True, exist_ok=True)
     pydicom.dcmwrite(path, image, enforce_file_format=True)
+
+
+# pydicom takes 2 ms to write an image, and the studies of the tests are ten thousands of images
+# that differ in a few elements. So each element is encoded by pydicom once, and joined here.
+_STANDS_ALONE = {}
+_ENCODED = {}
+
+
+def is_plain(wanted, syntax):
+    """Say whether each element's bytes are the same whatever the others are."""
+    if syntax not in (EXPLICIT, IMPLICIT):
+        return False
+    if not (wanted.get("SOPClassUID") and wanted.get("SOPInstanceUID")):
+        return False
+    for name, value in wanted.items():
+        values = value if isinstance(value, list) else (value,)
+        if not all(isinstance(one, str | int | float | bytes) for one in values):
+            return False
+        if name not in _STANDS_ALONE:
+            _STANDS_ALONE[name] = _stands_alone(name)
+        if not _STANDS_ALONE[name]:
+            return False
+    return True
+
+
+def _stands_alone(name):
+    from pydicom import datadict
+
+    tag = datadict.tag_for_keyword(name) or 0
+    is_apart = name == "SpecificCharacterSet" or not 8 <= tag >> 16 < 0x7FE0
+    return not is_apart and " or " not in datadict.dictionary_VR(tag)
+
+
+def plain_file(wanted, syntax, pixels):
+    """Return the bytes that pydicom writes for these elements."""
+    import pydicom
+    from pydicom.uid import PYDICOM_IMPLEMENTATION_UID
+
+    version = f"PYDICOM {'.'.join(pydicom.__version_info__)}"
+    meta = struct.pack("<HH2sHL", 2, 1, b"OB", 0, 2) + b"\0\1"
+    meta += _short_text(0x02, b"UI", wanted["SOPClassUID"])
+    meta += _short_text(0x03, b"UI", wanted["SOPInstanceUID"])
+    meta += _short_text(0x10, b"UI", syntax)
+    meta += _short_text(0x12, b"UI", PYDICOM_IMPLEMENTATION_UID)
+    meta += _short_text(0x13, b"SH", version)
+    length = struct.pack("<HH2sHL", 2, 0, b"UL", 4, len(meta))
+    parts = sorted(_element(name, value, syntax) for name, value in wanted.items())
+    word = () if syntax == IMPLICIT else (b"OW", 0)
+    last = struct.pack("<HH2sHL" if word else "<HHL", 0x7FE0, 0x10, *word, len(pixels))
+    return b"".join([bytes(128), b"DICM", length, meta, *(part for _, part in parts), last, pixels])
+
+
+def _short_text(element, kind, text):
+    """Return an element of the file's group 2."""
+    value = text.encode() + (b"\0" if kind == b"UI" else b" ") * (len(text) % 2)
+    return struct.pack("<HH2sH", 2, element, kind, len(value)) + value
+
+
+def _element(name, value, syntax):
+    """Return an element's tag and its bytes."""
+    key = (name, repr(value), syntax)
+    if key not in _ENCODED:
+        made = _encode(name, value, syntax)
+        if name == "SOPInstanceUID":  # none comes twice
+            return made
+        _ENCODED[key] = made
+    return _ENCODED[key]
+
+
+def _encode(name, value, syntax):
+    from pydicom import Dataset
+    from pydicom.filebase import DicomBytesIO
+    from pydicom.filewriter import write_dataset
+
+    one = Dataset()
+    setattr(one, name, value)
+    stream = DicomBytesIO()
+    stream.is_little_endian, stream.is_implicit_VR = True, syntax == IMPLICIT
+    write_dataset(stream, one)
+    return int(next(iter(one.keys()))), stream.getvalue()
 
 
 def place(index, orientation=AXIAL, origin=ORIGIN, gap=GAP):

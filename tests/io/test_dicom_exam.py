@@ -523,3 +523,21 @@ def test_real_headers_read_quickly_are_those_that_pydicom_reads(real_data, monke
     with files[0].open("rb") as stream:
         assert read_quickly(stream) is not None
     assert_quick_is_pydicoms(files[:20], monkeypatch)
+
+
+@pytest.mark.parametrize("syntax", [phantoms.EXPLICIT, phantoms.IMPLICIT])
+def test_the_studies_of_these_tests_have_the_bytes_that_pydicom_writes(tmp_path, syntax):
+    elements = {
+        "SOPInstanceUID": "2.25.7",
+        "ImagePositionPatient": phantoms.place(3),
+        "AcquisitionTime": "101530.5",
+        "EchoTime": 1.4,
+        "PatientName": "Muster^Ute",
+        "InstanceNumber": 12,
+        "ScanOptions": ["FS", "PFP"],
+        "SeriesDescription": "",
+    }
+    values = phantoms.dce_values(1)[2]
+    for name, then in (("ours.dcm", None), ("theirs.dcm", lambda _: None)):  # `then`: by pydicom
+        phantoms.write_image(tmp_path / name, values, syntax=syntax, then=then, **elements)
+    assert (tmp_path / "ours.dcm").read_bytes() == (tmp_path / "theirs.dcm").read_bytes()
