@@ -6,6 +6,7 @@ the list of numbers from the tables of the methods pages.
 """
 
 import enum
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -21,8 +22,22 @@ SHOWN = {
 """Pages that are files at the top of the repository."""
 
 NUMBERS_HERE = "<!-- the numbers of all pages -->"
+NAMES_HERE = "<!-- the public names -->"
 _NAMES = {"column", "name", "name (column)", "number", "quantity", "shown"}
 _MEANS = {"formula", "definition", "is"}
+
+
+def on_config(config: Any) -> Any:
+    """Put the notebooks into the menu, in the order of their names."""
+    pages = [f"notebooks/{one.stem}.md" for one in _notebooks(config)]
+    places = [at for at, part in enumerate(config["nav"]) if "Reference" in part]
+    if pages and places:
+        config["nav"].insert(places[0], {"Notebooks": pages})
+    return config
+
+
+def _notebooks(config: Any) -> list[Path]:
+    return sorted((Path(config["docs_dir"]) / "notebooks").glob("*.ipynb"))
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -32,8 +47,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {page: _as_page(TOP / source) for page, source in SHOWN.items()}
     pages["command_line.md"] = command_line_page()
     pages["keys.md"] = keys_page()
-    docs = Path(config["docs_dir"])
-    for notebook in sorted((docs / "notebooks").glob("*.ipynb")):
+    for notebook in _notebooks(config):
         page = notebook_page(json.loads(notebook.read_text("utf-8")), notebook.name)
         pages[f"notebooks/{notebook.stem}.md"] = page
     for page, text in pages.items():
@@ -46,6 +60,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if NUMBERS_HERE in markdown:
         folder = Path(config["docs_dir"]) / Path(page.file.src_uri).parent
         markdown = markdown.replace(NUMBERS_HERE, numbers_table(folder))
+    if NAMES_HERE in markdown:
+        markdown = markdown.replace(NAMES_HERE, public_names())
     return re.sub(r"(?m)^!\[(.+)\]\((\S+\.png)\)$", _figure, markdown)
 
 
@@ -163,6 +179,28 @@ def _escape(text: str) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def public_names() -> str:
+    """Return a part for each kind of name in the package's list, in the words of its docstrings."""
+    import napari_mamamia
+
+    found = {name: getattr(napari_mamamia, name) for name in napari_mamamia.__all__}
+    parts: dict[str, list[str]] = {"Functions": [], "Classes": [], "Modules": [], "Errors": []}
+    for name, one in found.items():
+        if inspect.ismodule(one):
+            members = list(getattr(one, "__all__", ()))
+            parts["Modules"].append(
+                f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3\n"
+                f"      members: {members}"
+            )
+        elif not name.startswith("_"):
+            is_error = isinstance(one, type) and issubclass(one, Exception)
+            kind = "Errors" if is_error else "Classes" if isinstance(one, type) else "Functions"
+            parts[kind].append(f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3")
+    return "\n\n".join(
+        "\n\n".join([f"## {title}", *lines]) for title, lines in parts.items() if lines
+    )
 
 
 def keys_page() -> str:

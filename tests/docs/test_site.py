@@ -1,5 +1,6 @@
 """The documentation site: what a reader who opens it from the disk meets."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import napari_mamamia
 from napari_mamamia.metrics.registry import METRICS
 
 TOP = Path(__file__).parents[2]
@@ -101,16 +103,59 @@ def test_each_metric_stands_on_the_page_and_in_the_list_of_numbers(site):
     assert missing == []
 
 
-def test_a_page_outside_the_menu_a_dead_anchor_and_a_lost_picture_stop_the_build(tmp_path):
+def test_each_public_name_of_the_package_is_on_the_page_of_the_library(site):
+    page = (site / "api.html").read_text("utf-8")
+    named = [f"napari_mamamia.{name}" for name in napari_mamamia.__all__ if name != "__version__"]
+    named += [f"napari_mamamia.metrics.{name}" for name in napari_mamamia.metrics.__all__]
+    assert len(named) > 20
+    assert [name for name in named if f'id="{name}"' not in page] == []
+
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": ["# First case\n", "\n", "Some words."]},
+        {
+            "cell_type": "code",
+            "source": ["print(1 + 1)"],
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": ["2\n"]}],
+        },
+    ]
+}
+
+
+def test_a_notebook_becomes_a_page_of_the_menu_with_what_its_cells_showed(faulty_site):
+    folder, _ = faulty_site
+    page = (folder / "notebooks" / "first.html").read_text("utf-8")
+    assert re.search(r"<title>First case", page)
+    assert "Some words." in page
+    assert re.search(r"<code>2\s*</code>", page)
+    assert (folder / "notebooks" / "first.ipynb").is_file()
+    assert "notebooks/first.html" in (folder / "index.html").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def faulty_site(tmp_path_factory):
+    """The site of a copy with a notebook more, and with three faults; and what the build said."""
+    folder = tmp_path_factory.mktemp("faulty")
     for name in ("mkdocs.yml", "DESIGN.md", "CHANGELOG.md", "CONTRIBUTING.md"):
-        shutil.copy(TOP / name, tmp_path)
+        shutil.copy(TOP / name, folder)
     for name in ("docs", "tools"):
-        shutil.copytree(TOP / name, tmp_path / name)
-    (tmp_path / "src").symlink_to(TOP / "src")
-    (tmp_path / "docs" / "forgotten.md").write_text(
+        shutil.copytree(TOP / name, folder / name)
+    (folder / "src").symlink_to(TOP / "src")
+    docs = folder / "docs"
+    (docs / "api.md").write_text("# Python, left out here: it takes longest\n")
+    (docs / "notebooks").mkdir(exist_ok=True)
+    (docs / "notebooks" / "first.ipynb").write_text(json.dumps(NOTEBOOK))
+    (docs / "forgotten.md").write_text(
         "# Forgotten\n\n[no such part](security.md#no-such-part)\n\n![](images/lost.png)\n"
     )
-    done = build_site(tmp_path, tmp_path / "site")
+    return folder / "site", build_site(folder, folder / "site")
+
+
+def test_a_page_outside_the_menu_a_dead_anchor_and_a_lost_picture_stop_the_build(faulty_site):
+    _, done = faulty_site
     assert done.returncode == 1
-    for said in ("'forgotten.md'|forgotten.md", "#no-such-part", "images/lost.png", "not included"):
-        assert re.search(said, done.stdout + done.stderr), said
+    said = done.stdout + done.stderr
+    assert re.search(r"not included in the \"nav\" configuration:\s*- forgotten.md", said)
+    assert "#no-such-part" in said
+    assert "images/lost.png" in said
