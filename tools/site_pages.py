@@ -62,7 +62,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         markdown = markdown.replace(NUMBERS_HERE, numbers_table(folder))
     if NAMES_HERE in markdown:
         markdown = markdown.replace(NAMES_HERE, public_names())
+    markdown = re.sub(r"(?m)^\|.*`.*$", _row, markdown)
     return re.sub(r"(?m)^!\[(.+)\]\((\S+\.png)\)$", _figure, markdown)
+
+
+def _row(row: re.Match[str]) -> str:
+    """Return a row of a table whose code shows no backslash: here a bar in code parts no cells."""
+    return re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), row[0])
 
 
 def _figure(picture: re.Match[str]) -> str:

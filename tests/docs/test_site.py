@@ -159,3 +159,14 @@ def test_a_page_outside_the_menu_a_dead_anchor_and_a_lost_picture_stop_the_build
     assert re.search(r"not included in the \"nav\" configuration:\s*- forgotten.md", said)
     assert "#no-such-part" in said
     assert "images/lost.png" in said
+
+
+def test_no_sign_of_the_markup_is_left_in_a_page(site):
+    left = []
+    for path in site.rglob("*.html"):
+        body = "".join(re.findall(r"(?s)<article.*?</article>", path.read_text("utf-8")))
+        texts = re.sub(r"(?s)<pre.*?</pre>|<code.*?</code>|<[^>]+>", "", body)
+        signs = re.findall(r"\*\*.{0,30}|\]\(.{0,30}|\n- .{0,30}|\n\|[ -].{0,30}|`", texts)
+        left += [f"{path.name}: {sign}" for sign in signs]
+        left += [f"{path.name}: {code}" for code in re.findall(r"<code>[^<]*\\\|[^<]*", body)]
+    assert left == []
