@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.map_blocks import MapRecipe
-from napari_mamamia.kinetics.maps import KineticMap, map_recipe
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvImages,
@@ -32,6 +31,7 @@ from napari_mamamia.kinetics.tumour_volume import (
     functional_tumour_volume,
     prepare_ftv,
 )
+from napari_mamamia.kinetics.voxel_maps import KineticMap, map_recipe
 
 TIMES = (0.0, 90.0, 180.0, 300.0, 460.0)
 REGION, VOLUME = (64, 256, 256), (170, 512, 512)

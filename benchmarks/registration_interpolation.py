@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import run_job
-from napari_mamamia.kinetics.maps import percent_enhancement
 from napari_mamamia.kinetics.registration.registration import register_phases, resample
 from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
@@ -29,9 +28,13 @@ from napari_mamamia.kinetics.registration.settings import (
     TransformKind,
 )
 from napari_mamamia.kinetics.timing import choose_phases
-from napari_mamamia.kinetics.tumour_volume import functional_tumour_volume, prepare_ftv
+from napari_mamamia.kinetics.tumour_volume import (
+    box_around_mask,
+    functional_tumour_volume,
+    prepare_ftv,
+)
+from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.services.kinetics.case_kinetics import box_around_mask
 
 NOISE_FREE, NOISES = 200.0, (20.0, 10.0, 5.0, 3.0, 2.0)
 TIMES = (0.0, 120.0, 300.0, 480.0)

@@ -38,15 +38,30 @@ if TYPE_CHECKING:
     from napari_mamamia.library.case import Case as Case
     from napari_mamamia.library.data_set import DataSet as DataSet
     from napari_mamamia.library.data_set import open_data_set as open_data_set
+    from napari_mamamia.library.dicom import Imported as Imported
+    from napari_mamamia.library.dicom import import_dicom as import_dicom
+    from napari_mamamia.library.dicom import look_into_dicom as look_into_dicom
+    from napari_mamamia.library.export import Exported as Exported
+    from napari_mamamia.library.export import export as export
+    from napari_mamamia.library.export import verify as verify
+    from napari_mamamia.library.grow import Growth as Growth
+    from napari_mamamia.library.grow import grow as grow
+    from napari_mamamia.library.kinetics import Measurements as Measurements
+    from napari_mamamia.library.kinetics import measure_kinetics as measure_kinetics
     from napari_mamamia.library.masks import from_nibabel as from_nibabel
     from napari_mamamia.library.masks import read_mask as read_mask
     from napari_mamamia.library.masks import to_nibabel as to_nibabel
     from napari_mamamia.library.masks import write_mask as write_mask
+    from napari_mamamia.library.phantoms import make_phantom_study as make_phantom_study
     from napari_mamamia.library.phantoms import make_phantoms as make_phantoms
+    from napari_mamamia.library.predict import Predictions as Predictions
+    from napari_mamamia.library.predict import predict as predict
     from napari_mamamia.library.score import score as score
     from napari_mamamia.library.score import score_table as score_table
     from napari_mamamia.library.scores import Comparison as Comparison
     from napari_mamamia.library.scores import Scores as Scores
+    from napari_mamamia.segmentation.model.segmenter import Prediction as Prediction
+    from napari_mamamia.smartpaint.grow.start import Outline as Outline
 
     __version__: str
 else:
@@ -71,7 +86,34 @@ else:
             "library.case": ("Case",),
             "library.data_set": ("DataSet", "open_data_set"),
             "library.masks": ("from_nibabel", "read_mask", "to_nibabel", "write_mask"),
-            "library.phantoms": ("make_phantoms",),
+            "library.dicom": (
+                "Imported",
+                "import_dicom",
+                "look_into_dicom",
+            ),
+            "library.export": (
+                "Exported",
+                "export",
+                "verify",
+            ),
+            "library.grow": (
+                "Growth",
+                "grow",
+            ),
+            "library.kinetics": (
+                "Measurements",
+                "measure_kinetics",
+            ),
+            "library.phantoms": (
+                "make_phantom_study",
+                "make_phantoms",
+            ),
+            "library.predict": (
+                "Predictions",
+                "predict",
+            ),
+            "segmentation.model.segmenter": ("Prediction",),
+            "smartpaint.grow.start": ("Outline",),
             "library.score": ("score", "score_table"),
             "library.scores": ("Comparison", "Scores"),
         },
@@ -95,25 +137,40 @@ __all__ = [
     "CaseError",
     "Comparison",
     "DataSet",
+    "Exported",
     "FormatError",
     "Grid",
     "GridMismatchError",
+    "Growth",
+    "Imported",
     "MamamiaError",
     "Mask",
+    "Measurements",
     "MissingExtraError",
     "ModelError",
+    "Outline",
+    "Prediction",
+    "Predictions",
     "SaveConflictError",
     "SaveError",
     "Scores",
     "__version__",
+    "export",
     "from_nibabel",
+    "grow",
+    "import_dicom",
     "kinetics",
+    "look_into_dicom",
+    "make_phantom_study",
     "make_phantoms",
+    "measure_kinetics",
     "metrics",
     "open_data_set",
+    "predict",
     "read_mask",
     "score",
     "score_table",
     "to_nibabel",
+    "verify",
     "write_mask",
 ]

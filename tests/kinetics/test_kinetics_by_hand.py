@@ -16,16 +16,16 @@ from napari_mamamia.kinetics.curve_types import (
     initial_rise,
 )
 from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
-from napari_mamamia.kinetics.maps import (
+from napari_mamamia.kinetics.timing import (
+    choose_phases,
+)
+from napari_mamamia.kinetics.voxel_maps import (
     KineticMap,
     map_job,
     peak_enhancement,
     percent_enhancement,
     signal_enhancement_ratio,
     subtraction,
-)
-from napari_mamamia.kinetics.timing import (
-    choose_phases,
 )
 
 NAN = float("nan")

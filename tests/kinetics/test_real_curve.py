@@ -17,9 +17,9 @@ from napari_mamamia.kinetics.curve_types import (
     initial_rise,
 )
 from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
-from napari_mamamia.kinetics.maps import percent_enhancement
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
+from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 
 pytestmark = pytest.mark.real
 

@@ -5,7 +5,8 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.curve_types import delayed_change, delayed_course
-from napari_mamamia.kinetics.maps import (
+from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
+from napari_mamamia.kinetics.voxel_maps import (
     KineticMap,
     curve_types,
     map_recipe,
@@ -13,7 +14,6 @@ from napari_mamamia.kinetics.maps import (
     wash_in_slope,
     wash_out_slope,
 )
-from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 
 NAN = float("nan")
 TIMES = (0.0, 60.0, 120.0, 300.0)

@@ -16,7 +16,7 @@ import napari_mamamia as mm
 
 HERE = Path(__file__).parent
 LIST = HERE / "public.txt"
-DOORS = ("napari_mamamia", "napari_mamamia.metrics")
+DOORS = ("napari_mamamia", "napari_mamamia.metrics", "napari_mamamia.kinetics")
 HEAVY = ("torch", "napari", "qtpy", "PyQt6", "pandas", "numpy", "nibabel", "scipy", "rich")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import contents
 
 import napari_mamamia as mm
 
@@ -67,3 +68,19 @@ def test_scores_of_two_models_are_byte_for_byte_those_of_mamamia_score(phantoms,
     own = json.loads(json.dumps(in_memory.summary))
     wanted = _json(theirs / "shifted" / "summary.json")
     assert {name: own[name] for name in wanted} == wanted
+
+
+def test_predictions_and_kinetics_are_those_of_the_commands(data_set_of_module, tmp_path):
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    _command("predict", data_set_of_module, "--out", theirs / "masks")
+    _command("kinetics", data_set_of_module, "--out", theirs / "kinetics", "--case", "A_1")
+    data_set = mm.open_data_set(data_set_of_module, progress=False)
+    made = mm.predict(data_set, out=ours / "masks", progress=False)
+    for case_id in data_set.case_ids:
+        name = Path("masks") / f"{case_id}.nii.gz"
+        assert contents(ours / name) == contents(theirs / name)
+    one = mm.predict(data_set["A_1"], progress=False).mask
+    assert np.array_equal(one.array, made["A_1"].array)
+    mm.measure_kinetics(data_set, ours / "kinetics", case_ids="A_1", progress=False)
+    table = Path("kinetics") / "kinetics.csv"
+    assert (ours / table).read_bytes() == (theirs / table).read_bytes()

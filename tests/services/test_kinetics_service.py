@@ -16,13 +16,13 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, GridMismatchError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import run_job
+from napari_mamamia.kinetics.tumour_volume import box_around_mask
 from napari_mamamia.phantom import PhantomSpec, Tissue, make_phantom
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.kinetics.case_kinetics import (
     FtvBox,
     KineticSettings,
-    box_around_mask,
     case_kinetics,
     other_breast,
     with_times,

@@ -20,11 +20,14 @@ from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.data_set.volumes import read_labels, read_volume, write_mask, write_volume
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
 from napari_mamamia.kinetics.timing import choose_phases
-from napari_mamamia.kinetics.tumour_volume import functional_tumour_volume, prepare_ftv
+from napari_mamamia.kinetics.tumour_volume import (
+    box_around_mask,
+    functional_tumour_volume,
+    prepare_ftv,
+)
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.kinetics.case_kinetics import box_around_mask
 from napari_mamamia.services.register.case import VolumeChange, register_case
 from napari_mamamia.services.register.phases import register_data_set
 

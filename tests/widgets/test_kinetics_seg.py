@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.case import Phase
+from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
-from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 

@@ -147,9 +147,9 @@ def kinetics(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
+    from napari_mamamia.kinetics.repeated_pre import RepeatedPre
     from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
-    from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 
     refuse_idle(context, OPTIONS)
     if ftv_box not in set(FtvBox):

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import ArgumentError
+
+Corners: TypeAlias = tuple[tuple[int, int, int], tuple[int, int, int]]
+"""First voxel and the one behind the last, each ``(z, y, x)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +101,23 @@ class Box:
         z0, y0, x0 = (max(a - v, 0) for a, v in zip(self.start, voxels, strict=True))
         z1, y1, x1 = (min(b + v, n) for b, v, n in zip(self.stop, voxels, shape, strict=True))
         return Box((z0, y0, x0), (z1, y1, x1))
+
+
+def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
+    """Return the box of two corners, the second behind the last voxel; refused if outside."""
+    try:
+        start, stop = (tuple(int(n) for n in corner) for corner in corners)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            "expected a box as ((z, y, x) of the first voxel, (z, y, x) behind the last), got "
+            f"{corners!r}: pass two corners"
+        ) from error
+    inside = len(start) == len(stop) == 3 and all(
+        0 <= a < b <= n for a, b, n in zip(start, stop, shape, strict=False)
+    )
+    if not inside:
+        raise ArgumentError(
+            f"expected a box inside {shape} (z, y, x), got {start} to {stop}: pass the first voxel "
+            "and the one behind the last"
+        )
+    return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

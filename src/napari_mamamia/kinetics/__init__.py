@@ -2,7 +2,47 @@
 
 `time_axis` says on which named clock phases stand, `timing` which are early and late, `arrival` and
 `bolus` where contrast came. A map is a formula (`map_formulas`) and an entry with its recipe,
-ranges, colours and words (`map_kinds`); `maps` and `map_blocks` fill it. `curves`, `curve_types`
-and `contrast_curve` are the curve of a region, `lesion` one lesion, `tumour_volume` FTV in UCSF's
-form, `ultrafast` slope and arrival in close phases, `background` the other breast.
+ranges, colours and words (`map_kinds`); `voxel_maps` and `map_blocks` fill it. `curves`,
+`curve_types` and `contrast_curve` are the curve of a region, `lesion` one lesion, `tumour_volume`
+FTV in UCSF's form, `ultrafast` slope and arrival in close phases, `background` the other breast.
+
+``mm.kinetics.maps(case)``, ``.ftv(case)`` and ``.curve(case)`` are in `of_case`: this package's
+public door, imported when asked for.
 """
+
+from napari_mamamia.core.lazy import lazy_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from napari_mamamia.kinetics.contrast_curve import ContrastCurve as ContrastCurve
+    from napari_mamamia.kinetics.of_case import CaseMaps as CaseMaps
+    from napari_mamamia.kinetics.of_case import curve as curve
+    from napari_mamamia.kinetics.of_case import ftv as ftv
+    from napari_mamamia.kinetics.of_case import maps as maps
+    from napari_mamamia.kinetics.tumour_volume import FtvSettings as FtvSettings
+    from napari_mamamia.kinetics.tumour_volume import (
+        FunctionalTumourVolume as FunctionalTumourVolume,
+    )
+
+__all__ = [
+    "CaseMaps",
+    "ContrastCurve",
+    "FtvSettings",
+    "FunctionalTumourVolume",
+    "curve",
+    "ftv",
+    "maps",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "contrast_curve": ("ContrastCurve",),
+            "of_case": ("CaseMaps", "curve", "ftv", "maps"),
+            "tumour_volume": ("FtvSettings", "FunctionalTumourVolume"),
+        },
+    )
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -19,8 +19,8 @@ from napari_mamamia.kinetics.curve_types import (
 )
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.map_formulas import ANGIO_FROM_PERCENT
-from napari_mamamia.kinetics.maps import peak_enhancement, percent_enhancement
 from napari_mamamia.kinetics.timing import PhaseChoice
+from napari_mamamia.kinetics.voxel_maps import peak_enhancement, percent_enhancement
 
 LEAST_CLUSTER: Final = 3
 """A curve type counts as the worst only where so many voxels of it touch (26 neighbours): single

@@ -11,7 +11,6 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.map_blocks import MapRecipe
-from napari_mamamia.kinetics.maps import KineticMap, map_recipe
 from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.timing import PhaseChoice
 from napari_mamamia.kinetics.ultrafast import (
@@ -20,6 +19,7 @@ from napari_mamamia.kinetics.ultrafast import (
     ultrafast_formula,
     ultrafast_times,
 )
+from napari_mamamia.kinetics.voxel_maps import KineticMap, map_recipe
 
 
 class MapKind(StrEnum):

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.maps import percent_enhancement, signal_enhancement_ratio
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.kinetics.timing import PhaseChoice
+from napari_mamamia.kinetics.voxel_maps import percent_enhancement, signal_enhancement_ratio
 
 SER_BINS: Final = (
     ("blue", 0.0, 0.9),
@@ -27,6 +28,9 @@ SER_BINS: Final = (
 )
 """Colour and SER range, lower end open, upper end closed; the rest (0 and above 3) is white.
 Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults of its window."""
+
+FTV_MARGIN_MM: Final = 10.0
+"""Margin of the box around a mask. Source: our choice; UCSF's readers draw the box by hand."""
 
 _PARTIAL_FROM: Final = 0.9  # Arasu 2011: plateau and washout
 _WASHOUT_ABOVE: Final = 1.3  # Arasu 2011
@@ -176,6 +180,14 @@ class FunctionalTumourVolume:
     bins: tuple[SerBin, ...]
     without_ser: int
     too_dark: int
+
+
+def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:
+    """Return the bounding box of a mask with a margin in mm each way, inside the volume."""
+    box = Box.around(mask)
+    if box.is_empty:
+        return box
+    return box.grown([math.ceil(margin_mm / mm) for mm in grid.spacing_mm], grid.shape)
 
 
 def prepare_ftv(

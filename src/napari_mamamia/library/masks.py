@@ -14,6 +14,7 @@ from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
 from napari_mamamia.io.volumes.nifti_image import grid_and_voxels, nifti_image
 from napari_mamamia.library.arguments import PathLike, path_of
 from napari_mamamia.library.case import Case
+from napari_mamamia.services.case.explained_mask import write_explained
 from napari_mamamia.services.case.open_case import require_few_values
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def write_mask(
     ----------
     mask
         A `Mask`, or an array ``(z, y, x)``; then `grid` says where it lies, such as ``case.grid``.
-        On a grid that was read from NIfTI the file gets that file's geometry byte for byte.
+        On a grid that was read from NIfTI the file gets that file's geometry byte for byte. Of a
+        prediction, ``ID.json`` beside it says how it was made.
     path
         The file to make.
     overwrite
@@ -82,8 +84,12 @@ def write_mask(
             "expected a grid for an array, got none: pass  grid=case.grid, which says where its "
             "voxels lie"
         )
-    voxels = mask_array(mask, "the mask", found)
-    write_volume_of(Mask(found, voxels), path_of(path, "a mask"), overwrite=overwrite)
+    voxels, target = mask_array(mask, "the mask", found), path_of(path, "a mask")
+    made = mask.provenance if isinstance(mask, Mask) else None
+    if made is None:
+        write_volume_of(Mask(found, voxels), target, overwrite=overwrite)
+    else:
+        write_explained(voxels, found, made, target, overwrite=overwrite)
 
 
 def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":

@@ -1,11 +1,14 @@
 """Phantoms: data to try everything on, with known truth."""
 
+from pathlib import Path
 from typing import Literal
 
+from napari_mamamia.core.errors import ArgumentError, SaveConflictError
+from napari_mamamia.io.dicom.writer import write_study
 from napari_mamamia.library.arguments import PathLike, named, path_of
 from napari_mamamia.library.data_set import DataSet, open_data_set
 from napari_mamamia.library.progress import drive
-from napari_mamamia.phantom import PhantomMix, write_data_set
+from napari_mamamia.phantom import PhantomMix, make_one, write_data_set
 
 
 def make_phantoms(
@@ -20,8 +23,8 @@ def make_phantoms(
     """Write phantom cases in the MAMA-MIA layout and return their data set.
 
     Each has several phases, the true mask as reference, and for three in four a degraded one as
-    ``case.automatic``. The clinical table has breast density, and neither age nor menopausal
-    status. Scores on phantoms say nothing about patients.
+    ``case.automatic``. Their clinical table is made up too. Scores on phantoms say nothing about
+    patients.
 
     Parameters
     ----------
@@ -44,12 +47,72 @@ def make_phantoms(
     SaveConflictError
         If `folder` exists and is not an empty folder.
     CaseError
-        If `n_cases` is out of range.
+        If `n_cases` is out of range, or a tumour does not fit so few voxels.
+    ArgumentError
+        If an argument is of the wrong kind.
 
     Examples
     --------
     >>> mm.make_phantoms("phantoms", 3, shape=(24, 64, 64)).cases  # doctest: +SKIP
     """
     root = path_of(folder, "the phantoms")
+    _require_shape(shape)
+    for said, number in (("n_cases", n_cases), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ArgumentError(
+                f"expected a whole number from 0 on for {said}, got {number!r}: pass such as 12"
+            )
     job = write_data_set(root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
     return open_data_set(drive(job, progress), progress=progress)
+
+
+def make_phantom_study(
+    folder: PathLike,
+    *,
+    index: int = 0,
+    seed: int = 2026,
+    shape: tuple[int, int, int] | None = None,
+    progress: bool = True,
+) -> Path:
+    """Write one phantom as a DICOM study, to try `import_dicom` on, and return its folder.
+
+    Parameters
+    ----------
+    folder
+        The folder to make; it appears whole or not at all.
+    index
+        Which of the twelve kinds of phantoms, from 0.
+    seed, shape, progress
+        As in `make_phantoms`.
+
+    Raises
+    ------
+    MissingExtraError
+        If pydicom is not installed.
+    SaveConflictError
+        If `folder` exists.
+
+    Examples
+    --------
+    >>> mm.import_dicom(mm.make_phantom_study("study"), "my data", "P001")  # doctest: +SKIP
+    """
+    target = path_of(folder, "the study")
+    _require_shape(shape)
+    if target.exists():
+        raise SaveConflictError(
+            f"expected a new folder, but {target} exists: nothing was written; choose another name"
+        )
+    case = drive(make_one(index, seed, shape), progress).case
+    times = tuple(float(time or 0) for time in case.times_s)
+    return drive(write_study(case.signal, case.grid, times, target, case.case_id), progress)
+
+
+def _require_shape(shape: tuple[int, int, int] | None) -> None:
+    if shape is None:
+        return
+    is_three = isinstance(shape, tuple | list) and len(shape) == 3
+    if not is_three or not all(isinstance(n, int) and n >= 8 for n in shape):
+        raise ArgumentError(
+            f"expected voxels (z, y, x), 8 or more each, for shape, got {shape!r}: pass such as "
+            "(24, 64, 64)"
+        )

@@ -229,6 +229,15 @@ def write_data_set(
     return root
 
 
+def make_one(
+    index: int, seed: int, shape: tuple[int, int, int] | None, mix: PhantomMix = PhantomMix.MIXED
+) -> Job[Phantom]:
+    """Return a job for case `index` (from 0) of a data set; parameters as in `write_data_set`."""
+    plan = partial(mix.plan, index, seed)
+    phantom, _ = yield from _make(plan, shape, 0, _STEPS_PER_CASE)
+    return phantom
+
+
 def _put_in_place(building: Path, root: Path) -> None:
     try:
         place_folder(building, root)
@@ -244,7 +253,7 @@ def _make(
 ) -> Generator[Progress, None, tuple[Phantom, Patient]]:
     """Make one case; where the tumours do not fit into one patient's breast, try the next."""
     for attempt in range(_ATTEMPTS):
-        planned = _resized(plan(attempt), shape)
+        planned = resized(plan(attempt), shape)
         try:
             job = make_phantom_job(planned.spec)
             phantom = yield from _within(job, start, start + _DRAWING, total)
@@ -258,7 +267,8 @@ def _make(
     )
 
 
-def _resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> PlannedCase:
+def resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> PlannedCase:
+    """Return a case with other voxels over the same field of view; as it is without a shape."""
     if shape is None:
         return planned
     spec = planned.spec

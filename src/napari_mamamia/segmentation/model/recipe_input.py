@@ -14,8 +14,8 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.kinetics.maps import KineticMap, map_job, percent_enhancement
 from napari_mamamia.kinetics.timing import choose_image_phases
+from napari_mamamia.kinetics.voxel_maps import KineticMap, map_job, percent_enhancement
 from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope

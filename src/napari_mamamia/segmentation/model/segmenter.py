@@ -44,6 +44,13 @@ class Candidate:
     score: float
     reasons: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Return rank, size and place."""
+        return (
+            f"Candidate({self.rank}, {self.volume_mm3 / 1000:.3f} ml, {self.box.start} to "
+            f"{self.box.stop})"
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
@@ -70,6 +77,13 @@ class Prediction:
     probability: NDArray[np.float16] | None = None
     variance: NDArray[np.float16] | None = None
     unsure: str = ""
+
+    def __repr__(self) -> str:
+        """Return what was found in a line: arrays of millions of voxels tell nothing."""
+        return (
+            f"Prediction({self.case_id!r}, {self.mask!r}, {len(self.candidates)} candidate(s), "
+            f"{self.seconds:.1f} s)"
+        )
 
 
 class Segmenter(Protocol):

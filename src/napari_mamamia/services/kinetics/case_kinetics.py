@@ -24,12 +24,15 @@ from napari_mamamia.kinetics.background import (
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
 from napari_mamamia.kinetics.curves import curve_enhancement
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
+from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import TimingRule, known_times, odd_span, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
+    FTV_MARGIN_MM,
     FtvSettings,
     FunctionalTumourVolume,
+    box_around_mask,
     functional_tumour_volume,
     prepare_ftv,
 )
@@ -37,7 +40,6 @@ from napari_mamamia.kinetics.ultrafast import PE_AT_S
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.segmentation.kinetic.breast import breast_mask
 from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
-from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.services.kinetics.row import KineticRow, text_of
 from napari_mamamia.services.kinetics.ultrafast_columns import with_ultrafast
 
@@ -105,10 +107,6 @@ def _midline(profile: NDArray[np.float64], first: int, last: int, step_mm: float
 
 def _share_beyond(lesion: NDArray[np.bool_], middle: int) -> float:
     return float(np.count_nonzero(lesion[:, :, middle:]) / np.count_nonzero(lesion))
-
-
-FTV_MARGIN_MM: Final = 10.0
-"""Margin of the box around a mask. Source: our choice; UCSF's readers draw the box by hand."""
 
 
 _LEAST_SHARE: Final = 0.5
@@ -245,14 +243,6 @@ def case_kinetics(
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
     return replace(row, warning="; ".join([*_warnings(case, lesion), *filter(None, [unmeasured])]))
-
-
-def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:
-    """Return the bounding box of a mask with a margin in mm each way, inside the volume."""
-    box = Box.around(mask)
-    if box.is_empty:
-        return box
-    return box.grown([math.ceil(margin_mm / mm) for mm in grid.spacing_mm], grid.shape)
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:

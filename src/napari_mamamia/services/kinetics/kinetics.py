@@ -11,6 +11,7 @@ from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import flat_table_job
 from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.scoring.report.drawing import Drawing, Drawn
 from napari_mamamia.services.batch.beside import drawing_place
 from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs
@@ -26,7 +27,6 @@ from napari_mamamia.services.kinetics.case_kinetics import (
     with_times,
 )
 from napari_mamamia.services.kinetics.injection import HEADER, injection_rule
-from napari_mamamia.services.kinetics.repeated_pre import with_pre
 from napari_mamamia.services.kinetics.row import KineticRow, numbers_of
 
 TABLE: Final = "kinetics.csv"

@@ -31,6 +31,7 @@ from napari_mamamia.kinetics.tumour_volume import (
     FtvImages,
     FtvSettings,
     FunctionalTumourVolume,
+    box_around_mask,
     functional_tumour_volume,
     prepare_ftv,
 )
@@ -38,7 +39,6 @@ from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.services.batch.beside import drawing_place
 from napari_mamamia.services.kinetics.case_kinetics import (
     KineticSettings,
-    box_around_mask,
     case_kinetics,
 )
 from napari_mamamia.services.kinetics.kinetics import save_drawn

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.kinetics.maps import percent_enhancement
 from napari_mamamia.kinetics.registration.registration import Registered, register_phases
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.time_axis import Timing, rule_of
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     FtvSettings,
+    box_around_mask,
     functional_tumour_volume,
     prepare_ftv,
 )
-from napari_mamamia.services.kinetics.case_kinetics import box_around_mask
+from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 
 MOST_CHANGE_PERCENT: Final = 10.0
 """A registration that changes the tumour's volume by more is warned of. Our number."""

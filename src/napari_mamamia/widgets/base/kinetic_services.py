@@ -9,13 +9,13 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.map_kinds import MapRange
+from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.tumour_volume import FtvImages
 from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg, ftv_under_seg
 from napari_mamamia.services.kinetics.map_ranges import auto_limits, map_ranges, ranged
 from napari_mamamia.services.kinetics.phase_text import timing_text
-from napari_mamamia.services.kinetics.repeated_pre import with_pre
 from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.services.kinetics.show_kinetics import (
     FtvAnswer,

@@ -7,9 +7,9 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.case.context import CaseKey
-from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.widgets.base.jobs import JobRunner, job_of
 from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.layers import MASK_ROLES, tag_of

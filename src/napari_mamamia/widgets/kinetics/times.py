@@ -5,8 +5,8 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
-from napari_mamamia.services.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
 _TIMINGS: Final = {

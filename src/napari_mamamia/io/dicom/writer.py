@@ -1,0 +1,123 @@
+"""A made-up exam as a DICOM study, to try an import on; nothing of a patient is ever written so."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.io.dicom.elements import require_pydicom
+from napari_mamamia.io.files.own_paths import own_folder, place_folder
+
+_MR_IMAGE: Final = "1.2.840.10008.5.1.4.1.1.4"
+_TO_LPS: Final = np.array([-1.0, -1.0, 1.0])
+_STARTED_S: Final = 10 * 3600 + 17
+"""Of phase 0: 10:00:17, since times at full minutes look typed."""
+
+
+def write_study(
+    signal: NDArray[Any], grid: Grid, times_s: tuple[float, ...], folder: Path, name: str
+) -> Job[Path]:
+    """Return a job that writes phases as one series of MR images, a file for each slice.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, integers of 16 bits.
+    times_s
+        Seconds of each phase.
+    folder
+        The folder to make; it appears whole or not at all.
+    name
+        What stands for the patient.
+
+    Raises
+    ------
+    MissingExtraError
+        If pydicom is not installed.
+    ArgumentError
+        If the axes of `grid` are not at right angles, which DICOM cannot say.
+    """
+    require_pydicom()
+    import pydicom
+
+    if grid.is_sheared:
+        raise ArgumentError("expected axes at right angles for DICOM, got a sheared grid")
+    total = signal.shape[0] * signal.shape[1]
+    uids = [str(pydicom.uid.generate_uid()) for _ in range(3)]
+    with own_folder(folder.parent) as building:
+        for phase, volume in enumerate(signal):
+            for index, plane in enumerate(volume):
+                done = phase * signal.shape[1] + index
+                yield Progress(done, total, f"Writing phase {phase} as DICOM")
+                place = _place(grid, index)
+                image = _image(plane, place, times_s[phase], uids, name)
+                image.SeriesNumber, image.InstanceNumber = 4, done + 1
+                image.AcquisitionNumber = image.TemporalPositionIdentifier = phase + 1
+                path = building / f"IM_{done:05d}.dcm"
+                pydicom.dcmwrite(path, image, enforce_file_format=True)
+        place_folder(building, folder)
+    yield Progress(total, total, "Saved")
+    return folder
+
+
+def _place(grid: Grid, index: int) -> dict[str, Any]:
+    """Return the elements that say where a plane (y, x) lies, in LPS."""
+    steps = grid.matrix_mm * _TO_LPS[:, np.newaxis]
+    _, down, along = (steps[:, axis] / np.linalg.norm(steps[:, axis]) for axis in range(3))
+    corner = grid.to_world_mm((index, 0, 0)) * _TO_LPS
+    z_mm, y_mm, x_mm = grid.spacing_mm
+    return {
+        "ImageOrientationPatient": [*map(float, along), *map(float, down)],
+        "ImagePositionPatient": [float(mm) for mm in corner],
+        "PixelSpacing": [y_mm, x_mm],
+        "SliceThickness": z_mm,
+    }
+
+
+def _image(
+    plane: NDArray[Any], place: dict[str, Any], time_s: float, uids: list[str], name: str
+) -> Any:
+    import pydicom
+
+    image = pydicom.Dataset()
+    image.file_meta = pydicom.dataset.FileMetaDataset()
+    image.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    clock = _STARTED_S + time_s
+    started = f"{int(clock // 3600):02d}{int(clock // 60 % 60):02d}{clock % 60:09.6f}"
+    elements = {
+        "SOPClassUID": _MR_IMAGE,
+        "SOPInstanceUID": pydicom.uid.generate_uid(),
+        "StudyInstanceUID": uids[0],
+        "SeriesInstanceUID": uids[1],
+        "FrameOfReferenceUID": uids[2],
+        "Modality": "MR",
+        "PatientName": name,
+        "PatientID": name,
+        "StudyDate": "20240101",
+        "AcquisitionDate": "20240101",
+        "AcquisitionTime": started,
+        "ContentTime": started,
+        "SeriesDescription": "dyn phantom, made by software",
+        "ImageType": ["ORIGINAL", "PRIMARY", "M"],
+        "ContrastBolusAgent": "none, computed",
+        "SamplesPerPixel": 1,
+        "PhotometricInterpretation": "MONOCHROME2",
+        "Rows": plane.shape[0],
+        "Columns": plane.shape[1],
+        "BitsAllocated": 16,
+        "BitsStored": 16,
+        "HighBit": 15,
+        "PixelRepresentation": int(plane.dtype.kind == "i"),
+        **place,
+    }
+    for keyword, value in elements.items():
+        setattr(image, keyword, value)
+    image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
+    image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
+    image.PixelData = plane.astype(plane.dtype.newbyteorder("<")).tobytes()
+    image["PixelData"].VR = "OW"
+    return image

@@ -1,0 +1,256 @@
+"""`import_dicom`: studies become cases; `look_into_dicom` says before what would become of each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.dicom.facts import Dates
+from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.io.exam.selectors import read_selectors
+from napari_mamamia.io.exam.sides import Sides
+from napari_mamamia.library.arguments import (
+    ExistingName,
+    PathLike,
+    columns_of,
+    existing_of,
+    named,
+    path_of,
+)
+from napari_mamamia.library.data_set import DataSet, open_data_set
+from napari_mamamia.library.progress import drive
+from napari_mamamia.services.dicom.dicom import ImportSummary
+from napari_mamamia.services.dicom.dicom import import_dicom as importing
+from napari_mamamia.services.dicom.finding import ImportSettings, look_into
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN: Final = (
+    "number",
+    "part",
+    "description",
+    "n_images",
+    "n_slices",
+    "n_phases",
+    "role",
+    "evidence",
+    "use",
+    "fate",
+)
+
+
+class Imported:
+    """What an import wrote: ``.cases`` is a table, ``.data_set`` opens where it lies."""
+
+    def __init__(self, summary: ImportSummary, out: Path) -> None:
+        self._summary, self._out = summary, out
+
+    def __repr__(self) -> str:
+        there = len(self._summary.skipped)
+        kept = f", {there} were there already" if there else ""
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"Imported({len(self._summary.imported)} cases{kept}{failed}, {str(self.folder)!r})"
+
+    @property
+    def folder(self) -> Path:
+        """The data set that the cases were written to."""
+        return self._out
+
+    @property
+    def failures(self) -> tuple[CaseFailure, ...]:
+        """The studies that were refused, each with its reason."""
+        return self._summary.failures
+
+    @property
+    def data_set(self) -> DataSet:
+        """The data set, opened anew."""
+        return open_data_set(self._out, progress=False)
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """One row for each case written, by case id.
+
+        ``phases``, ``shape`` ``(z, y, x)``, ``times_s``, ``clock`` (what ordered the phases),
+        ``scaling``, ``warnings``, ``kept`` (what left the headers).
+        """
+        import pandas as pd
+
+        rows = [
+            {
+                "phases": len(list(one.folder.glob("*.nii.gz"))),
+                "shape": one.shape,
+                "times_s": one.times_s,
+                "clock": one.clock,
+                "scaling": one.scaling,
+                "warnings": "; ".join(one.warnings),
+                "kept": ", ".join(f"{name}={value}" for name, value in one.kept),
+            }
+            for one in self._summary.imported
+        ]
+        ids = pd.Index(
+            [one.case_id for one in self._summary.imported], name="case_id", dtype=object
+        )
+        columns = ["phases", "shape", "times_s", "clock", "scaling", "warnings", "kept"]
+        return pd.DataFrame(rows, index=ids, columns=columns)
+
+
+def import_dicom(
+    source: PathLike,
+    out: PathLike,
+    case_id: str = "",
+    *,
+    phases: Sequence[int] = (),
+    use: str | Iterable[str] = (),
+    leave_out: str | Iterable[str] = (),
+    clock: str | None = None,
+    sides: Literal["ask", "join", "two"] = "ask",
+    dates: Literal["drop", "shift"] = "drop",
+    allow_thin: bool = False,
+    columns: PathLike | Mapping[str, str | None] | None = None,
+    existing: ExistingName = "refuse",
+    progress: bool = True,
+) -> Imported:
+    """Turn each DICOM study into a case of the data set `out`, as ``mamamia import`` does.
+
+    Nothing that tells the patient is kept; what is kept stands in ``.cases["kept"]``.
+
+    Parameters
+    ----------
+    source
+        Folder, searched to its depth, or zip archive; only read.
+    out
+        Data set in the MAMA-MIA layout, made where it is missing; other cases in it stay.
+    case_id
+        Id of the case, of several studies their prefix; without it the folder's name.
+    phases
+        Keep only these, counted in order of time.
+    use, leave_out
+        What counts and what does not, such as ``"series=5,role=water"``; see `look_into_dicom`.
+    clock
+        The element that orders the phases, such as "AcquisitionTime"; without it chosen.
+    sides
+        Two breasts in two sagittal stacks: an error that asks, one case, or ID_left and ID_right.
+    dates
+        Whether the exam's date is dropped, or kept shifted.
+    allow_thin
+        Take exams of one or two slices.
+    columns
+        Columns of the data set's clinical table, see `open_data_set`.
+    existing
+        What is done with a case that is there: "refuse", "resume" (it stays) or "overwrite".
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Imported
+        ``.cases`` (a table), ``.failures``, ``.data_set``.
+
+    Raises
+    ------
+    MissingExtraError
+        If pydicom is not installed.
+    FormatError, CaseError
+        If the source or its only study is refused; the message is the reason, and what to choose.
+    SaveConflictError
+        If the case is there already.
+    ArgumentError
+        If an argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> mm.import_dicom("study", "my data", "P001").data_set["P001"].times_s  # doctest: +SKIP
+    (0.0, 92.5, 185.0)
+    """
+    settings = _settings(phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing)
+    place, target = path_of(source, "the DICOM source"), path_of(out, "out")
+    return Imported(drive(importing(place, target, _id(case_id), settings), progress), target)
+
+
+def look_into_dicom(
+    source: PathLike,
+    *,
+    use: str | Iterable[str] = (),
+    leave_out: str | Iterable[str] = (),
+    clock: str | None = None,
+    sides: Literal["ask", "join", "two"] = "ask",
+    allow_thin: bool = False,
+    progress: bool = True,
+) -> "pd.DataFrame":
+    """Return what is in a DICOM folder or zip, and what would become of it; nothing is written.
+
+    Parameters
+    ----------
+    source, use, leave_out, clock, sides, allow_thin, progress
+        As in `import_dicom`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each part of each series: ``study``, ``number`` (of the series), ``part``,
+        ``description``, ``n_images``, ``n_slices``, ``n_phases``, ``role``, ``evidence``, ``use``,
+        ``fate``, and ``problem``, why its study would be refused.
+
+    Raises
+    ------
+    MissingExtraError, FormatError, ArgumentError
+        As `import_dicom`.
+
+    Examples
+    --------
+    >>> mm.look_into_dicom("study")[["description", "role", "fate"]]  # doctest: +SKIP
+    """
+    import pandas as pd
+
+    settings = _settings((), use, leave_out, clock, sides, "drop", allow_thin, None, "refuse")
+    found = drive(look_into(path_of(source, "the DICOM source"), "", settings), progress)
+    rows = [
+        {
+            "study": study.case_id,
+            **{name: getattr(row, name) for name in _SHOWN},
+            "problem": study.problem,
+        }
+        for study in found
+        for row in study.rows
+    ]
+    return pd.DataFrame(rows, columns=["study", *_SHOWN, "problem"])
+
+
+def _settings(
+    phases: Sequence[int],
+    use: str | Iterable[str],
+    leave_out: str | Iterable[str],
+    clock: str | None,
+    sides: str,
+    dates: str,
+    allow_thin: bool,
+    columns: PathLike | Mapping[str, str | None] | None,
+    existing: str,
+) -> ImportSettings:
+    if not all(_is_index(k) for k in phases):
+        raise ArgumentError(
+            f"expected the numbers of phases from 0 on, got {phases!r}: pass such as [0, 1, 2]"
+        )
+    return ImportSettings(
+        None if clock is None else named(Clock, clock, "clock"),
+        tuple(int(k) for k in phases),
+        read_selectors((use,) if isinstance(use, str) else tuple(use)),
+        read_selectors((leave_out,) if isinstance(leave_out, str) else tuple(leave_out)),
+        named(Dates, dates, "dates"),
+        existing_of(existing),
+        bool(allow_thin),
+        named(Sides, sides, "sides"),
+        columns_of(columns),
+    )
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _id(case_id: str) -> str:
+    if not isinstance(case_id, str):
+        raise ArgumentError(f"expected a case id as text, got {case_id!r}: pass a string")
+    return case_id

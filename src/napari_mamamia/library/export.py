@@ -1,0 +1,239 @@
+"""`export`: masks as a bundle that others can trust; `verify` holds one against its manifest."""
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.data_set.label_map import read_label_rules
+from napari_mamamia.library.arguments import (
+    PathLike,
+    case_ids_of,
+    existing_of,
+    named,
+    path_of,
+)
+from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.progress import drive
+from napari_mamamia.services.export.export import ExportSummary, export_bundle
+from napari_mamamia.services.export.plan import (
+    ExportFormat,
+    ExportSettings,
+    FuseRule,
+    MaskFolder,
+)
+from napari_mamamia.services.export.privacy import require_source
+from napari_mamamia.services.export.verify import Verification, verify_bundle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids"]
+
+
+class Exported:
+    """What an export wrote and verified: ``.cases`` is a table, ``.folder`` the bundle."""
+
+    def __init__(self, summary: ExportSummary) -> None:
+        self._summary = summary
+
+    def __fspath__(self) -> str:
+        """Return the folder, so that it stands wherever a path does."""
+        return str(self.folder)
+
+    def __repr__(self) -> str:
+        wrong = f", {len(self.problems)} thing(s) wrong" if self.problems else ", verified"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"Exported({len(self._summary.exported)} masks{failed}{wrong}, {str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        said = [*self.problems, *(f"{f.case_id}: {f.reason}" for f in self.failures), *self.notes]
+        notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in said)
+        table = self.cases.to_html(max_rows=20, float_format="{:.3g}".format, escape=True)
+        return f"<p><b>{escape(repr(self))}</b></p>{notes}{table}"
+
+    @property
+    def folder(self) -> Path:
+        """The bundle, with ``manifest.json``."""
+        return self._summary.out
+
+    @property
+    def failures(self) -> tuple[CaseFailure, ...]:
+        """The cases that could not be written, each with its reason."""
+        return self._summary.failures
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the verification of the whole bundle found; empty for a sound one."""
+        return self._summary.problems
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Plain sentences, such as that a reader has no mask of a case."""
+        return tuple(filter(None, (*self._summary.notes, self._summary.search)))
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """One row for each mask, by case id: ``volume_ml``, ``quality`` (a light), ``files``."""
+        import pandas as pd
+
+        rows = [
+            {
+                "volume_ml": one.volume_mm3 / 1000,
+                "quality": one.light,
+                "files": ", ".join(file.name for file in one.files),
+            }
+            for one in self._summary.exported
+        ]
+        ids = pd.Index(
+            [one.case_id for one in self._summary.exported], name="case_id", dtype=object
+        )
+        return pd.DataFrame(rows, index=ids, columns=["volume_ml", "quality", "files"])
+
+
+def export(
+    data_set: DataSet,
+    masks: PathLike | Mapping[str, PathLike],
+    out: PathLike,
+    *,
+    formats: FormatName | Iterable[FormatName] = ("nifti",),
+    harmonise: Literal["as-is", "las-psr", "ras", "lps"] = "as-is",
+    label: float | None = None,
+    label_map: PathLike | None = None,
+    case_ids: str | Iterable[str] | None = None,
+    with_images: bool = False,
+    fuse: Literal["none", "majority", "staple"] = "none",
+    study: PathLike | None = None,
+    quality: bool = True,
+    existing: Literal["refuse", "overwrite"] = "refuse",
+    progress: bool = True,
+) -> Exported:
+    """Write masks as a bundle: exact geometry, provenance, checksums, quality; then verify it.
+
+    Parameters
+    ----------
+    data_set
+        The images that the masks were made for.
+    masks
+        A folder of masks ``ID.nii.gz`` (or what `predict` returned), or several by name.
+    out
+        The folder of the bundle.
+    formats
+        "nifti", "dicom-seg", "challenge", "nnunet", "bids"; one or several.
+    harmonise
+        The orientation to write too, by flips and permutations alone.
+    label, label_map
+        The one value to keep, or a JSON file that says what becomes of each.
+    case_ids
+        Only these cases.
+    with_images
+        Write the phases too.
+    fuse
+        One more mask from several readers': the majority's, or STAPLE's.
+    study
+        The DICOM study that segmentations refer to; of several, the folder above them.
+    quality
+        Read the images and check each mask against them.
+    existing
+        What is done with an `out` that holds something: "refuse" or "overwrite".
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Exported
+        ``.cases`` (a table), ``.failures``, ``.problems``, ``.folder``.
+
+    Raises
+    ------
+    CaseError, FormatError
+        If a folder is missing or holds no mask, an id is not there, or a format cannot be written.
+    SaveConflictError
+        If `out` holds other results.
+    ArgumentError
+        If an argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> mm.export(data_set, predictions, "bundle", formats="bids")  # doctest: +SKIP
+    Exported(12 masks, verified, 'bundle')
+    """
+    if not isinstance(data_set, DataSet):
+        raise ArgumentError(
+            f"expected a data set, got {type(data_set).__name__}: pass  open_data_set(path)"
+        )
+    source = None if study is None else path_of(study, "study")
+    if source is not None:
+        require_source(source)
+    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
+    settings = ExportSettings(
+        masks=_folders(masks),
+        formats=tuple(named(ExportFormat, one, "formats") for one in wanted),
+        profile=named(OrientationProfile, harmonise, "harmonise"),
+        label=label,
+        rules=() if label_map is None else read_label_rules(path_of(label_map, "label_map")),
+        case_ids=case_ids_of(case_ids),
+        with_images=with_images,
+        with_quality=quality,
+        fuse=named(FuseRule, fuse, "fuse"),
+        study=source,
+    )
+    how = existing_of(existing, can_resume=False)
+    job = export_bundle(data_set.opened, settings, path_of(out, "out"), how)
+    return Exported(drive(job, progress))
+
+
+def verify(
+    bundle: PathLike,
+    *,
+    images: "DataSet | PathLike | None" = None,
+    study: PathLike | None = None,
+    progress: bool = True,
+) -> Verification:
+    """Return whether a bundle is what its manifest says, file by file.
+
+    Parameters
+    ----------
+    bundle
+        The folder, or what `export` returned.
+    images
+        The data set that the masks must lie on.
+    study
+        The source DICOM: no byte of the bundle may tell its patients.
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Verification
+        ``.is_sound``, ``.problems`` (sentences), ``.n_files``, ``.n_masks``, ``.search``.
+
+    Raises
+    ------
+    FormatError
+        If `images` or `study` cannot be read. What is wrong with the bundle, a missing manifest
+        too, is in ``.problems``.
+
+    Examples
+    --------
+    >>> mm.verify("bundle").is_sound  # doctest: +SKIP
+    True
+    """
+    root = images.root if isinstance(images, DataSet) else images
+    source = None if study is None else path_of(study, "study")
+    if source is not None:
+        require_source(source)
+    place = None if root is None else path_of(root, "images")
+    studies = () if source is None else (source,)
+    return drive(verify_bundle(path_of(bundle, "a bundle"), place, studies), progress)
+
+
+def _folders(masks: PathLike | Mapping[str, PathLike]) -> tuple[MaskFolder, ...]:
+    if isinstance(masks, Mapping):
+        return tuple(
+            MaskFolder(path_of(folder, f"the masks {name}"), name) for name, folder in masks.items()
+        )
+    return (MaskFolder(path_of(masks, "masks")),)

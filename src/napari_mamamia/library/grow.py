@@ -1,0 +1,138 @@
+"""`grow`: from a click, a box, an outline or a rough mask to the edge of the lesion."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box, Corners, box_of
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import ArgumentError, CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.mask_arrays import MaskLike, mask_array
+from napari_mamamia.core.progress import Job
+from napari_mamamia.library.case import Case
+from napari_mamamia.library.predict import voxel_of
+from napari_mamamia.library.progress import drive
+from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.grow.click import grow_from_click
+from napari_mamamia.smartpaint.grow.grow import Grown
+from napari_mamamia.smartpaint.grow.grow import grow as grow_from_outlines
+from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
+from napari_mamamia.smartpaint.grow.start import Outline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Growth:
+    """A region that grew: `mask` on the case's grid, `notes` about what a reader should know."""
+
+    mask: Mask
+    notes: tuple[str, ...] = ()
+
+
+def grow(
+    case: Case,
+    *,
+    click: tuple[int, int, int] | None = None,
+    box: Corners | None = None,
+    outline: Outline | Sequence[Outline] | None = None,
+    mask: MaskLike | None = None,
+    progress: bool = True,
+) -> Growth:
+    """Return the lesion in 3-D that lies at a click, in a box, or along an outline.
+
+    Give one of the four.
+
+    Parameters
+    ----------
+    case
+        ``data_set["ID"]``.
+    click
+        A voxel ``(z, y, x)`` in the lesion.
+    box
+        A box around it: its first voxel, and the one behind its last, each ``(z, y, x)``. Nothing
+        outside belongs to the region.
+    outline
+        ``Outline(axis, index, inside)``, the inside of what is outlined in the plane `index` across
+        array axis `axis` (0 z, 1 y, 2 x), bool of the plane; or several. There the result keeps to
+        the outline.
+    mask
+        A rough mask, such as a prediction's: the region grows or shrinks to the edge it is near.
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Growth
+        ``.mask`` is a `Mask`, empty where nothing stands out; ``.notes`` are plain sentences.
+
+    Raises
+    ------
+    ArgumentError
+        If not one of the four is given, or it is of the wrong kind.
+    CaseError
+        If the case cannot be opened, or the outline or mask is empty.
+
+    Examples
+    --------
+    >>> mm.grow(case, click=(31, 120, 88)).mask.volume_mm3  # doctest: +SKIP
+    1934.0
+    """
+    if not isinstance(case, Case):
+        raise ArgumentError(
+            f'expected a case, got {type(case).__name__}: pass one such as  data_set["DUKE_001"]'
+        )
+    given = {"click": click, "box": box, "outline": outline, "mask": mask}
+    asked = [name for name, value in given.items() if value is not None]
+    if len(asked) != 1:
+        raise ArgumentError(
+            f"expected one of click, box, outline and mask, got {', '.join(asked) or 'none'}: give "
+            "one"
+        )
+    grid = case.grid
+    start = _checked(case, asked[0], given[asked[0]])
+    images = drive(measure_features(case.read()), progress)
+    grown = drive(_job(asked[0], start, images, grid), progress)
+    array = np.zeros(grid.shape, np.bool_)
+    array[grown.box.slices] = grown.mask
+    return Growth(Mask(grid, array), grown.notes)
+
+
+def _checked(case: Case, kind: str, value: Any) -> Any:
+    """Return the start of the growth as the service takes it."""
+    if kind == "click":
+        return voxel_of(value, case)
+    if kind == "box":
+        return box_of(value, case.grid.shape)
+    if kind == "mask":
+        start = mask_array(value, "the mask", case.grid)
+        if not start.any():
+            raise CaseError(
+                f"expected a mask of {case.case_id} with at least one voxel, got an empty one: "
+                "give a click or a box"
+            )
+        return start
+    outlines = (value,) if isinstance(value, Outline) else tuple(value)
+    if not outlines or not all(isinstance(one, Outline) for one in outlines):
+        raise ArgumentError(
+            f"expected an outline, got {value!r}: pass  Outline(axis, index, inside)  or several"
+        )
+    return tuple(Outline(one.axis, one.index, _plane(one)) for one in outlines)
+
+
+def _plane(outline: Outline) -> NDArray[np.bool_]:
+    plane: NDArray[np.bool_] = mask_array(np.asarray(outline.mask)[np.newaxis], "the outline")[0]
+    return plane
+
+
+def _job(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Job[Grown]:
+    if kind == "click":
+        return grow_from_click(images, grid, start)
+    if kind == "box":
+        return grow_from_box(images, grid, start)
+    if kind == "mask":
+        box = Box.around(start)
+        return grow_from_mask(images, grid, box, start[box.slices])
+    return grow_from_outlines(images, grid, start)

@@ -1,0 +1,142 @@
+"""`measure_kinetics`: curves, FTV and sizes of every case of a data set, as a table."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.kinetics.of_case import timing_rule
+from napari_mamamia.kinetics.repeated_pre import RepeatedPre
+from napari_mamamia.kinetics.tumour_volume import FtvSettings, FtvVariant
+from napari_mamamia.library.arguments import (
+    ExistingName,
+    PathLike,
+    case_ids_of,
+    existing_of,
+    named,
+    path_of,
+    place_of,
+)
+from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.progress import drive
+from napari_mamamia.services.batch.row_table import RowSummary
+from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
+from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
+from napari_mamamia.services.kinetics.row import KineticRow
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Measurements:
+    """The kinetics of a data set: ``.cases`` is a table, ``.folder`` holds it with figures."""
+
+    def __init__(self, summary: RowSummary[KineticRow]) -> None:
+        self._summary = summary
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"Measurements({len(self._summary.rows)} cases{failed}, {str(self.folder)!r})"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of ``kinetics.csv``, ``curves.csv``, ``kinetics.json`` and figures."""
+        return self._summary.folder
+
+    @property
+    def failures(self) -> tuple[CaseFailure, ...]:
+        """The cases that could not be measured, each with its reason."""
+        return self._summary.failures
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """One row for each case, by case id: the columns of ``kinetics.csv``; nan: undefined."""
+        import pandas as pd
+
+        table = pd.DataFrame([asdict(row) for row in self._summary.rows])
+        return table.set_index("case_id") if len(table) else table
+
+
+def measure_kinetics(
+    data_set: DataSet,
+    out: PathLike,
+    *,
+    masks: PathLike | None = None,
+    case_ids: str | Iterable[str] | None = None,
+    times_s: Sequence[float] | None = None,
+    box: Literal["mask", "breast"] = "mask",
+    variant: Literal["ucsf-extension", "ucsf-ispy1"] = "ucsf-extension",
+    timing: Literal["UCSF-FTV", "phase0-start"] = "UCSF-FTV",
+    injection_s: float | None = None,
+    phases: tuple[int, int] | None = None,
+    repeated_pre: Literal["leave-out", "average", "keep"] = "leave-out",
+    existing: ExistingName = "refuse",
+    workers: int = 0,
+    progress: bool = True,
+) -> Measurements:
+    """Measure contrast curves, curve types, FTV and sizes of every case, as ``mamamia kinetics``.
+
+    Parameters
+    ----------
+    data_set
+        What `open_data_set` returned.
+    out
+        The folder for ``kinetics.csv`` (``.xlsx``), ``curves.csv`` and figures.
+    masks
+        Folder of masks, or what `predict` returned; without it the references.
+    case_ids
+        Only these cases.
+    times_s
+        Seconds of each phase, in place of the data set's.
+    box, variant
+        Region and mask of FTV, as in ``kinetics.ftv``.
+    timing, injection_s, phases, repeated_pre
+        As in ``kinetics.maps``.
+    existing
+        What is done with an `out` that holds something: "refuse", "resume" or "overwrite".
+    workers
+        Processes that work at once; 0: this one alone.
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Measurements
+        ``.cases`` is the table; a case that failed is in ``.failures``, and the rest goes on.
+
+    Raises
+    ------
+    CaseError, FormatError
+        If an id is not there, or `masks` is missing or holds no mask.
+    SaveConflictError
+        If `out` holds other results.
+    ArgumentError
+        If an argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> mm.measure_kinetics(data_set, "kinetics").cases["ftv_cc"]  # doctest: +SKIP
+    """
+    if not isinstance(data_set, DataSet):
+        raise ArgumentError(
+            f"expected a data set, got {type(data_set).__name__}: pass  open_data_set(path)"
+        )
+    settings = KineticSettings(
+        None if times_s is None else tuple(float(time) for time in times_s),
+        rule=timing_rule(timing, injection_s, phases),
+        ftv=FtvSettings.of(named(FtvVariant, variant, "variant")),
+        ftv_box=named(FtvBox, box, "box"),
+        repeated_pre=named(RepeatedPre, repeated_pre, "repeated_pre"),
+    )
+    job = kinetics_of_data_set(
+        data_set.opened,
+        path_of(out, "out"),
+        settings,
+        masks=None if masks is None else path_of(masks, "masks"),
+        case_ids=case_ids_of(case_ids),
+        place=place_of(workers),
+        existing=existing_of(existing),
+    )
+    return Measurements(drive(job, progress))

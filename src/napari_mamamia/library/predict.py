@@ -1,0 +1,314 @@
+"""`predict`: a model on one case, or on every case of a data set."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from napari_mamamia.core.box import Corners, box_of
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import ArgumentError, CaseError
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.library.arguments import (
+    ExistingName,
+    PathLike,
+    case_ids_of,
+    existing_of,
+    path_of,
+    place_of,
+)
+from napari_mamamia.library.case import Case
+from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.progress import drive
+from napari_mamamia.segmentation.model.device import usual_threads
+from napari_mamamia.segmentation.model.segmenter import (
+    BoxPrompt,
+    Click,
+    Prediction,
+    Prompt,
+    Segmenter,
+)
+from napari_mamamia.segmentation.run.planned import PlannedSegmenter
+from napari_mamamia.segmentation.worker.client import Worker
+from napari_mamamia.services.predict.cases import PredictSummary, predict_data_set
+from napari_mamamia.services.predict.model_choice import open_model, require_ready
+from napari_mamamia.services.predict.predict import predict_case
+from napari_mamamia.services.predict.run_choices import RunChoices
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
+
+_DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@overload
+def predict(
+    case: Case,
+    model: PathLike = "kinetic",
+    *,
+    click: tuple[int, int, int] | None = None,
+    box: Corners | None = None,
+    device: DeviceName = "auto",
+    folds: Iterable[str | int] = (),
+    fast: bool = False,
+    recipe: str = "",
+    time_limit_s: float | None = None,
+    probability: bool = False,
+    progress: bool = True,
+) -> Prediction: ...
+
+
+@overload
+def predict(
+    case: DataSet,
+    model: PathLike = "kinetic",
+    *,
+    out: PathLike,
+    case_ids: str | Iterable[str] | None = None,
+    existing: ExistingName = "refuse",
+    workers: int = 0,
+    device: DeviceName = "auto",
+    folds: Iterable[str | int] = (),
+    fast: bool = False,
+    recipe: str = "",
+    time_limit_s: float | None = None,
+    probability: bool = False,
+    progress: bool = True,
+) -> "Predictions": ...
+
+
+def predict(
+    case: Case | DataSet,
+    model: PathLike = "kinetic",
+    *,
+    click: tuple[int, int, int] | None = None,
+    box: Corners | None = None,
+    out: PathLike | None = None,
+    case_ids: str | Iterable[str] | None = None,
+    existing: ExistingName = "refuse",
+    workers: int = 0,
+    device: DeviceName = "auto",
+    folds: Iterable[str | int] = (),
+    fast: bool = False,
+    recipe: str = "",
+    time_limit_s: float | None = None,
+    probability: bool = False,
+    progress: bool = True,
+) -> "Prediction | Predictions":
+    """Mark the tumour in a case, or in every case of a data set, as ``mamamia predict`` does.
+
+    Parameters
+    ----------
+    case
+        A `Case`, whose prediction is returned; or a `DataSet`, whose masks are written to `out`.
+    model
+        "kinetic" (needs no weights; thresholds of contrast, not a trained model), the name of a
+        model that was added, or the path of one.
+    click, box
+        Of one case: a voxel ``(z, y, x)`` in the tumour, or a box that holds it (first voxel, and
+        the one behind the last).
+    out
+        Of a data set: the folder for ``ID.nii.gz`` and ``ID.json``.
+    case_ids
+        Of a data set: only these.
+    existing
+        What is done with an `out` that holds something: "refuse", "resume" (cases that are done are
+        kept) or "overwrite".
+    workers
+        Of a data set: processes that work at once; 0: this one alone.
+    device, folds, fast, recipe
+        Of a trained model: where it runs, the folds to average, half precision (not exact), and
+        what happens around the network (a preset's name or a file).
+    time_limit_s
+        Longest time for one case.
+    probability
+        Of a trained model: keep the probability map (``prediction.probability``, or
+        ``out/probability/ID.nii.gz``).
+    progress
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Prediction or Predictions
+        Of a case: ``.mask``, ``.candidates``, ``.notes``, ``.probability``. Of a data set:
+        ``.cases`` (a table), ``.failures``, ``.folder``; ``score(data_set, predictions)`` takes it.
+
+    Raises
+    ------
+    ModelError
+        If there is no such model, it cannot be run, or could not segment the case.
+    MissingExtraError
+        If what runs the model is not installed.
+    CaseError, FormatError
+        If the case cannot be opened. Of a data set that costs the case alone.
+    SaveConflictError
+        If `out` holds other results.
+    ArgumentError
+        If an argument is of the wrong kind, or means nothing here.
+
+    Examples
+    --------
+    >>> mm.predict(data_set["DUKE_001"]).mask.volume_mm3  # doctest: +SKIP
+    2140.6
+    >>> predictions = mm.predict(data_set, out="kinetic")  # doctest: +SKIP
+    >>> mm.score(data_set, predictions).cohort  # doctest: +SKIP
+    """
+    if device not in _DEVICES:
+        known = ", ".join(f'"{name}"' for name in _DEVICES)
+        raise ArgumentError(f"expected one of {known} for device, got {device!r}: name one")
+    place_of(workers, time_limit_s)
+    choices = RunChoices(
+        device=device,
+        folds=tuple(str(fold) for fold in folds),
+        limit_s=time_limit_s,
+        fast=fast,
+        recipe=recipe,
+        threads=max(usual_threads() // max(workers, 1), 1),
+        keep_probability=probability,
+    )
+    if isinstance(case, Case):
+        _refuse("of a data set", "a case", out=out, case_ids=case_ids, workers=workers)
+        return _predict_case(case, model, choices, _prompt(case, click, box), progress)
+    if not isinstance(case, DataSet):
+        raise ArgumentError(
+            f"expected a case or a data set, got {type(case).__name__}: pass  data_set  or  "
+            'data_set["ID"]'
+        )
+    _refuse("of one case", "a data set", click=click, box=box)
+    if out is None:
+        raise ArgumentError(
+            f"expected a folder for the masks of {len(case)} cases, got none: pass out=FOLDER"
+        )
+    folder, how = path_of(out, "out"), existing_of(existing)
+    with _opened(model, choices) as segmenter:
+        job = predict_data_set(
+            case.opened,
+            segmenter,
+            folder,
+            case_ids_of(case_ids),
+            how,
+            place_of(workers, _limit_of_place(segmenter, workers, time_limit_s)),
+            probability=probability,
+        )
+        return Predictions(drive(job, progress), folder, segmenter.note)
+
+
+class Predictions:
+    """The masks that a model made of a data set: ``.cases`` is a table, ``["ID"]`` a mask."""
+
+    def __init__(self, summary: PredictSummary, folder: Path, note: str) -> None:
+        self._summary, self._folder, self._note = summary, folder, note
+
+    def __fspath__(self) -> str:
+        """Return the folder, so that it stands wherever a path does."""
+        return str(self._folder)
+
+    def __repr__(self) -> str:
+        done, there = len(self._summary.saved), len(self._summary.skipped)
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        kept = f", {there} were there already" if there else ""
+        return f"Predictions({done} made{kept}{failed}, {str(self._folder)!r}; {self._note})"
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)
+        table = self.cases.to_html(max_rows=20, float_format="{:.3g}".format, escape=True)
+        return f"<p><b>{escape(self.note)}</b></p>{failed}{table}"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the masks."""
+        return self._folder
+
+    @property
+    def note(self) -> str:
+        """What must stand wherever these masks are shown, such as that no model was trained."""
+        return self._note
+
+    @property
+    def failures(self) -> tuple[CaseFailure, ...]:
+        """The cases that could not be predicted, each with its reason."""
+        return self._summary.failures
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """One row for each mask made now, by case id: ``volume_ml``, ``seconds``, ``notes``."""
+        import pandas as pd
+
+        rows = [
+            {"volume_ml": s.volume_mm3 / 1000, "seconds": s.seconds, "notes": "; ".join(s.notes)}
+            for s in self._summary.saved
+        ]
+        ids = pd.Index([s.case_id for s in self._summary.saved], name="case_id", dtype=object)
+        return pd.DataFrame(rows, index=ids, columns=["volume_ml", "seconds", "notes"])
+
+    def __getitem__(self, case_id: str) -> Mask:
+        """Return the mask of one case; `CaseError` where there is none."""
+        path = self._folder / f"{case_id}.nii.gz"
+        if not path.is_file():
+            failed = {one.case_id: one.reason for one in self.failures}
+            why = failed.get(case_id, "it is not in the folder")
+            raise CaseError(
+                f"expected a prediction of {case_id!r} in {self._folder}, but {why}: choose another"
+            )
+        return read_labels(path).mask()
+
+
+def _predict_case(
+    case: Case, model: PathLike, choices: RunChoices, prompt: Prompt | None, progress: bool
+) -> Prediction:
+    with _opened(model, choices) as segmenter:
+        require_ready(segmenter)
+        return drive(predict_case(case.read(), segmenter, prompt), progress)
+
+
+@contextmanager
+def _opened(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]:
+    """Give the model; the process that runs a trained one ends with it."""
+    segmenter = open_model(str(path_of(model, "model")), choices, Worker())
+    try:
+        yield segmenter
+    finally:
+        if isinstance(segmenter, PlannedSegmenter):
+            segmenter.close()
+
+
+def _limit_of_place(segmenter: Segmenter, workers: int, limit_s: float | None) -> float | None:
+    """Return the limit that the batch keeps; a trained model in this process keeps its own."""
+    return None if isinstance(segmenter, PlannedSegmenter) and not workers else limit_s
+
+
+def _prompt(case: Case, click: tuple[int, int, int] | None, box: Corners | None) -> Prompt | None:
+    if click is not None and box is not None:
+        raise ArgumentError("expected a click or a box, got both: keep one")
+    if box is not None:
+        return BoxPrompt(box_of(box, case.grid.shape))
+    return None if click is None else Click(voxel_of(click, case))
+
+
+def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
+    """Return a voxel ``(z, y, x)`` of a case; raise `ArgumentError` where it is none."""
+    shape = case.grid.shape
+    try:
+        z, y, x = (int(at) for at in given)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"expected a voxel (z, y, x), got {given!r}: pass three whole numbers"
+        ) from error
+    if not all(0 <= at < n for at, n in zip((z, y, x), shape, strict=True)):
+        raise ArgumentError(
+            f"expected a voxel (z, y, x) inside {shape}, got {(z, y, x)}: pass one of the case"
+        )
+    return z, y, x
+
+
+def _refuse(whose: str, got: str, **given: Any) -> None:
+    """Refuse what would be passed over in silence."""
+    asked = [name for name, value in given.items() if value not in (None, 0)]
+    if asked:
+        raise ArgumentError(
+            f"expected {asked[0]} only {whose}, got it with {got}: leave {asked[0]} out"
+        )
