@@ -20,6 +20,7 @@ ELSEWHERE = {
     "io.files.append_file._opened": "no link is followed, no bytes are emptied",
     "io.files.append_file.opened_to_add": "opened by `_opened`",
     "io.dicom.facts._make_secret": "made anew or refused (O_EXCL)",
+    "io.dicom.writer.write_study": "in its own folder, which gets its name when whole",
     "io.dicom.zip._made": "made anew or refused (x), in its own folder",
     "io.files.one_writer._opened": "no link is followed; nothing is written",
     "io.files.save._claim_and_replace": "made anew or refused",

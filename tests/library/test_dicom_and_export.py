@@ -83,7 +83,7 @@ WRONG = {
     "a format": (lambda d, t: mm.export(d, t, t / "x", formats="x"), mm.ArgumentError, '"bids"'),
     "no masks": (lambda d, t: mm.export(d, t, t / "x"), mm.FormatError, "no mask"),
     "masks gone": (lambda d, t: mm.export(d, t / "gone", t / "x"), mm.FormatError, "gone"),
-    "no images": (lambda d, t: mm.verify(t, images=t / "gone"), mm.FormatError, "gone"),
+    "no study": (lambda d, t: mm.verify(t, study=t / "gone"), mm.FormatError, "gone"),
 }
 
 

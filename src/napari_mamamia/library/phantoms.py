@@ -4,11 +4,14 @@ from pathlib import Path
 from typing import Literal
 
 from napari_mamamia.core.errors import ArgumentError, SaveConflictError
+from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.writer import write_study
+from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.library.arguments import PathLike, named, path_of
 from napari_mamamia.library.data_set import DataSet, open_data_set
 from napari_mamamia.library.progress import drive
-from napari_mamamia.phantom import PhantomMix, make_one, write_data_set
+from napari_mamamia.phantom import PhantomMix, write_data_set
+from napari_mamamia.services.case.open_case import load_case
 
 
 def make_phantoms(
@@ -69,7 +72,6 @@ def make_phantoms(
 def make_phantom_study(
     folder: PathLike,
     *,
-    index: int = 0,
     seed: int = 2026,
     shape: tuple[int, int, int] | None = None,
     progress: bool = True,
@@ -80,8 +82,6 @@ def make_phantom_study(
     ----------
     folder
         The folder to make; it appears whole or not at all.
-    index
-        Which of the twelve kinds of phantoms, from 0.
     seed, shape, progress
         As in `make_phantoms`.
 
@@ -102,9 +102,12 @@ def make_phantom_study(
         raise SaveConflictError(
             f"expected a new folder, but {target} exists: nothing was written; choose another name"
         )
-    case = drive(make_one(index, seed, shape), progress).case
+    with own_folder() as place:
+        drive(write_data_set(place / "one", 1, seed, shape), progress)
+        case = drive(load_case(find_data_set(place / "one").cases[0]), progress)
     times = tuple(float(time or 0) for time in case.times_s)
-    return drive(write_study(case.signal, case.grid, times, target, case.case_id), progress)
+    write_study(case.signal, case.grid, times, target, case.case_id)
+    return target
 
 
 def _require_shape(shape: tuple[int, int, int] | None) -> None:

@@ -2,7 +2,7 @@
 
 from napari_mamamia.phantom.benchmark import benchmark_phantom
 from napari_mamamia.phantom.body.tissue import Tissue
-from napari_mamamia.phantom.data_set import PhantomMix, make_one, write_data_set
+from napari_mamamia.phantom.data_set import PhantomMix, write_data_set
 from napari_mamamia.phantom.phantom_case import (
     Phantom,
     TissueCurve,
@@ -30,7 +30,6 @@ __all__ = [
     "TumourKind",
     "TumourSpec",
     "benchmark_phantom",
-    "make_one",
     "make_phantom",
     "make_phantom_job",
     "write_data_set",

@@ -229,15 +229,6 @@ def write_data_set(
     return root
 
 
-def make_one(
-    index: int, seed: int, shape: tuple[int, int, int] | None, mix: PhantomMix = PhantomMix.MIXED
-) -> Job[Phantom]:
-    """Return a job for case `index` (from 0) of a data set; parameters as in `write_data_set`."""
-    plan = partial(mix.plan, index, seed)
-    phantom, _ = yield from _make(plan, shape, 0, _STEPS_PER_CASE)
-    return phantom
-
-
 def _put_in_place(building: Path, root: Path) -> None:
     try:
         place_folder(building, root)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.io.dicom.elements import require_pydicom
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 
@@ -20,8 +19,8 @@ _STARTED_S: Final = 10 * 3600 + 17
 
 def write_study(
     signal: NDArray[Any], grid: Grid, times_s: tuple[float, ...], folder: Path, name: str
-) -> Job[Path]:
-    """Return a job that writes phases as one series of MR images, a file for each slice.
+) -> None:
+    """Write phases as one series of MR images, a file for each slice.
 
     Parameters
     ----------
@@ -46,13 +45,11 @@ def write_study(
 
     if grid.is_sheared:
         raise ArgumentError("expected axes at right angles for DICOM, got a sheared grid")
-    total = signal.shape[0] * signal.shape[1]
     uids = [str(pydicom.uid.generate_uid()) for _ in range(3)]
     with own_folder(folder.parent) as building:
         for phase, volume in enumerate(signal):
             for index, plane in enumerate(volume):
                 done = phase * signal.shape[1] + index
-                yield Progress(done, total, f"Writing phase {phase} as DICOM")
                 place = _place(grid, index)
                 image = _image(plane, place, times_s[phase], uids, name)
                 image.SeriesNumber, image.InstanceNumber = 4, done + 1
@@ -60,8 +57,6 @@ def write_study(
                 path = building / f"IM_{done:05d}.dcm"
                 pydicom.dcmwrite(path, image, enforce_file_format=True)
         place_folder(building, folder)
-    yield Progress(total, total, "Saved")
-    return folder
 
 
 def _place(grid: Grid, index: int) -> dict[str, Any]:
