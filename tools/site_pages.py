@@ -18,6 +18,7 @@ SHOWN = {
     "design.md": "DESIGN.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
+    "reporting.md": "SECURITY.md",
 }
 """Pages that are files at the top of the repository."""
 
@@ -59,7 +60,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Put the list of numbers where the page asks for it, and pictures with what they show."""
     if NUMBERS_HERE in markdown:
         folder = Path(config["docs_dir"]) / Path(page.file.src_uri).parent
-        markdown = markdown.replace(NUMBERS_HERE, numbers_table(folder))
+        subjects = re.findall(r"^\| \[.*\]\((\w+\.md)\)", markdown, re.M)
+        markdown = markdown.replace(NUMBERS_HERE, numbers_table(folder, subjects))
     if NAMES_HERE in markdown:
         markdown = markdown.replace(NAMES_HERE, public_names())
     markdown = re.sub(r"(?m)^\|.*`.*$", _row, markdown)
@@ -213,11 +215,11 @@ def keys_page() -> str:
     """Return the keys and the mouse of the window, from the table that the window shows."""
     from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS
 
-    ours = [(key.shown, key.text + (", while held" if key.held else "")) for key in KEYS]
+    ours = [(key.shown, key.text) for key in KEYS]
     parts = ["# Keys and mouse", "`?` shows this table in the window, and changes the keys."]
     for title, rows in (("Keys", ours), ("Mouse", MOUSE_LINES), ("napari's own", NAPARI_KEYS)):
         lines = "\n".join(f"| `{key}` | {_cell(_escape(text))} |" for key, text in rows)
-        parts.append(f"## {title}\n\n| | |\n|---|---|\n{lines}")
+        parts.append(f"## {title}\n\n| key | what it does |\n|---|---|\n{lines}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -248,13 +250,12 @@ def _output(output: dict[str, Any]) -> str:
     return f"```text\n{plain}\n```" if plain else ""
 
 
-def numbers_table(folder: Path) -> str:
-    """Return each number that a table of a page defines: its name, its page, its unit."""
+def numbers_table(folder: Path, pages: list[str]) -> str:
+    """Return each number that a table of these pages defines: its name, its page, its unit."""
     rows = [
-        f"| {name} | [{title}]({page.name}) | {unit} |"
-        for page in sorted(folder.glob("*.md"))
-        if page.name != "index.md"
-        for title, name, unit in _numbers_of(page.read_text("utf-8"))
+        f"| {name} | [{title}]({page}) | {unit} |"
+        for page in pages
+        for title, name, unit in _numbers_of((folder / page).read_text("utf-8"))
     ]
     return "\n".join(["| number | defined in | unit |", "|---|---|---|", *rows])
 

@@ -56,7 +56,14 @@ def test_every_link_of_a_page_leads_to_a_file_and_its_part(page):
 
 def made_at_build():
     """Return the pages that are not in the folder: the build makes and checks them."""
-    made = ("command_line.md", "keys.md", "design.md", "changelog.md", "contributing.md")
+    made = (
+        "command_line.md",
+        "keys.md",
+        "design.md",
+        "changelog.md",
+        "contributing.md",
+        "reporting.md",
+    )
     return {before + name for name in made for before in ("", "../")}
 
 
@@ -159,3 +166,10 @@ def test_the_commands_of_the_scientists_first_steps_run_as_they_stand(tmp_path, 
         assert (tmp_path / name).is_file(), name
     for block in re.findall(r"(?s)```python\n(.*?)```", page):
         exec(block, {})
+
+
+def test_every_page_of_the_methods_is_a_subject_of_their_table():
+    methods = TOP / "docs" / "methods"
+    named = re.findall(r"(?m)^\| \[.*\]\((\w+\.md)\)", (methods / "index.md").read_text("utf-8"))
+    assert sorted({*named, "index.md"}) == sorted(page.name for page in methods.glob("*.md"))
+    assert len(named) == len(set(named))

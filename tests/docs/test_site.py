@@ -137,7 +137,7 @@ def test_a_notebook_becomes_a_page_of_the_menu_with_what_its_cells_showed(faulty
 def faulty_site(tmp_path_factory):
     """The site of a copy with a notebook more, and with three faults; and what the build said."""
     folder = tmp_path_factory.mktemp("faulty")
-    for name in ("mkdocs.yml", "DESIGN.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in ("mkdocs.yml", "DESIGN.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         shutil.copy(TOP / name, folder)
     for name in ("docs", "tools"):
         shutil.copytree(TOP / name, folder / name)
