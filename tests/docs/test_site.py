@@ -89,10 +89,44 @@ def test_the_site_asks_nothing_of_the_network(site):
     assert re.findall(r"url\(\"?(?:https?:)?//[^)]*|@import", styles) == []
 
 
-def test_the_search_finds_a_number_of_the_methods_without_a_server(site):
-    index = (site / "search" / "search_index.js").read_text("utf-8")
-    assert "hausdorff95_mm" in index
-    assert "iframe-worker.js" in (site / "index.html").read_text("utf-8")
+BROWSER = next((b for b in ("chromium", "chromium-browser") if shutil.which(b)), None)
+
+
+def browse(address, folder, width=1400):
+    """Return the document that Chromium makes of a page from the disk, after all scripts ran."""
+    if BROWSER is None:
+        pytest.fail("Chromium is missing: install Debian's package chromium to test the site")
+    quiet = "background-networking component-update sync default-apps extensions gpu dev-shm-usage"
+    command = [
+        *(BROWSER, "--headless", "--no-sandbox", "--no-first-run", "--dump-dom"),
+        *(f"--disable-{name}" for name in quiet.split()),
+        *(f"--user-data-dir={folder}", "--virtual-time-budget=5000"),
+        *(f"--window-size={width},900", address),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_search_finds_a_number_of_the_methods_without_a_server(site, tmp_path):
+    seen = browse(f"{(site / 'index.html').as_uri()}?q=hausdorff95_mm", tmp_path)
+    found = re.findall(r'<a href="([^"]*)" class="md-search-result__link"', seen)
+    assert any("methods/case_metrics.html" in link for link in found), found
+
+
+WIDTHS = """<script>addEventListener("load", () => {
+document.title = `${document.documentElement.scrollWidth} of ${innerWidth}` })</script></body>"""
+
+
+@pytest.mark.parametrize("name", ["start/radiologist", "methods/case_metrics", "command_line"])
+def test_no_page_is_wider_than_a_phone(name, site, tmp_path):
+    page = site / f"{name}.html"
+    trial = page.with_name("trial.html")
+    trial.write_text(page.read_text("utf-8").replace("</body>", WIDTHS), "utf-8")
+    seen = browse(trial.as_uri(), tmp_path, width=500)
+    trial.unlink()
+    needed, given = map(int, re.search(r"<title>(\d+) of (\d+)</title>", seen).groups())
+    assert needed <= given <= 500
 
 
 def test_each_metric_stands_on_the_page_and_in_the_list_of_numbers(site):
