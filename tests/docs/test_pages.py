@@ -1,6 +1,7 @@
 """The pages as they are written: links, commands and options hold, before any site is built."""
 
 import ast
+import importlib.util
 import re
 import shlex
 from functools import cache
@@ -173,3 +174,19 @@ def test_every_page_of_the_methods_is_a_subject_of_their_table():
     named = re.findall(r"(?m)^\| \[.*\]\((\w+\.md)\)", (methods / "index.md").read_text("utf-8"))
     assert sorted({*named, "index.md"}) == sorted(page.name for page in methods.glob("*.md"))
     assert len(named) == len(set(named))
+
+
+def test_the_page_of_commands_names_every_option_once_with_its_range():
+    spec = importlib.util.spec_from_file_location("site_pages", TOP / "tools" / "site_pages.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    parts = re.split(r"(?m)^## ", made.command_line_page())[1:]
+    page = {tuple(part.split(" {", 1)[0].split()[1:]): part for part in parts}
+    wanted = {words: opts for words, opts in options_of_commands().items() if words in page}
+    assert len(page) == len(wanted) > 25
+    for words, options in wanted.items():
+        assert [
+            o for o in options if o[:2] == "--" and o != "--help" and f"`{o}`" not in page[words]
+        ] == [], words
+    assert "a time limit of 0.001 to 604800 s" in page["predict",]
+    assert "`mean`, `majority`, `staple`" in page["predict",]

@@ -118,7 +118,7 @@ WIDTHS = """<script>addEventListener("load", () => {
 document.title = `${document.documentElement.scrollWidth} of ${innerWidth}` })</script></body>"""
 
 
-@pytest.mark.parametrize("name", ["start/radiologist", "methods/case_metrics", "command_line"])
+@pytest.mark.parametrize("name", ["start/radiologist", "methods/case_metrics"])
 def test_no_page_is_wider_than_a_phone(name, site, tmp_path):
     page = site / f"{name}.html"
     trial = page.with_name("trial.html")
