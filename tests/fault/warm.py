@@ -5,6 +5,7 @@ as its user has it: its own session, folder, environment and streams; it ends as
 This process inherits what a killed child leaves running, tells of it, and ends it.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -16,6 +17,7 @@ import select
 import signal
 import sys
 import tempfile
+import threading
 import time
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
@@ -84,11 +86,23 @@ def run_command(trial: dict) -> None:
     faults = Faults(trial["root"], trial["kind"], trial["at"], trial["number"])
     install(faults)
     sys.argv = ["mamamia", *trial["argv"]]
+    code = 0
     try:
         command()
-    finally:
-        Path(trial["counts"]).write_text(json.dumps(faults.counts))
-        sys.exit(code_of(sys.exc_info()[1]))
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program
+        code = code_of(error)
+    Path(trial["counts"]).write_text(json.dumps(faults.counts))
+    end_with(code)
+
+
+def end_with(code: int) -> None:
+    """End as Python does, but for taking 2,500 modules apart: 0.2 s after each command."""
+    gc.collect()
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def code_of(error: BaseException | None) -> int:
