@@ -94,7 +94,7 @@ def quick_figures(monkeypatch):
     """Put a dot in the place of each figure of a report: for tests of numbers.
 
     Matplotlib takes 2 s for the figures of one run. They are looked at in test_report, test_kill,
-    test_batch_score and the window's tests.
+    test_batch_score, the window's first test of a batch and those of kinetics.
     """
     from napari_mamamia.core.progress import Progress
     from napari_mamamia.scoring.report.drawing import Drawn

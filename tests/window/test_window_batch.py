@@ -86,6 +86,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     qtbot.waitUntil(ready.results.isVisible)
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_run_can_be_cancelled_and_gone_on_with(qtbot, window, ready, control, picture):
     control(ready, "batch_start")
     control(ready, "batch_cancel")
@@ -101,6 +102,7 @@ def test_a_run_can_be_cancelled_and_gone_on_with(qtbot, window, ready, control, 
     assert ready.batch_page.state.text().startswith("Finished")
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_page_and_table_fit_in_both_themes(qtbot, window, ready, control, picture):
     control(ready, "batch_start")
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"))
