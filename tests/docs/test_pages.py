@@ -20,7 +20,7 @@ TOLD = [page for page in PAGES if page.name not in ("CHANGELOG.md", "DESIGN.md")
 """Pages that speak of the program as it is: changes tell what was, the design of others too."""
 
 STEPS = [page for page in PAGES if page.parent.name in ("start", "howto")]
-NAPARI_WORDS = {"Plugins", "MAMA-MIA", "slice", "phase"}
+NAPARI_WORDS = {"File", "Open Sample", "Plugins", "MAMA-MIA", "slice", "phase"}
 """napari's own menus and sliders, and our entry in them."""
 
 FOREIGN = {"--verify_dataset_integrity"}
@@ -190,3 +190,9 @@ def test_the_page_of_commands_names_every_option_once_with_its_range():
         ] == [], words
     assert "a time limit of 0.001 to 604800 s" in page["predict",]
     assert "`mean`, `majority`, `staple`" in page["predict",]
+
+
+def test_no_picture_lies_about_that_no_page_shows():
+    texts = "".join(page.read_text("utf-8") for page in PAGES)
+    pictures = [path.name for path in (TOP / "docs" / "images").iterdir()]
+    assert [name for name in pictures if f"images/{name})" not in texts] == []
