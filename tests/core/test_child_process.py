@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import napari_mamamia
 from napari_mamamia.core.child_environment import (
     child_environment,
     find_program,
@@ -136,7 +137,7 @@ def test_a_child_python_starts_elsewhere_and_finds_what_this_one_finds(told, her
     assert str(here) not in told["path"]
     assert "" not in told["path"]
     assert str(here.parent / "own") in told["path"]
-    assert str(SOURCE.parent) in told["path"]
+    assert str(Path(napari_mamamia.__file__).parents[1]) in told["path"]
 
 
 def test_a_child_gets_a_session_of_its_own_and_an_allow_list_of_variables(told):
