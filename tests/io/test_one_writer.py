@@ -109,7 +109,7 @@ def test_who_locks_a_file_that_its_holder_just_removed_asks_again(tmp_path, monk
     """Opened, then removed by the one who was done, then locked: that lock would guard nothing."""
     target = tmp_path / "table"
     lock = tmp_path / ".table.lock"
-    claim, claimed = one_writer._claim, []
+    claim, claimed = one_writer.claim, []
 
     def removed_before(handle):
         if not claimed:
@@ -117,7 +117,7 @@ def test_who_locks_a_file_that_its_holder_just_removed_asks_again(tmp_path, monk
         claimed.append(handle)
         return claim(handle)
 
-    monkeypatch.setattr(one_writer, "_claim", removed_before)
+    monkeypatch.setattr(one_writer, "claim", removed_before)
     with run_job(wait_for_turn(target)):
         assert len(claimed) == 2
         other = wait_for_turn(target)
@@ -129,7 +129,7 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
     def refuse(handle):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(one_writer, "_claim", refuse)
+    monkeypatch.setattr(one_writer, "claim", refuse)
     told = run_job(add_clinical_row(tmp_path, CaseRecord("OURS")))
     assert "has no locks: two imports into one data set at the same time may lose a row" in told
     assert ids_in(tmp_path) == ["OURS"]

@@ -33,7 +33,7 @@ OWN = {
     "segmentation.submission.runner": "inside the closed room; /proc",
     "segmentation.submission.table": "found to be a plain file just before",
     "segmentation.submission.watch": "a file of /proc",
-    "segmentation.model.memory": "a file of /proc",
+    "core.system": "a file of /proc; files for writers",
     "services.score.cohort_page": "made by us just before",
     "services.submission.computer_facts": "a file of /proc",
     "services.predict.convert_stage": "copied into a folder of our own just before",

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.system import PROGRAM_ENDINGS
+
 _PASSED_ON: Final = re.compile(
     r"""
     HOME | USER | LOGNAME | SHELL | TZ | LANG | LANGUAGE | LC_\w+ | TERM | COLORTERM | NO_COLOR
@@ -73,9 +75,8 @@ def find_program(name: str) -> str | None:
 
     Empty and relative entries of ``PATH`` mean the current folder and are left out.
     """
-    endings = os.environ.get("PATHEXT", ".EXE").split(os.pathsep) if os.name == "nt" else ("",)
     for folder in _listed("PATH") or os.defpath.split(os.pathsep):
-        for ending in endings:
+        for ending in PROGRAM_ENDINGS:
             path = Path(folder, f"{name}{ending}")
             if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
                 return str(path)

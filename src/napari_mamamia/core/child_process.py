@@ -7,7 +7,6 @@ modules. Not ``-I``, which also leaves out packages in the user's own folder (``
 """
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from threading import Thread
 from typing import Final, NoReturn
 
 from napari_mamamia.core.child_environment import child_environment
+from napari_mamamia.core.system import CAN_BECOME, end_session
 
 Process = subprocess.Popen[bytes]
 """A child process."""
@@ -119,7 +119,7 @@ def become(command: Sequence[str], environment: Mapping[str, str], folder: Path)
     program = _absolute(command)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    if sys.platform == "win32":
+    if not CAN_BECOME:
         done = subprocess.run(  # noqa: S603 - as in `start`
             program, env=environment, cwd=folder, check=False
         )
@@ -157,10 +157,7 @@ def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:
         them goes on, because somebody else holds the other end, no stream is closed under it.
     """
     with suppress(OSError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
+        end_session(process.pid)
     process.wait()
     for reader in readers:
         reader.join(_DRAIN_S)
@@ -170,16 +167,3 @@ def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:
         with suppress(OSError):
             if stream is not None:
                 stream.close()
-
-
-def process_lives(pid: int) -> bool:
-    """Whether a process of this computer runs; where that cannot be asked without harm, True."""
-    if sys.platform == "win32":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.child_process import process_lives
+from napari_mamamia.core.system import process_lives
 
 _PROC: Final = Path("/proc")
 _UNKNOWN: Final = "0"
@@ -41,8 +41,6 @@ class Owner:
         """Whether it still runs; None where that cannot be known, as on another computer."""
         if self.host != _this_host():
             return None
-        if os.name == "nt":
-            return True if self.pid == os.getpid() else None
         if not process_lives(self.pid):
             return False
         now = _start_of(self.pid)

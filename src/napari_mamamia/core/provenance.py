@@ -1,15 +1,11 @@
 """Who or what made a mask, from which input, with which version and settings."""
 
-import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 Setting: TypeAlias = bool | int | float | str | None
-
-_KIBIBYTE: Final = 1024
 
 
 class Maker(StrEnum):
@@ -60,20 +56,6 @@ class Provenance:
 def now_utc() -> str:
     """Return the present time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def process_peak_memory_bytes() -> int | None:
-    """Return the highest resident memory of this process so far, None where nothing tells it.
-
-    It is the whole process': its earlier work, and in the window napari too. Source: getrusage(2),
-    ru_maxrss, which Linux counts in KiB and macOS in bytes.
-    """
-    try:
-        resource: Any = import_module("resource")  # not on Windows
-    except ImportError:
-        return None
-    highest = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return highest if sys.platform == "darwin" else highest * _KIBIBYTE
 
 
 def software_version() -> str:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.system import open_own
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
 from napari_mamamia.io.dicom.persons import is_identity_removed
 from napari_mamamia.io.files.foreign import open_plain, reads
@@ -170,7 +171,7 @@ def user_secret() -> bytes:
 
 def _make_secret(path: Path) -> None:
     with saving(path) as temporary:
-        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        handle = open_own(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "wb") as stream:
             stream.write(secrets.token_bytes(_SECRET_BYTES))
 

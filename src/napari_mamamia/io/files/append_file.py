@@ -6,7 +6,6 @@ a file that has a second name is copied first, and nothing is emptied in place.
 
 import os
 import stat
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,13 +15,8 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.system import CAN_REPLACE_OPEN_FILES, claim, force_to_disk, open_own
 from napari_mamamia.io.files.save import saving
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
 
 SYNC_EVERY_S: Final = 1.0
 """A power failure costs at most the lines of this time; the end of the program costs none."""
@@ -158,7 +152,7 @@ class AppendFile:
             return
         self._is_dirty = False  # before, so that a line appended meanwhile counts as unforced
         try:
-            os.fsync(self._handle)
+            force_to_disk(self._handle)
         except OSError as error:
             self._is_dirty = True
             raise _failure(self.path, error) from error
@@ -226,12 +220,9 @@ def _claimed(path: Path) -> int:
 
 def _opened(path: Path, more: int = 0) -> int:
     """Open for reading and writing what lies under this very name, if it is a plain file."""
-    # a FIFO would wait for its other end, a link would lead to somebody else's file
-    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if path.is_symlink():
         raise _not_own(path, "a link to another place")
-    flags = os.O_RDWR | os.O_CREAT | more | careful | getattr(os, "O_BINARY", 0)
-    with _closed_on_error(os.open(path, flags, 0o666)) as handle:
+    with _closed_on_error(open_own(path, os.O_RDWR | os.O_CREAT | more)) as handle:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise _not_own(path, "no plain file")
         return handle
@@ -239,7 +230,7 @@ def _opened(path: Path, more: int = 0) -> int:
 
 def _must_be_new(handle: int, size: int) -> bool:
     """Whether another name shows the same bytes, or lines would have to be emptied in place."""
-    if sys.platform == "win32":  # an open file cannot be replaced there
+    if not CAN_REPLACE_OPEN_FILES:
         return False
     now = os.fstat(handle)
     return now.st_nlink > 1 or (size == 0 and now.st_size > 0)
@@ -250,8 +241,7 @@ def _copied(handle: int, path: Path, size: int) -> int:
     copy = -1
     try:
         with saving(path, overwrite=True) as temporary:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-            copy = os.open(temporary, flags, 0o666)
+            copy = open_own(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             _copy_bytes(handle, copy, size)
             _lock(copy, path)
     except BaseException:
@@ -325,15 +315,11 @@ def _lock(handle: int, path: Path) -> None:
 
 def _lock_against_others(handle: int, path: Path) -> None:
     try:
-        if sys.platform == "win32":
-            os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError) as error:
-        raise _taken(path) from error
+        is_ours = claim(handle, _LOCKED_BYTE)
     except OSError:
         return  # a file system without locks
+    if not is_ours:
+        raise _taken(path)
 
 
 def _taken(path: Path) -> SaveConflictError:

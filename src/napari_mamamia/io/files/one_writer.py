@@ -5,7 +5,6 @@ of a data set that two imports add to.
 """
 
 import os
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,12 +13,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.progress import Job, Progress
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
+from napari_mamamia.core.system import CAN_REPLACE_OPEN_FILES, claim, open_own
 
 _POLL_S: Final = 0.05
 
@@ -44,11 +38,11 @@ class Turn:
         trace: TracebackType | None,
     ) -> None:
         """Let go; removed while it is still held, so that nobody waits at a file that is gone."""
-        if sys.platform == "win32":
+        if not CAN_REPLACE_OPEN_FILES:
             os.close(self._handle)
         with suppress(OSError):
             self._lock.unlink()
-        if sys.platform != "win32":
+        if CAN_REPLACE_OPEN_FILES:
             os.close(self._handle)
 
 
@@ -69,7 +63,7 @@ def wait_for_turn(path: Path) -> Job[Turn]:
     while True:
         handle = _opened(lock, path)
         try:
-            claimed = _claim(handle)
+            claimed = claim(handle)
         except OSError:  # no locks on this file system
             return Turn(handle, lock, is_alone=False)
         if claimed and _is_same(handle, lock):
@@ -83,7 +77,7 @@ def wait_for_turn(path: Path) -> Job[Turn]:
 def _opened(lock: Path, path: Path) -> int:
     try:
         # a link that somebody put there would make a file wherever it leads
-        return os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        return open_own(lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise SaveError(
             f"expected to lock {path} against other programs by {lock.name}, but "
@@ -91,21 +85,9 @@ def _opened(lock: Path, path: Path) -> int:
         ) from error
 
 
-def _claim(handle: int) -> bool:
-    """Whether the file is ours now; False where somebody else holds it."""
-    try:
-        if sys.platform == "win32":
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
-
-
 def _is_same(handle: int, lock: Path) -> bool:
     """Whether the file that was locked still has its name; its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(handle), lock.stat())
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # Windows: it is being removed
         return False

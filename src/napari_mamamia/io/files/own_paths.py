@@ -22,6 +22,7 @@ from typing import Final
 from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.owner import owner_named, this_process
+from napari_mamamia.core.system import account
 
 _PREFIX: Final = ".mamamia-"
 _PART: Final = ".part"
@@ -179,11 +180,16 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
         return False
     owner = owner_named(entry.name.removeprefix(_PREFIX))
     about = entry.stat(follow_symlinks=False)
-    if owner is None or about.st_uid != getattr(os, "getuid", int)():
+    if owner is None or not _is_own(about):
         return False  # somebody else's processes may be hidden from us
     if owner.runs is None:
         return time.time() - _touched(Path(entry.path), about.st_mtime) > _LEASE_S
     return not owner.runs
+
+
+def _is_own(about: os.stat_result) -> bool:
+    own = account()
+    return own is None or about.st_uid == own[0]
 
 
 def _touched(path: Path, since: float) -> float:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -10,6 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
+from napari_mamamia.core.system import (
+    RENAMING_REPLACES,
+    force_folder_to_disk,
+    force_to_disk,
+    put_in_place,
+    refusal_remedy,
+)
 from napari_mamamia.io.files.own_paths import new_path_in
 
 _POLL_S: Final = 0.1
@@ -67,10 +73,10 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         yield temporary
         _force_to_disk(temporary)
         if overwrite:
-            temporary.replace(target)
+            put_in_place(temporary, target)
         else:
             _rename_to_free_name(temporary, target)
-        _force_folder_to_disk(target.parent)
+        force_folder_to_disk(target.parent)
     except MamamiaError:
         raise
     except OSError as error:
@@ -123,10 +129,10 @@ def flushed(path: Path) -> Iterator[None]:
 def _rename_to_free_name(temporary: Path, target: Path) -> None:
     """Rename without ever replacing: `target` must not exist, not even since a moment ago."""
     try:
-        if sys.platform == "win32":
-            temporary.rename(target)
-        else:
+        if RENAMING_REPLACES:
             target.hardlink_to(temporary)
+        else:
+            temporary.rename(target)
     except FileExistsError as error:
         raise _conflict(target) from error
     except OSError as error:
@@ -142,7 +148,7 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
     except FileExistsError as error:
         raise _conflict(target) from error
     try:
-        temporary.replace(target)
+        put_in_place(temporary, target)
     except OSError:
         target.unlink(missing_ok=True)
         raise
@@ -150,17 +156,7 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
 
 def _force_to_disk(path: Path) -> None:
     with path.open("r+b") as stream:
-        os.fsync(stream.fileno())
-
-
-def _force_folder_to_disk(folder: Path) -> None:
-    """Make the new name durable; systems that cannot do it for folders are left alone."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        force_to_disk(stream.fileno())
 
 
 def _conflict(target: Path) -> SaveConflictError:
@@ -171,7 +167,9 @@ def _conflict(target: Path) -> SaveConflictError:
 
 
 def _failure(target: Path, error: OSError) -> SaveError:
-    if error.errno in _NO_ROOM:
+    if remedy := refusal_remedy(target, error):
+        pass
+    elif error.errno in _NO_ROOM:
         remedy = "free some space or choose another disk"
     elif error.errno in _NOT_ALLOWED:
         remedy = "choose a folder that you may write to"

@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.system import CAN_LOAD_BESIDE
 from napari_mamamia.kinetics.registration.settings import Interpolation
 
 _ORDER: Final = 3
+_LAZY: Final = 1
+"""RTLD_LAZY of dlfcn.h, on Linux and macOS."""
 
 
 def require_simpleitk() -> ModuleType:
@@ -46,14 +49,14 @@ def _load_library() -> None:
     That is most of the first import: 0.1 s in which the window would stand still. Where it cannot
     be done so (Windows), `import` does it.
     """
-    if "SimpleITK" in sys.modules or sys.platform == "win32":
+    if "SimpleITK" in sys.modules or not CAN_LOAD_BESIDE:
         return
     spec = importlib.util.find_spec("SimpleITK")
     places = [] if spec is None else list(spec.submodule_search_locations or ())
     for path in (path for place in places for path in Path(place).glob("_SimpleITK*.so")):
         load = ctypes.CDLL(None).dlopen  # a foreign call lets other threads go on
         load.restype = ctypes.c_void_p
-        load(bytes(path), os.RTLD_LAZY)
+        load(bytes(path), _LAZY)
 
 
 def _usual_threads() -> int:

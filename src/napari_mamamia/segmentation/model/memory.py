@@ -1,29 +1,6 @@
-"""The computer's memory in numbers, for estimates and messages."""
+"""The computer's memory in words, for messages."""
 
-import os
-from contextlib import suppress
-from pathlib import Path
-
-_MEMINFO = Path("/proc/meminfo")
-
-
-def free_memory_bytes() -> int | None:
-    """Return the memory that programs can still have, None where nothing tells it.
-
-    Source: proc_meminfo(5), MemAvailable in KiB.
-    """
-    with suppress(OSError, ValueError, IndexError):
-        for line in _MEMINFO.read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return None
-
-
-def total_memory_bytes() -> int | None:
-    """Return the computer's memory, None where nothing tells it."""
-    with suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
+from napari_mamamia.core.system import free_memory_bytes, total_memory_bytes
 
 
 def memory_text(peak_bytes: int | None) -> str:

@@ -10,11 +10,11 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.system import free_memory_bytes
 from napari_mamamia.segmentation.kinetic.breast_area import breast_area, find_breast_area
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import ModelKind
-from napari_mamamia.segmentation.model.memory import free_memory_bytes
 from napari_mamamia.segmentation.model.planner import (
     LADDER,
     WORKING_SHARE,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.child_environment import find_program
+from napari_mamamia.core.system import is_root
 
 _ROOTS: Final = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, then version 2
 _SLACK: Final = 32
@@ -23,7 +24,7 @@ _ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which bec
 
 def can_hold_processes() -> bool:
     """Whether the system can limit what this process starts: by its account, or by a group."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+    if not is_root():
         return True
     with held_processes(1) as prefix:
         return bool(prefix)
@@ -50,7 +51,7 @@ def held_processes(limit: int) -> Iterator[tuple[str, ...]]:
 
 def _new_group(limit: int) -> Path | None:
     """Return the folder of a new group of at most `limit` processes, None where none can be."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+    if not is_root():
         return None
     for root in _ROOTS:
         group = root / f"mamamia-{os.getpid()}-{secrets.token_hex(6)}"

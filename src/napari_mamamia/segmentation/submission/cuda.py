@@ -16,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 _PROCESSOR = "cpu"
+_UNKNOWN_MEMORY = 8 * 10**9
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):
@@ -98,9 +99,11 @@ def _mapped(load: Any, processor: Any) -> Any:
 
 def _answer_for_no_card(cuda: Any) -> None:
     """Let questions about the card be answered for the processor, and commands do nothing."""
-    pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    memory = _UNKNOWN_MEMORY
+    if hasattr(os, "sysconf"):  # not on Windows
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     card = SimpleNamespace(
-        name=_PROCESSOR, total_memory=pages * page, major=0, minor=0, multi_processor_count=1
+        name=_PROCESSOR, total_memory=memory, major=0, minor=0, multi_processor_count=1
     )
     for name in ("set_device", "synchronize", "empty_cache", "init", "reset_peak_memory_stats"):
         setattr(cuda, name, lambda *_args, **_named: None)

@@ -3,7 +3,6 @@
 A room has no network, sees the files it was given read-only, and can write to one folder.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Final
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.system import account, is_root
 from napari_mamamia.segmentation.submission.cgroup import can_hold_processes
 from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
 
@@ -93,11 +93,6 @@ class Room:
     processes: int
 
 
-def is_root() -> bool:
-    """Whether this process may do everything on this computer."""
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
 def require_no_root(*, as_root: bool) -> None:
     """Raise `ModelError` if a foreign program would be run by root without being asked for so.
 
@@ -169,8 +164,9 @@ def container_command(
         *("--network", "none", "--read-only", "--cap-drop", "ALL"),
         *("--security-opt", "no-new-privileges", "--pids-limit", str(room.processes)),
         *("--memory", str(room.memory_bytes), "--workdir", "/app/program", "--env", "HOME=/tmp"),
-        *("--user", f"{os.getuid()}:{os.getgid()}"),
     ]
+    if own := account():
+        line += ["--user", f"{own[0]}:{own[1]}"]
     if isolation.kind is IsolationKind.PODMAN:
         line += ["--userns", "keep-id"]
     if any(Path("/dev").glob("nvidia[0-9]*")):

@@ -1,9 +1,10 @@
 """What a submission may use, and how a run of it ended."""
 
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from napari_mamamia.core.system import total_memory_bytes
 
 CHALLENGE_SECONDS: Final = 300.0
 """Seconds that the challenge allows for one case. Source: its rules, 5 minutes per image."""
@@ -14,10 +15,8 @@ _MEMORY_SHARE: Final = 0.75
 
 def usual_memory_bytes() -> int:
     """Return three quarters of this computer's memory in bytes, 8 GB where it is not told."""
-    try:
-        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _MEMORY_SHARE)
-    except (AttributeError, OSError, ValueError):  # Windows
-        return 8 * GIGABYTE
+    total = total_memory_bytes()
+    return 8 * GIGABYTE if total is None else int(total * _MEMORY_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -148,7 +149,7 @@ def _keep(returned: object, step: str, output: Path) -> None:
 def _set_limits(order: Mapping[str, Any]) -> None:
     """Limit file size and number of processes."""
     try:
-        import resource
+        resource: Any = import_module("resource")
     except ImportError:  # Windows
         return
     wanted = (
@@ -177,7 +178,7 @@ def _end_children() -> None:
     while True:
         for pid in _children():
             with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:

@@ -1,13 +1,20 @@
 """What a process and all that it started use, and how to end them. Linux only: read from /proc."""
 
+import mmap
 import os
-import signal
-import sys
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from napari_mamamia.core.system import (
+    IS_LINUX,
+    account,
+    end_process,
+    stop_process,
+)
 
 _PROC: Final = Path("/proc")
 _ROUNDS: Final = 50  # each stops what was started during the last; a fork bomb could go on for ever
@@ -27,7 +34,7 @@ class TreeUse:
 
 def can_watch() -> bool:
     """Whether this system tells what other processes use."""
-    return sys.platform == "linux" and (_PROC / "self" / "statm").exists()
+    return IS_LINUX and (_PROC / "self" / "statm").exists()
 
 
 def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
@@ -40,12 +47,11 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
     in_memory
         Folders of the processes' room that lie in memory.
     """
-    page = os.sysconf("SC_PAGE_SIZE")
     tree = tree_of(pid)
     resident = 0
     for member in tree:
         with suppress(OSError, IndexError, ValueError):
-            resident += int((_PROC / str(member) / "statm").read_text().split()[1]) * page
+            resident += int((_PROC / str(member) / "statm").read_text().split()[1]) * mmap.PAGESIZE
     return TreeUse(len(tree), resident + _folder_bytes(tree, in_memory))
 
 
@@ -55,8 +61,7 @@ def _folder_bytes(tree: Sequence[int], folders: Sequence[str]) -> int:
         root = _PROC / str(member) / "root"
         with suppress(OSError):
             if not root.samefile("/"):
-                found = [os.statvfs(f"{root}{folder}") for folder in folders]
-                return sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in found)
+                return sum(shutil.disk_usage(f"{root}{folder}").used for folder in folders)
     return 0
 
 
@@ -76,12 +81,13 @@ def own_threads() -> int:
     A limit on processes counts all of the user's on older kernels. Source: getrlimit(2),
     RLIMIT_NPROC.
     """
-    if not can_watch():
+    user = account()
+    if not can_watch() or user is None:
         return 0
-    own, count = os.getuid(), 0
+    count = 0
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):
-            if entry.stat().st_uid == own:
+            if entry.stat().st_uid == user[0]:
                 count += sum(1 for _ in (entry / "task").iterdir())
     return count
 
@@ -98,13 +104,13 @@ def end_tree(pid: int) -> None:
             break
         for member in found:
             with suppress(OSError):
-                os.kill(member, signal.SIGSTOP)
+                stop_process(member)
         seen |= found
     for member in seen - {pid}:
         with suppress(OSError):
-            os.kill(member, signal.SIGKILL)
+            end_process(member)
     with suppress(OSError):
-        os.kill(pid, signal.SIGKILL)
+        end_process(pid)
 
 
 def is_alive(pid: int) -> bool:

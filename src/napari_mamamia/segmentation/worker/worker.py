@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TextIO
 
 from napari_mamamia.core.progress import Cancelled, Job
-from napari_mamamia.core.provenance import process_peak_memory_bytes
+from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.worker import wire
 from napari_mamamia.segmentation.worker.shared_arrays import fetch, share

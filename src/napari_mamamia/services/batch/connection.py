@@ -1,7 +1,6 @@
 """Joining a dask cluster, letting go of it, and what runs in its workers."""
 
 import logging
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 from distributed.security import Security
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
+from napari_mamamia.core.system import end_process
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt
@@ -141,7 +141,7 @@ def _kill(pid: int | None) -> None:
     """End a local worker, which would first wait for its case."""
     with suppress(OSError):
         if pid:
-            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+            end_process(pid)
 
 
 class _Children(WorkerPlugin):

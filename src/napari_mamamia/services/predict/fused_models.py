@@ -16,7 +16,8 @@ from napari_mamamia.annotations.fuse import Staple, TieRule, majority_vote, stap
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError
 from napari_mamamia.core.progress import Job, Progress
-from napari_mamamia.core.provenance import Setting, process_peak_memory_bytes
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,

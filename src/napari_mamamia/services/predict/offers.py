@@ -11,11 +11,11 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Job
+from napari_mamamia.core.system import free_memory_bytes
 from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
-from napari_mamamia.segmentation.model.memory import free_memory_bytes
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,
     OverLimitError,

@@ -14,8 +14,8 @@ from napari_mamamia.core.provenance import (
     InputFile,
     Maker,
     Provenance,
-    process_peak_memory_bytes,
 )
+from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter

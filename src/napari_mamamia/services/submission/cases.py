@@ -12,6 +12,7 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, FailureCause
+from napari_mamamia.core.system import is_root
 from napari_mamamia.io.data_set.challenge_info import challenge_facts
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume_job
 from napari_mamamia.io.files.append_file import opened_to_add
@@ -21,7 +22,7 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.segmentation.submission.external import Submission, Task
-from napari_mamamia.segmentation.submission.isolation import Isolation, is_root
+from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.submission.outputs import MASKS, CheckedMask, take_mask
 from napari_mamamia.segmentation.submission.room import Interpreter, Patient

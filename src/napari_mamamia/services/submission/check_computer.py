@@ -21,6 +21,7 @@ from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.system import free_memory_bytes, is_root, total_memory_bytes
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.own_paths import temporary_places
 from napari_mamamia.io.files.save import write_text_atomically
@@ -28,7 +29,7 @@ from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Phantom, PhantomSpec, TumourSpec, make_phantom_job
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.device import choose_device
-from napari_mamamia.segmentation.submission.isolation import find_isolation, is_root
+from napari_mamamia.segmentation.submission.isolation import find_isolation
 from napari_mamamia.services.case.open_case import load_case, load_mask
 
 # What a computer has: hardware, graphics cards, optional packages, isolation. Names nobody.
@@ -71,14 +72,7 @@ def hardware() -> Iterator[Finding]:
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Finding("python", platform.python_version())
     yield Finding("processor", f"{os.cpu_count() or 1} cores, {_processor()}")
-    memory = _memory()
-    if memory is None:
-        yield Finding("memory", "this system does not tell", State.NOTE)
-    else:
-        total, free = memory
-        state = State.OK if total >= _LEAST_MEMORY else State.NOTE
-        hint = "" if total >= _LEAST_MEMORY else ", less than the 8 GB that large cases need"
-        yield Finding("memory", f"{total / _GB:.1f} GB, {free / _GB:.1f} GB free{hint}", state)
+    yield _memory()
     disk = shutil.disk_usage(temporary_places()[-1]).free
     state = State.OK if disk >= _LEAST_DISK else State.FAILED
     hint = "" if disk >= _LEAST_DISK else ": free at least 5 GB"
@@ -95,13 +89,14 @@ def _processor() -> str:
     return next(names, platform.processor() or "name unknown")
 
 
-def _memory() -> tuple[int, int] | None:
-    """Return all and free memory in bytes. Source: sysconf(3)."""
-    try:
-        page = os.sysconf("SC_PAGE_SIZE")
-        return os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
-    except (AttributeError, OSError, ValueError):
-        return None
+def _memory() -> Finding:
+    total, free = total_memory_bytes(), free_memory_bytes()
+    if total is None:
+        return Finding("memory", "this system does not tell", State.NOTE)
+    state = State.OK if total >= _LEAST_MEMORY else State.NOTE
+    left = "" if free is None else f", {free / _GB:.1f} GB free"
+    hint = "" if total >= _LEAST_MEMORY else ", less than the 8 GB that large cases need"
+    return Finding("memory", f"{total / _GB:.1f} GB{left}{hint}", state)
 
 
 def graphics() -> Iterator[Finding]:

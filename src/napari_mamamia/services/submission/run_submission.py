@@ -14,6 +14,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Job, Progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.system import is_root
 from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
@@ -24,7 +25,7 @@ from napari_mamamia.segmentation.submission.external import (
     Task,
     read_submission,
 )
-from napari_mamamia.segmentation.submission.isolation import Isolation, IsolationKind, is_root
+from napari_mamamia.segmentation.submission.isolation import Isolation, IsolationKind
 from napari_mamamia.segmentation.submission.outputs import MASKS
 from napari_mamamia.segmentation.submission.room import find_interpreter
 from napari_mamamia.segmentation.submission.table import TABLE, Response, constant_note
