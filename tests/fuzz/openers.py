@@ -39,16 +39,11 @@ _CALLS = {
 }
 
 OWN = {
-    "io.files.append_file._opened": "opened to write; line ends are looked for",
-    "io.files.append_file._copied": "written",
     "io.files.checksums._blocks": "bytes for a checksum, whatever they are",
     "io.dicom.facts._known_secret": "32 bytes that this software wrote, in the user's own folder",
-    "io.dicom.facts._make_secret": "written",
     "io.data_set.export_layouts._require_written": "the zip just written, compared with its files",
     "io.data_set.export_layouts.write_zip": "bytes just written, into a zip that is written",
     "io.workspace.mark._print_of": "bytes for a checksum, whatever they are",
-    "core.system.open_own": "for writers",
-    "core.system.force_folder_to_disk": "nothing is read",
     "io.files.save._force_to_disk": "nothing is read",
     "io.volumes.voxel_writer._checksum_of": "bytes for a checksum of what was just written",
     "io.tables.workbook_writer.write_workbook": "written",
@@ -70,7 +65,6 @@ OWN = {
     "segmentation.submission.run._ordered": "text that was made a line before",
     "services.batch.child.Child.ask": "the pipe of its own child",
     "services.predict.convert_stage._copied": "text that `read_plans` takes apart",
-    "core.system.free_memory_bytes": "/proc",
     "segmentation.run.registry._write": "text that was made a line before",
     "segmentation.model.recipe._recipe": "text of the default recipe",
     "segmentation.nnunet.unpickle.main": "inside the closed room; its result is read with care",

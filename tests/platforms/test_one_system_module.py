@@ -1,0 +1,139 @@
+"""One module asks which system this is; what only POSIX has is used there and in Linux' own rooms."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import napari_mamamia
+
+SOURCE = Path(napari_mamamia.__file__).parent
+RULES = Path(__file__).parent / "windows" / "sitecustomize.py"
+SYSTEM = "core/system.py"
+ALLOWED = {
+    "segmentation/submission/runner.py": {
+        *("os.fork", "os.waitstatus_to_exitcode", "os.open", "resource", "ctypes"),
+    },
+    "segmentation/submission/cuda.py": {"os.sysconf"},
+    "kinetics/registration/itk.py": {"ctypes"},
+    "segmentation/worker/shared_arrays.py": {"os.posix_fallocate"},
+    "core/child_process.py": {"os.execve"},
+    "io/files/foreign.py": {"os.open"},
+}
+"""What each may use, where its own text guards it (`hasattr`, `can_watch`, a constant of system)."""
+
+
+def gone_from_windows():
+    """Return the names that the simulation takes away, read from its text."""
+    tree = ast.parse(RULES.read_text("utf-8"))
+    values = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    names = {
+        key.value: value
+        for key, value in zip(values["GONE"].keys, values["GONE"].values, strict=True)
+    }
+    texts = {
+        key: {item.value for item in ast.walk(value) if isinstance(item, ast.Constant)}
+        for key, value in names.items()
+    }
+    modules = {item.value for item in values["GONE_MODULES"].elts}
+    return modules, texts
+
+
+MODULES, NAMES = gone_from_windows()
+MODULES |= {"msvcrt", "winreg", "_winapi", "ctypes"}
+FURTHER = {"os": {"execv", "execve", "memfd_create", "waitstatus_to_exitcode", "name", "open"}}
+
+
+def system_uses(tree):
+    """Return what a module uses that differs between systems."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in MODULES}
+        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            found.add(node.module)
+        elif isinstance(node, ast.ImportFrom) and node.module in ("os", "sys", "signal"):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name != "intern"}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home, name = node.value.id, node.attr
+            if name in NAMES.get(home, set()) | FURTHER.get(home, set()):
+                found.add(f"{home}.{name}")
+            elif (home, name) == ("sys", "platform"):
+                found.add("sys.platform")
+        elif is_named_import(node):
+            found |= {item.value for item in node.args if item.value in MODULES}
+    return found
+
+
+def is_named_import(node):
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "import_module"
+        and all(isinstance(item, ast.Constant) for item in node.args)
+    )
+
+
+def test_what_systems_do_differently_is_asked_for_in_one_module():
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE).as_posix()
+        uses = system_uses(ast.parse(path.read_text("utf-8")))
+        if uses and place != SYSTEM:
+            found[place] = uses
+    assert {place: uses - ALLOWED.get(place, set()) for place, uses in found.items()} == {
+        place: set() for place in found
+    }
+    assert {place: uses for place, uses in ALLOWED.items() if uses - found.get(place, set())} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import fcntl",
+        "from pwd import getpwuid",
+        "import_module('resource')",
+        "import sys\nif sys.platform == 'win32': pass",
+        "import os\nos.name",
+        "import os\nos.fork()",
+        "import os\nos.open('x', os.O_NOFOLLOW)",
+        "from os import getuid",
+        "import signal\nsignal.SIGKILL",
+    ],
+)
+def test_each_way_to_use_it_is_seen(text):
+    assert system_uses(ast.parse(text))
+
+
+TEXT_READERS = {"read_text", "write_text"}
+
+
+def without_encoding(tree):
+    """Yield the lines that read or write text in the encoding that the system happens to have."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or any(key.arg == "encoding" for key in node.keywords):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        given = [item.value for item in node.args if isinstance(item, ast.Constant)]
+        if name == "read_text" and not node.args:
+            yield node.lineno
+        elif name == "write_text" and len(node.args) < 2 and isinstance(node.func, ast.Attribute):
+            yield node.lineno
+        elif name in ("open", "fdopen") and any(
+            isinstance(item, str) and re.fullmatch(r"[rwax]t?\+?", item) for item in given
+        ):
+            yield node.lineno
+
+
+def test_text_is_read_and_written_in_a_named_encoding():
+    found = {
+        path.relative_to(SOURCE).as_posix(): lines
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (lines := [*without_encoding(ast.parse(path.read_text("utf-8")))])
+    }
+    assert found == {}
