@@ -160,9 +160,20 @@ def open_here(path):
     return False
 
 
+def open_below(folder):
+    """Whether this process has a file in a folder open or mapped."""
+    with real_open("/proc/self/maps") as stream:
+        names = [line.split(maxsplit=5)[5].strip() for line in stream if "/" in line]
+    for handle in real_listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            names.append(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115 - before pathlib
+    return any(name.startswith(f"{os.fsdecode(folder)}/") for name in names)
+
+
 def held(path):
-    """Raise what Windows raises for a file that somebody has open."""
-    if os.path.isfile(path) and open_here(path):
+    """Raise what Windows raises for a file that somebody has open, or a folder of one."""
+    place = Path(os.fsdecode(path))
+    if (place.is_dir() and open_below(place)) or (place.is_file() and open_here(path)):
         raise PermissionError(13, "The process cannot access the file", str(path))
 
 
@@ -170,7 +181,7 @@ def shown(path):
     """Return the name that is there in other letters, None where there is none."""
     path = Path(os.fsdecode(path))
     try:
-        names = os.listdir(path.parent)
+        names = real_listdir(path.parent)
     except OSError:
         return None
     if path.name in names:
@@ -182,11 +193,10 @@ def ruled(path):
     """Return the path that Windows takes for this one; device names are no files."""
     if not isinstance(path, str | bytes | os.PathLike):
         return path
-    name = os.path.basename(os.fsdecode(path))
-    if name.split(".")[0].rstrip(" ").lower() in DEVICES or name != name.rstrip(" .") > "":
-        if name not in (".", ".."):
-            raise OSError(22, "Invalid argument: a name that Windows does not take", name)
-    if ":" in name:
+    name = Path(os.fsdecode(path)).name
+    is_device = name.split(".")[0].rstrip(" ").lower() in DEVICES
+    ends_badly = name not in ("", ".", "..") and name != name.rstrip(" .")
+    if is_device or ends_badly or ":" in name:
         raise OSError(22, "Invalid argument: a name that Windows does not take", name)
     return shown(path) or path
 

@@ -171,8 +171,8 @@ def _write_model(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     root = folder / "Dataset999_SelfTest" / "nnUNetTrainer__nnUNetPlans__3d_fullres"
     (root / "fold_0").mkdir(parents=True)
     plans, dataset = json.dumps(_plans()), json.dumps(_dataset())
-    (root / "plans.json").write_text(plans)
-    (root / "dataset.json").write_text(dataset)
+    (root / "plans.json").write_text(plans, "utf-8")
+    (root / "dataset.json").write_text(dataset, "utf-8")
     read = read_plans(plans, dataset, "3d_fullres", "the test network")
     network = build_network(read.configuration.architecture, 2, 2, "nnUNetTrainer", "self-test")
     rng = np.random.default_rng(_SEED)

@@ -63,7 +63,9 @@ def _new_group(limit: int) -> Path | None:
         except OSError:
             continue
         try:
-            with (group / "pids.max").open("r+") as file:  # there if the controller is
+            with (group / "pids.max").open(
+                "r+", encoding="utf-8"
+            ) as file:  # there if the controller is
                 file.write(str(limit))
         except OSError:
             _remove(group)

@@ -190,7 +190,9 @@ def _children() -> list[int]:
     own = str(os.getpid())
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
-            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            fields = (
+                (entry / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+            )
             if fields[1] == own and fields[0] != "Z":
                 found.append(int(entry.name))
     return found

@@ -51,7 +51,9 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
     resident = 0
     for member in tree:
         with suppress(OSError, IndexError, ValueError):
-            resident += int((_PROC / str(member) / "statm").read_text().split()[1]) * mmap.PAGESIZE
+            resident += (
+                int((_PROC / str(member) / "statm").read_text("utf-8").split()[1]) * mmap.PAGESIZE
+            )
     return TreeUse(len(tree), resident + _folder_bytes(tree, in_memory))
 
 
@@ -72,7 +74,7 @@ def offer_to_end(pid: int) -> None:
     """
     for member in tree_of(pid):
         with suppress(OSError):
-            (_PROC / str(member) / "oom_score_adj").write_text("1000")
+            (_PROC / str(member) / "oom_score_adj").write_text("1000", "utf-8")
 
 
 def own_threads() -> int:
@@ -116,7 +118,7 @@ def end_tree(pid: int) -> None:
 def is_alive(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     with suppress(OSError, IndexError):
-        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+        text = (_PROC / str(pid) / "stat").read_text("utf-8", errors="replace")
         return text.rpartition(")")[2].split()[0] != "Z"
     return False
 
@@ -142,7 +144,7 @@ def _parents() -> Iterator[tuple[int, int]]:
         if not entry.name.isdigit():
             continue
         with suppress(OSError, IndexError, ValueError):
-            text = Path(entry.path, "stat").read_text(errors="replace")
+            text = Path(entry.path, "stat").read_text("utf-8", errors="replace")
             state, parent = text.rpartition(")")[2].split()[:2]
             if state != "Z":
                 yield int(entry.name), int(parent)
