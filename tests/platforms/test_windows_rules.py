@@ -19,6 +19,7 @@ from worlds import COMMANDS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells who has a file open")
 
 RULES = Path(__file__).parent / "windows"
+OF_LINUX = ("run-submission (closed room)",)
 BY_DAY = ("predict", "replay", "import (zip)", "export", "verify", "models add")
 
 
@@ -53,12 +54,15 @@ def same_there_and_again(ways, way):
     usual, found = here.undisturbed(way), there.undisturbed(way)
     assert "Traceback" not in there.said
     assert found.code == usual.code, there.said[-600:]
-    assert found.wrote.keys() == usual.wrote.keys()
+    if way.command == "pacs fetch":  # names of files by chance
+        assert len(found.wrote) == len(usual.wrote)
+    else:
+        assert found.wrote.keys() == usual.wrote.keys()
     world = there.folder / way.name.replace(" ", "_")
     more = [word for word in way.again if word not in there.words(way)]
     answer = there.run(world, [*there.words(way), *more])
     assert "Traceback" not in there.said
-    assert answer["code"] == usual.code or "expected" in there.said, there.said[-600:]
+    assert answer["code"] == usual.code or "error: " in there.said, there.said[-600:]
     assert [*world.rglob(".mamamia-*")] == []
 
 
@@ -69,7 +73,9 @@ def test_a_command_does_the_same_under_windows_rules(ways, name):
 
 @pytest.mark.night
 @pytest.mark.parametrize(
-    "way", [way for way in COMMANDS if way.name not in BY_DAY], ids=lambda way: way.name
+    "way",
+    [way for way in COMMANDS if way.name not in (*BY_DAY, *OF_LINUX)],
+    ids=lambda way: way.name,
 )
 def test_every_other_command_does_too(ways, way):
     same_there_and_again(ways, way)

@@ -34,9 +34,10 @@ GONE = {
         *("SIGCHLD", "alarm", "setitimer", "pthread_sigmask", "sigwait", "SIGXFSZ", "SIGQUIT"),
     },
     "sys": {"getdlopenflags", "abiflags"},
+    "ctypes": set(),
 }
 CHANGED = {"os": {"name": "nt", "O_BINARY": 0}, "sys": {"platform": "win32"}, "signal": {}}
-REAL = {"os": os, "sys": sys, "signal": signal}
+REAL = {"os": os, "sys": sys, "signal": signal, "ctypes": ctypes}
 DEVICES = {"con", "prn", "aux", "nul", *(f"{a}{n}" for a in ("com", "lpt") for n in range(1, 10))}
 OWN = "napari_mamamia"
 
@@ -117,7 +118,7 @@ class Kernel:
         return 1
 
 
-ctypes.WinDLL, ctypes.get_last_error = Kernel, lambda: 87
+CHANGED["ctypes"] = {"WinDLL": Kernel, "get_last_error": lambda: 87}
 builtins.__import__, importlib.import_module = seen_import, seen_import_module
 
 

@@ -63,9 +63,8 @@ def _new_group(limit: int) -> Path | None:
         except OSError:
             continue
         try:
-            with (group / "pids.max").open(
-                "r+", encoding="utf-8"
-            ) as file:  # there if the controller is
+            limits = group / "pids.max"  # there if the controller is
+            with limits.open("r+", encoding="utf-8") as file:
                 file.write(str(limit))
         except OSError:
             _remove(group)
