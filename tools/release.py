@@ -210,8 +210,8 @@ def check_sdist(scratch: Path) -> None:
     found = run(*tests, "--collect-only", "tests", folder=top).strip().splitlines()[-1]
     say(f"sdist: {found}")
     own = {"PYTHONPATH": str(top / "src")}
-    said = run(*tests, "-m", "not night", *SOME_TESTS, folder=top, more=own).strip().splitlines()[-1]
-    say(f"sdist, some of its tests: {said}")
+    said = run(*tests, "-m", "not night", *SOME_TESTS, folder=top, more=own)
+    say(f"sdist, some of its tests: {said.strip().splitlines()[-1]}")
 
 
 def main() -> int:
