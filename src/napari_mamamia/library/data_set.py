@@ -9,6 +9,7 @@ from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of
 from napari_mamamia.library.case import Case
+from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet, case_rows
@@ -86,7 +87,7 @@ class DataSet:
     def _repr_html_(self) -> str:
         head = f"<p><b>{escape(self.name)}</b>: {len(self)} cases, layout {self.layout}</p>"
         notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.warnings)
-        return head + notes + str(self.cases.to_html(max_rows=20, na_rep="", escape=True))
+        return head + notes + html_of(self.cases)
 
     @property
     def opened(self) -> OpenDataSet:

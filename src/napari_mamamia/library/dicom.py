@@ -1,6 +1,7 @@
 """`import_dicom`: studies become cases; `look_into_dicom` says before what would become of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,6 +20,7 @@ from napari_mamamia.library.arguments import (
     path_of,
 )
 from napari_mamamia.library.data_set import DataSet, open_data_set
+from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.dicom.dicom import ImportSummary
 from napari_mamamia.services.dicom.dicom import import_dicom as importing
@@ -52,6 +54,10 @@ class Imported:
         kept = f", {there} were there already" if there else ""
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"Imported({len(self._summary.imported)} cases{kept}{failed}, {str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)
+        return f"<p><b>{escape(repr(self))}</b></p>{failed}{html_of(self.cases)}"
 
     @property
     def folder(self) -> Path:

@@ -17,6 +17,7 @@ from napari_mamamia.library.arguments import (
     path_of,
 )
 from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.export.export import ExportSummary, export_bundle
 from napari_mamamia.services.export.plan import (
@@ -50,9 +51,10 @@ class Exported:
         return f"Exported({len(self._summary.exported)} masks{failed}{wrong}, {str(self.folder)!r})"
 
     def _repr_html_(self) -> str:
-        said = [*self.problems, *(f"{f.case_id}: {f.reason}" for f in self.failures), *self.notes]
-        notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in said)
-        table = self.cases.to_html(max_rows=20, float_format="{:.3g}".format, escape=True)
+        wrong = [*self.problems, *(f"{f.case_id}: {f.reason}" for f in self.failures)]
+        said = [*(f"⚠ {text}" for text in wrong), *self.notes]
+        notes = "".join(f"<p>{escape(text)}</p>" for text in said)
+        table = html_of(self.cases)
         return f"<p><b>{escape(repr(self))}</b></p>{notes}{table}"
 
     @property

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.records import CaseFailure
@@ -20,6 +21,7 @@ from napari_mamamia.library.arguments import (
     place_of,
 )
 from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.batch.row_table import RowSummary
 from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
@@ -28,6 +30,8 @@ from napari_mamamia.services.kinetics.row import KineticRow
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SHOWN: Final = ("volume_mm3", "ftv_cc", "peak_pe_of_mean_percent", "worst_curve", "timing")
 
 
 class Measurements:
@@ -39,6 +43,11 @@ class Measurements:
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"Measurements({len(self._summary.rows)} cases{failed}, {str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)
+        shown = [name for name in _SHOWN if name in self.cases.columns]
+        return f"<p><b>{escape(repr(self))}</b></p>{failed}{html_of(self.cases[shown])}"
 
     @property
     def folder(self) -> Path:

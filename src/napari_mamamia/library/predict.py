@@ -21,6 +21,7 @@ from napari_mamamia.library.arguments import (
 )
 from napari_mamamia.library.case import Case
 from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.segmentation.model.device import usual_threads
 from napari_mamamia.segmentation.model.segmenter import (
@@ -215,7 +216,7 @@ class Predictions:
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)
-        table = self.cases.to_html(max_rows=20, float_format="{:.3g}".format, escape=True)
+        table = html_of(self.cases)
         return f"<p><b>{escape(self.note)}</b></p>{failed}{table}"
 
     @property

@@ -13,6 +13,7 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure, CaseScore
 from napari_mamamia.io.tables.tables import plain_content
 from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
+from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.scoring.cohort.composites import CompositeChoice
 from napari_mamamia.scoring.cohort.fairness import GroupScore
@@ -35,7 +36,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_BY_VARIABLE: Final = (("fairness_by_variable", "fairness_"),)
+_TESTS: Final = "Paired tests of a minus b, two-sided, after Holm"
+_SHOWN_OF_TESTS: Final = (
+    "metric",
+    "model_a",
+    "model_b",
+    "n",
+    "mean_difference",
+    "low",
+    "high",
+    "p_t_test_holm",
+    "p_wilcoxon_holm",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +73,13 @@ class Scores:
         return "\n".join(cohort_lines(self.model))
 
     def _repr_html_(self) -> str:
-        tables = [_html(self.cohort, "cohort")]
-        if len(self.groups):
-            tables.append(_html(self.groups.set_index(["variable", "group"]), "groups"))
+        tables = [_html(self.cohort, "Cohort, with 95 % intervals")]
+        groups, shown = self.groups, self.groups.query("in_fairness and n > 0")
+        if len(shown):
+            rest = len(set(groups["variable"]) - set(shown["variable"]))
+            columns = ["variable", "group", "n", "mean_dsc", "mean_norm_hd", "is_small"]
+            title = f"Groups that fairness counts; .groups has {rest} further variable(s)"
+            tables.append(_html(shown[columns].set_index(["variable", "group"]), title))
         head = cohort_lines(self.model)[0]
         notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.notes)
         return f"<p><b>{escape(head)}</b></p>{notes}{''.join(tables)}"
@@ -246,7 +262,7 @@ class Comparison:
         return (
             f"<p><b>Profile {escape(self.profile)}, weight of fairness "
             f"{self._comparison.weight_of_fairness:g}</b></p>{notes}"
-            f"{_html(self.ranking, 'models')}{_html(self.tests, 'paired tests')}"
+            f"{_html(self.ranking, 'Models')}{_html(self.tests[list(_SHOWN_OF_TESTS)], _TESTS)}"
         )
 
     @property
@@ -381,10 +397,4 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
 
 def _html(table: "pd.DataFrame", title: str) -> str:
     """Return a table with its title; undefined numbers are a dash, empty texts empty."""
-    shown = table.loc[:, [not _is_blank(table[name]) for name in table.columns]]
-    body = shown.to_html(float_format="{:.4g}".format, na_rep="–", escape=True, max_rows=40)
-    return f"<p>{escape(title)}</p>{body}"
-
-
-def _is_blank(column: "pd.Series[Any]") -> bool:
-    return bool(column.eq("").all()) if len(column) else False
+    return f"<p>{escape(title)}</p>{html_of(table)}"
