@@ -233,8 +233,8 @@ def notebook_page(notebook: dict[str, Any], name: str) -> str:
         elif cell["cell_type"] == "code" and text:
             parts.append(f"```python\n{text}\n```")
             parts += [_output(one) for one in cell.get("outputs", [])]
-    link = f"[Download this notebook]({name}){{ download }}"
-    parts.insert(1, link)
+    runs = "" if any(cell.get("outputs") for cell in notebook["cells"]) else ", run it, and see"
+    parts.insert(1, f"[Download this notebook]({name}){{ download }}{runs}.")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -65,6 +65,8 @@ def made_at_build():
         "contributing.md",
         "reporting.md",
     )
+    notebooks = (TOP / "docs" / "notebooks").glob("*.ipynb")
+    made += tuple(f"notebooks/{notebook.stem}.md" for notebook in notebooks)
     return {before + name for name in made for before in ("", "../")}
 
 

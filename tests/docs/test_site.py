@@ -167,6 +167,13 @@ def test_a_notebook_becomes_a_page_of_the_menu_with_what_its_cells_showed(faulty
     assert "notebooks/first.html" in (folder / "index.html").read_text("utf-8")
 
 
+def test_each_notebook_of_the_repository_is_a_page_of_the_menu(site):
+    home = (site / "index.html").read_text("utf-8")
+    notebooks = sorted((TOP / "docs" / "notebooks").glob("*.ipynb"))
+    assert len(notebooks) >= 6
+    assert [one.stem for one in notebooks if f"notebooks/{one.stem}.html" not in home] == []
+
+
 @pytest.fixture(scope="module")
 def faulty_site(tmp_path_factory):
     """The site of a copy with a notebook more, and with three faults; and what the build said."""
