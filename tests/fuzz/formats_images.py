@@ -444,7 +444,7 @@ DICOM = (
         "dicom-seg-source",
         _classic,
         _read_seg_source,
-        ("io.seg.sources.source_images",),
+        ("io.seg.writer.source_images",),
         share=0.5,
     ),
     Format(

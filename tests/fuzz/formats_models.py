@@ -299,7 +299,7 @@ MODELS = (
         "monai-bundle-run",
         _bundle_of_weights,
         _load,
-        (*_ENGINE, "segmentation.bundle.network._loaded"),
+        (*_ENGINE, "segmentation.bundle.engine._loaded"),
         (".json",),
         share=0.3,
         is_slow=True,

@@ -64,7 +64,7 @@ OWN = {
     "segmentation.submission.room.find_interpreter": "what the user's interpreter says of itself",
     "segmentation.submission.run._ordered": "text that was made a line before",
     "services.batch.child.Child.ask": "the pipe of its own child",
-    "services.predict.convert_stage._copied": "text that `read_plans` takes apart",
+    "services.predict.convert_model._copied": "text that `read_plans` takes apart",
     "segmentation.run.registry._write": "text that was made a line before",
     "segmentation.model.recipe._recipe": "text of the default recipe",
     "segmentation.nnunet.unpickle.main": "inside the closed room; its result is read with care",
@@ -74,8 +74,8 @@ OWN = {
     "services.batch.child._listen": "the pipe of its own parent",
     "services.batch.child._pass_on": "the pipe of its own child",
     "services.batch.child._answer_to": "the pipe of its own parent",
-    "services.submission.computer_facts._processor": "/proc",
-    "services.export.tables.copy_tables": "bytes that are copied as they are",
+    "services.submission.check_computer._processor": "/proc",
+    "services.export.export.copy_tables": "bytes that are copied as they are",
     "services.score.cohort_page.saved_figures": "bytes of a picture that Qt shows",
 }
 """What opens something that no stranger gave, or takes bytes as they are: why."""

@@ -35,9 +35,9 @@ OWN = {
     "segmentation.submission.watch": "a file of /proc",
     "core.system": "a file of /proc; files for writers",
     "services.score.cohort_page": "made by us just before",
-    "services.submission.computer_facts": "a file of /proc",
-    "services.predict.convert_stage": "copied into a folder of our own just before",
-    "services.export.tables": "a table that was read before",
+    "services.submission.check_computer": "a file of /proc",
+    "services.predict.convert_model": "copied into a folder of our own just before",
+    "services.export.export": "a table that was read before",
     "widgets.controls.grey_pixmap": "a picture in memory",
     "widgets.predict.recipe_flow": "a dialog",
 }

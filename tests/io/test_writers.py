@@ -43,7 +43,7 @@ ELSEWHERE = {
     "segmentation.worker.shared_arrays.share": "made anew or refused (x)",
     "segmentation.worker.worker.main": "an end of its own pipe",
     "services.batch.child._answer_all": "an end of its own pipe",
-    "services.predict.convert_stage._copied": "in its own folder, which gets its name when whole",
+    "services.predict.convert_model._copied": "in its own folder, which gets its name when whole",
     "services.predict.wrap_bundle.wrap_bundle": "in its own folder, which gets its name when whole",
     "widgets.viewer.planes.Planes._finish": "views are linked, no file",
 }
