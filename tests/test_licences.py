@@ -74,3 +74,10 @@ def test_a_bill_of_materials_names_each_package_once_and_links_only_those(licenc
     assert {link["ref"] for link in bill["dependencies"]} == {*refs, own}
     assert {need for link in bill["dependencies"] for need in link["dependsOn"]} == set(refs)
     assert "/site-packages" not in json.dumps(bill)
+
+
+def test_no_bill_is_written_of_what_is_not_installed_whole(licences):
+    environment = licences.Environment()
+    del environment._found["pydicom"]
+    with pytest.raises(SystemExit, match="dicom is not installed whole here, it lacks pydicom"):
+        licences.bill(environment, "dicom", "2026-01-01T00:00:00+00:00")

@@ -172,6 +172,8 @@ TABLE = ("| package | licence | extras that bring it |", "|---|---|---|")
 def bill(environment: Environment, extra: str, when: str) -> dict[str, object]:
     """Return the CycloneDX bill of materials of one extra; equal for equal environments."""
     packages = environment.closure(extra)
+    if missing := sorted(name for name, package in packages.items() if not package.version):
+        raise SystemExit(f"{extra} is not installed whole here, it lacks {', '.join(missing)}")
     wishes = {name for one in ("", extra) for name, _ in environment._needs(PROJECT, one)}
     own = Package(PROJECT, importlib.metadata.version(PROJECT), "Apache-2.0", wishes - {PROJECT})
     known = {**packages, PROJECT: own}
