@@ -28,6 +28,7 @@ def test_a_loop_an_id_and_a_place_give_the_same_case(data_set):
     assert data_set[-1].case_id == "B_1"
     assert len(data_set) == 3
     assert "A_2" in data_set
+    assert data_set["A_2"] in data_set
 
 
 def test_a_case_gives_its_voxels_as_nibabel_reads_them(data_set, data_set_of_module):
@@ -71,7 +72,9 @@ def test_nothing_is_read_for_the_list_and_a_case_is_read_once(data_set, monkeypa
     assert "4 phases, with a reference" in repr(case)
     assert case.grid.shape == (8, 32, 48)
     assert read == []
-    assert case.signal is case.signal
+    assert np.shares_memory(case.signal, case.signal)
+    with pytest.raises(ValueError, match="read-only"):
+        case.signal[0] = 0
     assert len(read) == 1
 
 

@@ -50,6 +50,7 @@ def test_the_curve_of_the_reference_is_the_mean_of_its_voxels(case):
     assert found.times_s == (0.0, 90.0, 180.0, 420.0)
     voxel = mm.kinetics.curve(case, (4, 17, 23))
     assert voxel.signal == tuple(float(v) for v in case.signal[:, 4, 17, 23])
+    assert mm.kinetics.curve(case, np.array([4, 17, 23])).signal == voxel.signal
     patch = mm.kinetics.curve(case, (4, 17, 23), patch=3)
     assert patch.n_voxels == 9
 
@@ -77,6 +78,9 @@ WRONG = {
         mm.CaseError,
         "9",
     ),
+    "three phases": (lambda c: mm.kinetics.maps(c, phases=[1, 2, 3]), mm.ArgumentError, "two ph"),
+    "phases as text": (lambda c: mm.kinetics.maps(c, phases="12"), mm.ArgumentError, "two ph"),
+    "a time as text": (lambda c: mm.kinetics.ftv(c, injection_s="x"), mm.ArgumentError, "seconds"),
     "repeated": (lambda c: mm.kinetics.ftv(c, repeated_pre="x"), mm.ArgumentError, '"average"'),
     "no variant": (lambda c: mm.kinetics.ftv(c, variant="x"), mm.ArgumentError, "ucsf-ispy1"),
     "no box": (lambda c: mm.kinetics.ftv(c, box="all"), mm.ArgumentError, "two corners"),

@@ -198,3 +198,16 @@ def test_a_read_only_copy_of_a_data_set_is_enough(data_set_of_module, tmp_path):
     data_set = mm.open_data_set(copy, progress=False)
     mm.predict(data_set["A_1"], progress=False)
     assert sorted(path.relative_to(copy) for path in copy.rglob("*")) == before
+
+
+def test_what_predict_and_grow_return_stands_wherever_a_mask_does(data_set, tmp_path):
+    case = data_set["A_1"]
+    found = mm.predict(case, progress=False)
+    grown = mm.grow(case, mask=found, progress=False)
+    assert mm.metrics.dice(found, found.mask) == 1
+    assert mm.score(case, grown, bootstrap=0, progress=False).cases["dsc"].item() > 0.85
+    assert mm.kinetics.ftv(case, found).volume_cc == mm.kinetics.ftv(case, found.mask).volume_cc
+    mm.write_mask(found, tmp_path / "A_1.nii.gz")
+    assert (tmp_path / "A_1.json").is_file()
+    with pytest.raises(mm.ArgumentError, match=r"pass  case\.reference"):
+        mm.metrics.dice(case, found)

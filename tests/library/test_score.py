@@ -1,5 +1,7 @@
 """`mm.score`: what may be compared, what comes back, and what is refused."""
 
+import copy
+import pickle
 import shutil
 import threading
 
@@ -220,7 +222,7 @@ def test_models_are_compared_by_rank_and_by_case(data_set, scores, tmp_path, qui
     row = found.tests[found.tests["metric"] == "dsc"].iloc[0]
     assert row["mean_difference"] == pytest.approx((0 - 1 / 6 - 0.5) / 3)
     assert found.weights.loc[0.0, "perfect"] == best.cohort.loc["performance", "value"]
-    assert "paired tests" in found._repr_html_()
+    assert "Paired tests" in found._repr_html_()
     out = found.save(tmp_path / "both", progress=False)
     assert {p.name for p in out.iterdir()} >= {"perfect", "shifted", "comparison.json"}
     with pytest.raises(mm.ArgumentError, match="a name of its own"):
@@ -287,3 +289,25 @@ def test_a_soft_mask_file_counts_from_one_half_as_the_command_does(data_set, tmp
     nib.save(image, tmp_path / "A_1.nii.gz")
     reference = data_set.root / "segmentations" / "expert" / "A_1.nii.gz"
     assert _score(reference, tmp_path / "A_1.nii.gz").cases["dsc"].tolist() == [1.0]
+
+
+def test_tables_may_be_dataframes_with_the_id_as_index_or_column(data_set, predictions, scores):
+    table = data_set.cases
+    for given in (table, table.reset_index()):
+        found = _score(data_set, predictions, clinical=given)
+        pd.testing.assert_frame_equal(found.cohort, scores.cohort)
+    own = mm.score_table(scores.cases, bootstrap=0, progress=False)
+    assert own.cohort.loc["mean_dsc", "value"] == scores.cohort.loc["mean_dsc", "value"]
+    with pytest.raises(mm.FormatError, match=r"patient_id|case_id"):
+        mm.score_table(pd.DataFrame({"dsc": [1.0], "norm_hd": [0.0]}), progress=False)
+
+
+def test_cases_and_scores_go_to_other_processes_and_can_be_copied(data_set, scores):
+    case = data_set["A_1"]
+    case.signal.sum()
+    sent = pickle.dumps(case)
+    assert len(sent) < case.signal.nbytes / 4
+    assert np.array_equal(pickle.loads(sent).signal, case.signal)
+    assert pickle.loads(pickle.dumps(data_set)).case_ids == data_set.case_ids
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(scores)).cohort, scores.cohort)
+    assert copy.deepcopy(case).case_id == "A_1"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.errors import ArgumentError, CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
 
@@ -140,7 +140,9 @@ class Mask:
 
     def __post_init__(self) -> None:
         if self.array.dtype != np.bool_:
-            raise TypeError(f"a mask is bool, got {self.array.dtype}")
+            raise ArgumentError(
+                f"a mask is bool, got {self.array.dtype}: pass such as  Mask(grid, array == 1)"
+            )
         if self.array.shape != self.grid.shape:
             raise GridMismatchError(
                 f"the mask has shape {self.array.shape}, its grid has {self.grid.shape} (z, y, x)"

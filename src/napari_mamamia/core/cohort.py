@@ -1,5 +1,6 @@
 """`CaseRecord` and `Cohort`: what the clinical table knows of each case."""
 
+import copyreg
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +16,15 @@ FIELDS = (
     "acquisition_times_s",
 )
 """What a clinical table may know of a case besides its id, in the order in which it is told."""
+
+
+def read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
+    """Return a read-only view of values."""
+    return MappingProxyType(values)
+
+
+copyreg.pickle(MappingProxyType, lambda proxy: (read_only, (dict(proxy),)))
+# so that records can be copied and go to other processes, as those of joblib
 
 
 class MenopausalStatus(StrEnum):

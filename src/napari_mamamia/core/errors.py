@@ -11,7 +11,7 @@ class MamamiaError(Exception):
         return readable_name(super().__str__())
 
 
-class ArgumentError(MamamiaError, ValueError):
+class ArgumentError(MamamiaError, ValueError, TypeError):
     """What a caller passed to a function of the library cannot be meant: a wrong kind or value."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 
 SAME_PLACE_VOXELS: Final = 0.05
 """Two grids are the same when no corner of the volume is farther apart than this share of the
@@ -163,7 +163,7 @@ class Grid:
 
         Raises
         ------
-        ValueError
+        ArgumentError
             If there are not three spacings above 0.
 
         Examples
@@ -173,7 +173,10 @@ class Grid:
         """
         spacing = tuple(float(mm) for mm in spacing_mm)
         if len(spacing) != 3 or not all(mm > 0 for mm in spacing):
-            raise ValueError(f"a grid needs three spacings above 0 mm (z, y, x), got {spacing}")
+            raise ArgumentError(
+                f"a grid needs three spacings above 0 mm (z, y, x), got {spacing}: pass such as "
+                "(2.0, 0.7, 0.7)"
+            )
         return cls(shape, np.diag([*spacing[::-1], 1.0]))
 
     def __eq__(self, other: object) -> bool:

@@ -3,7 +3,7 @@
 Nothing is guessed: probabilities get no threshold, several labels are not joined, axes not turned.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,18 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
 
-MaskLike: TypeAlias = NDArray[Any] | Mask
-"""A mask: bool ``(z, y, x)``, numbers of which 0 is background and one other is foreground, or a
-`Mask`."""
+
+class HasMask(Protocol):
+    """What came of a prediction or a growth."""
+
+    @property
+    def mask(self) -> Mask:
+        """The mask in it."""
+
+
+MaskLike: TypeAlias = NDArray[Any] | Mask | HasMask
+"""A mask: bool ``(z, y, x)``, numbers of which 0 is background and one other is foreground, a
+`Mask`, or what holds one."""
 
 _MOST_LABELS: Final = 64
 """More whole numbers than that are an image's. As `services.case.open_case`."""
@@ -55,10 +64,11 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
 
 def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[Any]:
     """Return the labels of a mask, bool or whole numbers ``(z, y, x)``; errors as `mask_array`."""
-    if isinstance(given, Mask):
+    own = mask_in(given)
+    if own is not None:
         if grid is not None:
-            require_same_grid(given.grid, grid, name, "the grid given")
-        return given.array
+            require_same_grid(own.grid, grid, name, "the grid given")
+        return own.array
     values = _array(given, name)
     _require_shape(values, name, grid)
     return values if values.dtype == np.bool_ else _whole(values, name)
@@ -77,7 +87,14 @@ def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
             f"expected a Grid, got {type(grid).__name__}: make one with  "
             "Grid(array.shape, affine)  or  Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
-    return grid or next((mask.grid for mask in masks if isinstance(mask, Mask)), None)
+    held = (mask_in(mask) for mask in masks)
+    return grid or next((mask.grid for mask in held if mask is not None), None)
+
+
+def mask_in(given: object) -> Mask | None:
+    """Return the `Mask` that was given, or that a prediction or growth holds; None for others."""
+    found = given if isinstance(given, Mask) else getattr(given, "mask", None)
+    return found if isinstance(found, Mask) else None
 
 
 def _array(given: object, name: str) -> NDArray[Any]:
@@ -85,6 +102,11 @@ def _array(given: object, name: str) -> NDArray[Any]:
         raise ArgumentError(
             f"expected an array (z, y, x) or a Mask for {name}, got {type(given).__name__}, whose "
             "axes are (x, y, z): convert it with  from_nibabel(image)"
+        )
+    if hasattr(given, "signal"):
+        raise ArgumentError(
+            f"expected a mask for {name}, got the case {given!r}: pass  case.reference  or what "
+            "predict() returned"
         )
     if given is None or isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
         raise ArgumentError(

@@ -4,9 +4,10 @@ Numbers are those of ``mamamia kinetics``: its clock, its region, its way with a
 contrast that was taken again.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,12 +260,12 @@ def curve(
     """
     read = _prepared(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
-    if isinstance(where, tuple):
+    if not isinstance(where, Mask) and np.shape(cast("NDArray[Any]", where)) == (3,):
         axis = read.grid.display_frame().order[0]
-        centre = _voxel(where, read)
+        centre = _voxel(np.asarray(where), read)
         times = read.times_s
         return patch_curve(read.signal, centre, times, size=_odd(patch), slice_axis=axis, rule=rule)
-    mask = _mask(case, read, where)
+    mask = _mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
         raise CaseError("a curve needs a mask with voxels, but this one is empty: pass another")
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
@@ -303,11 +304,19 @@ def timing_rule(
         raise ArgumentError(
             "expected one of injection_s and phases, got both: keep the one that is meant"
         )
-    if phases is not None:
-        early, late = phases
-        return TimingRule(Timing.MANUAL, phases=(int(early), int(late)))
-    if injection_s is not None:
-        return TimingRule(Timing.INJECTION, float(injection_s))
+    try:
+        if phases is not None:
+            early, late = (operator.index(phase) for phase in phases)
+            return TimingRule(Timing.MANUAL, phases=(early, late))
+        if injection_s is not None:
+            return TimingRule(Timing.INJECTION, float(injection_s))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, CaseError):
+            raise
+        raise ArgumentError(
+            "expected two phases such as (1, 3), or seconds for injection_s, got "
+            f"{injection_s if phases is None else phases!r}: correct it"
+        ) from error
     return TimingRule(Timing(timing))
 
 
@@ -354,14 +363,17 @@ def _region(case: Case | OpensCase, read: Case, mask: MaskLike | None, box: str 
     return box_of(box, read.grid.shape)
 
 
-def _voxel(given: tuple[int, int, int], read: Case) -> tuple[int, int, int]:
+def _voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
     shape = read.grid.shape
-    if len(given) != 3 or not all(0 <= at < n for at, n in zip(given, shape, strict=True)):
+    if given.dtype.kind not in "iu" or not all(
+        0 <= n < m for n, m in zip(given, shape, strict=True)
+    ):
         raise CaseError(
-            f"expected a voxel (z, y, x) inside {shape}, got {given}: pass one of the case"
+            f"expected a voxel (z, y, x) inside {shape}, got {tuple(given.tolist())}: pass whole "
+            "numbers of one of the case"
         )
-    z, y, x = given
-    return int(z), int(y), int(x)
+    z, y, x = (int(n) for n in given)
+    return z, y, x
 
 
 def _odd(size: int) -> int:

@@ -1,13 +1,16 @@
 """What callers pass, checked once: paths, names out of a list, folders that exist already."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS, ColumnChoice, read_columns
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.files.save import saving
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
 
@@ -23,7 +26,7 @@ def path_of(given: object, what: str) -> Path:
     """Return a path, ``~`` resolved; raise `ArgumentError` where `given` is none."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
-            f"expected a path for {what}, got {given!r}: pass it as text or pathlib.Path"
+            f"expected a path for {what}, got {_short(given)}: pass it as text or pathlib.Path"
         )
     path = os.fspath(given)
     if isinstance(path, bytes) or "\0" in path:
@@ -64,6 +67,24 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
         raise ArgumentError(str(error)) from error
 
 
+@contextmanager
+def table_file(given: object, name: str) -> Iterator[Any]:
+    """Give a table as a file: a DataFrame is written to a place of its own; all else as it is.
+
+    An index with a name, such as case_id, becomes a column.
+    """
+    if not hasattr(given, "to_csv"):
+        yield given
+        return
+    frame: Any = given
+    with own_folder() as place:
+        path = place / f"{name}.csv"
+        with saving(path) as temporary:
+            named_index = any(level is not None for level in frame.index.names)
+            (frame.reset_index() if named_index else frame).to_csv(temporary, index=False)
+        yield path
+
+
 def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoice:
     """Return which columns of a clinical table are which field: from a file, or as a mapping."""
     if given is None:
@@ -93,3 +114,8 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
             "expected at least one case, got an empty list: leave it out to take every case"
         )
     return ids
+
+
+def _short(given: object) -> str:
+    said = repr(given)
+    return said if len(said) <= 60 and "\n" not in said else type(given).__name__

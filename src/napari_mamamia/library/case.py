@@ -39,6 +39,10 @@ class Case:
         wrong = f", cannot be opened: {'; '.join(self.problems)}" if self.problems else ""
         return f"Case({self.case_id!r}, {self.n_phases} phases, {has}{wrong})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what goes to another process: where the files are, not what was read of them."""
+        return {"_context": self._context}
+
     @property
     def context(self) -> CaseContext:
         """The case as the services know it."""
@@ -112,8 +116,10 @@ class Case:
 
     @property
     def signal(self) -> NDArray[Any]:
-        """All phases, ``(phase, z, y, x)``, in the files' own integer type; errors as `read`."""
-        return self.read().signal
+        """All phases, ``(phase, z, y, x)``, read-only, in the files' own type; errors as `read`."""
+        view = self.read().signal.view()
+        view.setflags(write=False)
+        return view
 
     @property
     def phases(self) -> tuple[Phase, ...]:

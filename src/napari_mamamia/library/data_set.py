@@ -148,7 +148,7 @@ class DataSet:
         return len(self._opened.data_set.cases)
 
     def __contains__(self, case_id: object) -> bool:
-        return case_id in self.case_ids
+        return (case_id.case_id if isinstance(case_id, Case) else case_id) in self.case_ids
 
     def __iter__(self) -> Iterator[Case]:
         return (self[case_id] for case_id in self.case_ids)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
@@ -31,6 +31,8 @@ from napari_mamamia.services.export.verify import Verification, verify_bundle
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_MOST: Final = 999
 
 FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids"]
 
@@ -109,6 +111,8 @@ def export(
     with_images: bool = False,
     fuse: Literal["none", "majority", "staple"] = "none",
     study: PathLike | None = None,
+    channels: int | None = None,
+    dataset_number: int = 501,
     quality: bool = True,
     existing: Literal["refuse", "overwrite"] = "refuse",
     progress: bool = True,
@@ -137,6 +141,9 @@ def export(
         One more mask from several readers': the majority's, or STAPLE's.
     study
         The DICOM study that segmentations refer to; of several, the folder above them.
+    channels, dataset_number
+        Of "nnunet": how many phases it gets (without it all, if all cases have as many), and the
+        number of its data set.
     quality
         Read the images and check each mask against them.
     existing
@@ -170,6 +177,14 @@ def export(
     source = None if study is None else path_of(study, "study")
     if source is not None:
         require_source(source)
+    for said, number, most in (
+        ("channels", channels, 999),
+        ("dataset_number", dataset_number, 999),
+    ):
+        if number is not None and not (isinstance(number, int) and 1 <= number <= most):
+            raise ArgumentError(
+                f"expected a whole number from 1 to {most} for {said}, got {number!r}: correct it"
+            )
     wanted = (formats,) if isinstance(formats, str) else tuple(formats)
     settings = ExportSettings(
         masks=_folders(masks),
@@ -182,6 +197,8 @@ def export(
         with_quality=quality,
         fuse=named(FuseRule, fuse, "fuse"),
         study=source,
+        n_channels=channels,
+        dataset_number=dataset_number,
     )
     how = existing_of(existing, can_resume=False)
     job = export_bundle(data_set.opened, settings, path_of(out, "out"), how)

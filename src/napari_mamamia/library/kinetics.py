@@ -133,7 +133,7 @@ def measure_kinetics(
             f"expected a data set, got {type(data_set).__name__}: pass  open_data_set(path)"
         )
     settings = KineticSettings(
-        None if times_s is None else tuple(float(time) for time in times_s),
+        _times(times_s),
         rule=timing_rule(timing, injection_s, phases),
         ftv=FtvSettings.of(named(FtvVariant, variant, "variant")),
         ftv_box=named(FtvBox, box, "box"),
@@ -149,3 +149,14 @@ def measure_kinetics(
         existing=existing_of(existing),
     )
     return Measurements(drive(job, progress))
+
+
+def _times(given: Sequence[float] | None) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    try:
+        return tuple(float(time) for time in given)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"expected seconds of each phase for times_s, got {given!r}: pass such as (0, 90, 180)"
+        ) from error

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array
+from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array, mask_in
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
 from napari_mamamia.io.volumes.nifti_image import grid_and_voxels, nifti_image
@@ -85,7 +85,8 @@ def write_mask(
             "voxels lie"
         )
     voxels, target = mask_array(mask, "the mask", found), path_of(path, "a mask")
-    made = mask.provenance if isinstance(mask, Mask) else None
+    own = mask_in(mask)
+    made = None if own is None else own.provenance
     if made is None:
         write_volume_of(Mask(found, voxels), target, overwrite=overwrite)
     else:
@@ -115,7 +116,8 @@ def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Imag
     if isinstance(what, Case):
         return nifti_image(what.signal, what.grid)
     found = grid_of(grid, what)
-    array: NDArray[Any] = what.array if isinstance(what, Mask) else np.asarray(what)
+    own = mask_in(what)
+    array: NDArray[Any] = np.asarray(what) if own is None else own.array
     if found is None or array.shape[-3:] != found.shape or array.ndim not in (3, 4):
         has = "no grid" if found is None else f"a grid of {found.shape}"
         raise ArgumentError(

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array
+from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array, mask_in
 from napari_mamamia.io.data_set.layout import find_masks
 from napari_mamamia.io.data_set.score_files import score_table_job
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.library.arguments import PathLike, columns_of, path_of, place_of
+from napari_mamamia.library.arguments import PathLike, columns_of, path_of, place_of, table_file
 from napari_mamamia.library.data_set import DataSet
 from napari_mamamia.library.progress import drive
 from napari_mamamia.library.scores import Scores, ScoreSource
@@ -24,6 +24,9 @@ from napari_mamamia.services.score.report import Scored
 from napari_mamamia.services.score.score import Pairs, find_pairs, score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.services.score.table import score_rows, table_parameters
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ProfileName: TypeAlias = Literal["clinical", "official-code", "paper"]
 Masks: TypeAlias = "MaskLike | PathLike | Mapping[str, MaskLike]"
@@ -37,7 +40,7 @@ def score(
     prediction: Masks,
     *,
     grid: Grid | None = None,
-    clinical: "PathLike | DataSet | None" = None,
+    clinical: "PathLike | DataSet | pd.DataFrame | None" = None,
     columns: PathLike | Mapping[str, str | None] | None = None,
     profile: ProfileName = "clinical",
     label: float | None = None,
@@ -61,8 +64,8 @@ def score(
     grid
         Where arrays lie; each `Mask` knows its own.
     clinical
-        The clinical table that fairness is made of (``.xlsx``, ``.ods``, ``.csv``), or the data set
-        that has it; without it fairness is undefined.
+        The clinical table that fairness is made of (``.xlsx``, ``.ods``, ``.csv``, or a DataFrame),
+        or the data set that has it; without it fairness is undefined.
     columns
         Which column of it is which field, see `open_data_set`; ``{"age": None}`` says that it has
         no age, which leaves fairness over age undefined.
@@ -112,11 +115,12 @@ def score(
     >>> found.cases.loc["case", ["dsc", "hausdorff95_mm"]].tolist()
     [0.75, 1.0]
     """
-    settings = _settings(clinical, columns, profile, label, bootstrap, seed, images)
+    with table_file(clinical, "clinical") as table:
+        settings = _settings(table, columns, profile, label, bootstrap, seed, images)
+        cohort = drive(read_table(settings.clinical, settings.columns), progress)
     if _are_files(reference, prediction):
         pairs, folders = _file_pairs(reference, prediction)
         own_name = name or folders[1].resolve().name
-        cohort = drive(read_table(settings.clinical, settings.columns), progress)
         job = score_pairs(own_name, pairs, settings, cohort, place=place_of(workers))
         names = (("reference", folders[0].name), ("prediction", folders[1].name))
         read = (*_folders_of(reference), *folders)
@@ -124,16 +128,15 @@ def score(
         return Scores(drive(job, progress), settings, source)
     _require_files_for(images=images, workers=workers)
     masks = _mask_pairs(reference, prediction, grid, case_id)
-    cohort = drive(read_table(settings.clinical, settings.columns), progress)
     scoring = score_masks_of_cases(name or "prediction", masks, settings, cohort)
     source = ScoreSource("score", settings.parameters)
     return Scores(drive(scoring, progress), settings, source)
 
 
 def score_table(
-    table: PathLike,
+    table: "PathLike | pd.DataFrame",
     *,
-    clinical: "PathLike | DataSet | None" = None,
+    clinical: "PathLike | DataSet | pd.DataFrame | None" = None,
     columns: PathLike | Mapping[str, str | None] | None = None,
     profile: ProfileName = "clinical",
     bootstrap: int = 1000,
@@ -146,8 +149,8 @@ def score_table(
     Parameters
     ----------
     table
-        ``.csv`` or ``.xlsx`` with the columns case_id (or patient_id), dsc and norm_hd. A bad row
-        is a failure with its number; the rest goes on.
+        ``.csv``, ``.xlsx`` or a DataFrame with the columns case_id (or patient_id), dsc and
+        norm_hd. A bad row is a failure with its number; the rest goes on.
     clinical, columns, profile, bootstrap, seed, progress
         As in `score`.
     name
@@ -164,10 +167,11 @@ def score_table(
     --------
     >>> mm.score_table("theirs.csv", clinical="clinical.xlsx").cohort  # doctest: +SKIP
     """
-    settings = _settings(clinical, columns, profile, None, bootstrap, seed, None)
-    path = path_of(table, "a table of scores")
-    read = drive(score_table_job(path), progress)
-    cohort = drive(read_table(settings.clinical, settings.columns), progress)
+    with table_file(clinical, "clinical") as known, table_file(table, "scores") as given:
+        settings = _settings(known, columns, profile, None, bootstrap, seed, None)
+        path = path_of(given, "a table of scores")
+        read = drive(score_table_job(path), progress)
+        cohort = drive(read_table(settings.clinical, settings.columns), progress)
     model = drive(score_rows(name or path.stem, read, settings, cohort), progress)
     source = ScoreSource("score-table", table_parameters(path, settings))
     return Scores(Scored(model), settings, source)
@@ -318,7 +322,7 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
             )
             for one in ids
         }
-    common = grid_of(grid, *(one for one in (reference, prediction) if isinstance(one, Mask)))
+    common = grid_of(grid, reference, prediction)
     if reference is None or prediction is None:
         raise ArgumentError(
             "expected a reference and a prediction, got None: pass two masks, or mappings by case "
@@ -356,7 +360,7 @@ def _labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
                 "or one file of it"
             )
         return read_labels(path)
-    own = grid_of(None if isinstance(given, Mask) else grid, given)
+    own = grid_of(None if mask_in(given) is not None else grid, given)
     if own is None:
         raise ArgumentError(
             f"expected a grid for {name}, since distances are in mm, got an array alone: pass  "

@@ -8,10 +8,9 @@ profile `clinical`, to the last bit. NormHD belongs to a profile, so it is asked
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
-from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array
+from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array, mask_in
 from napari_mamamia.metrics import diameter, lesions, overlap, surface, volume
 from napari_mamamia.metrics.lesions import LesionCounts
 from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surface_distances
@@ -24,7 +23,7 @@ def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) ->
     ----------
     reference, prediction
         Bool ``(z, y, x)``, or whole numbers of which 0 is background and one other is foreground,
-        or a `Mask`.
+        a `Mask`, or a prediction.
     grid
         The grid of both; only their shapes count without it.
 
@@ -172,8 +171,9 @@ def _pair(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return both masks as bool arrays, on one grid as far as anybody says which."""
     common = grid_of(grid, reference, prediction)
-    if isinstance(reference, Mask) and isinstance(prediction, Mask):
-        require_same_grid(reference.grid, prediction.grid, "the reference", "the prediction")
+    own, other_own = mask_in(reference), mask_in(prediction)
+    if own is not None and other_own is not None:
+        require_same_grid(own.grid, other_own.grid, "the reference", "the prediction")
     one = mask_array(reference, "the reference", common)
     other = mask_array(prediction, "the prediction", common)
     if one.shape != other.shape:
