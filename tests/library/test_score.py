@@ -3,6 +3,8 @@
 import copy
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 
 import nibabel as nib
@@ -277,9 +279,20 @@ def test_ctrl_c_stops_and_is_not_swallowed(data_set, predictions, monkeypatch):
 
 
 @pytest.mark.night
-def test_two_processes_give_the_numbers_of_one(data_set, predictions, scores):
-    found = _score(data_set, predictions, workers=2)
-    pd.testing.assert_frame_equal(found.cases, scores.cases)
+@pytest.mark.door
+def test_two_processes_give_the_numbers_of_one_in_a_script_without_a_guard(
+    data_set, predictions, scores, tmp_path
+):
+    """multiprocessing runs a script once more in each process; here it must not."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import napari_mamamia as mm\n"
+        f"data_set = mm.open_data_set({str(data_set.root)!r})\n"
+        f"found = mm.score(data_set, {str(predictions)!r}, workers=2, bootstrap=0)\n"
+        "print(found.cases['dsc'].tolist())\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=240)
+    assert done.stdout == f"{scores.cases['dsc'].tolist()}\n", done.stderr
 
 
 def test_a_soft_mask_file_counts_from_one_half_as_the_command_does(data_set, tmp_path):

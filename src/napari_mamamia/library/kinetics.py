@@ -148,7 +148,7 @@ def measure_kinetics(
         place=place_of(workers),
         existing=existing_of(existing),
     )
-    return Measurements(drive(job, progress))
+    return Measurements(drive(job, progress, starts_processes=workers > 0))
 
 
 def _times(given: Sequence[float] | None) -> tuple[float, ...] | None:

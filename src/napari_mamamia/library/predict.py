@@ -195,7 +195,8 @@ def predict(
             place_of(workers, _limit_of_place(segmenter, workers, time_limit_s)),
             probability=probability,
         )
-        return Predictions(drive(job, progress), folder, segmenter.note)
+        summary = drive(job, progress, starts_processes=workers > 0)
+        return Predictions(summary, folder, segmenter.note)
 
 
 class Predictions:

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
@@ -18,14 +18,33 @@ _PATIENCE_S: Final = 0.5
 _PACE_S: Final = 0.1
 
 
-def drive(job: Job[T], progress: bool = True) -> T:
+def drive(job: Job[T], progress: bool = True, *, starts_processes: bool = False) -> T:
     """Return the result of a job; Ctrl-C stops it, and nothing is left half-written.
 
     With `progress`, a bar shows how far it is: in a terminal and in a notebook, if this is the main
-    thread. Elsewhere, and where the output goes to a file, nothing is shown.
+    thread. Elsewhere, and where the output goes to a file, nothing is shown. A job that starts
+    processes starts them without the caller's script, see `_script_unnamed`.
     """
-    with _bar(progress) as report:
+    with _bar(progress) as report, _script_unnamed() if starts_processes else nullcontext():
         return run_job(job, report)
+
+
+@contextmanager
+def _script_unnamed() -> Iterator[None]:
+    """Let processes that start meanwhile not run the caller's script again.
+
+    multiprocessing runs the file of ``__main__`` in each: a script without
+    ``if __name__ == "__main__"`` would score everything once more there. Ours need nothing of it.
+    """
+    main = sys.modules["__main__"]
+    kept = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    for name in kept:
+        setattr(main, name, None)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(main, name, value)
 
 
 @contextmanager
