@@ -171,7 +171,7 @@ napari.run()
 def check_all(scratch: Path) -> None:
     """Use the wheel with the extra ``all``: a prediction, and the window on a screen of its own."""
     wheel = built("*.whl")
-    programs = environment(scratch / "all", f"{wheel}[all]", f"{wheel}[test]")
+    programs = environment(scratch / "all", f"{wheel}[all]", f"{wheel}[test,lint,docs,bench]")
     count = len(run(programs / "python", "-m", "pip", "list", "--format=freeze").splitlines())
     say(f"[all] and the tests' packages resolve: {count} packages, pip check is content")
     mamamia, demo = programs / "mamamia", scratch / "demo of all"
@@ -194,7 +194,7 @@ def check_sdist(scratch: Path) -> None:
     programs = scratch / "all" / "bin"
     if not programs.exists():
         wheel = built("*.whl")
-        programs = environment(scratch / "all", f"{wheel}[all]", f"{wheel}[test]")
+        programs = environment(scratch / "all", f"{wheel}[all]", f"{wheel}[test,lint,docs,bench]")
     with tarfile.open(built("*.tar.gz")) as archive:
         archive.extractall(scratch / "sdist", filter="data")
     (top,) = (scratch / "sdist").iterdir()
