@@ -64,11 +64,11 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
 
 def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[Any]:
     """Return the labels of a mask, bool or whole numbers ``(z, y, x)``; errors as `mask_array`."""
-    own = mask_in(given)
-    if own is not None:
+    record = mask_in(given)
+    if record is not None:
         if grid is not None:
-            require_same_grid(own.grid, grid, name, "the grid given")
-        return own.array
+            require_same_grid(record.grid, grid, name, "the grid given")
+        return record.array
     values = _array(given, name)
     _require_shape(values, name, grid)
     return values if values.dtype == np.bool_ else _whole(values, name)
@@ -93,8 +93,8 @@ def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
 
 def mask_in(given: object) -> Mask | None:
     """Return the `Mask` that was given, or that a prediction or growth holds; None for others."""
-    found = given if isinstance(given, Mask) else getattr(given, "mask", None)
-    return found if isinstance(found, Mask) else None
+    mask = given if isinstance(given, Mask) else getattr(given, "mask", None)
+    return mask if isinstance(mask, Mask) else None
 
 
 def _array(given: object, name: str) -> NDArray[Any]:

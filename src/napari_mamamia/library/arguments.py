@@ -117,5 +117,5 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _short(given: object) -> str:
-    said = repr(given)
-    return said if len(said) <= 60 and "\n" not in said else type(given).__name__
+    text = repr(given)
+    return text if len(text) <= 60 and "\n" not in text else type(given).__name__

@@ -187,9 +187,9 @@ class Case:
     def _own_mask(self, role: str, name: str, known: tuple[str, ...]) -> Mask:
         for mask in self._context.workspace.masks_of(self.case_id):
             if (mask.role, mask.name) == (role, name):
-                found = self._mask(mask.path)
-                if found is not None:
-                    return found
+                own_mask = self._mask(mask.path)
+                if own_mask is not None:
+                    return own_mask
         there = ", ".join(known) or "none"
         raise CaseError(
             f"expected a {role} mask of {self.case_id} by {name!r} in the workspace, found "

@@ -51,9 +51,11 @@ class Imported:
 
     def __repr__(self) -> str:
         there = len(self._summary.skipped)
-        kept = f", {there} were there already" if there else ""
+        skipped = f", {there} were there already" if there else ""
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"Imported({len(self._summary.imported)} cases{kept}{failed}, {str(self.folder)!r})"
+        return (
+            f"Imported({len(self._summary.imported)} cases{skipped}{failed}, {str(self.folder)!r})"
+        )
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)
@@ -211,14 +213,14 @@ def look_into_dicom(
     import pandas as pd
 
     settings = _settings((), use, leave_out, clock, sides, "drop", allow_thin, None, "refuse")
-    found = drive(look_into(path_of(source, "the DICOM source"), "", settings), progress)
+    studies = drive(look_into(path_of(source, "the DICOM source"), "", settings), progress)
     rows = [
         {
             "study": study.case_id,
             **{name: getattr(row, name) for name in _SHOWN},
             "problem": study.problem,
         }
-        for study in found
+        for study in studies
         for row in study.rows
     ]
     return pd.DataFrame(rows, columns=["study", *_SHOWN, "problem"])

@@ -177,18 +177,18 @@ def export(
     source = None if study is None else path_of(study, "study")
     if source is not None:
         require_source(source)
-    for said, number, most in (
+    for what, number, most in (
         ("channels", channels, 999),
         ("dataset_number", dataset_number, 999),
     ):
         if number is not None and not (isinstance(number, int) and 1 <= number <= most):
             raise ArgumentError(
-                f"expected a whole number from 1 to {most} for {said}, got {number!r}: correct it"
+                f"expected a whole number from 1 to {most} for {what}, got {number!r}: correct it"
             )
-    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
+    chosen = (formats,) if isinstance(formats, str) else tuple(formats)
     settings = ExportSettings(
         masks=_folders(masks),
-        formats=tuple(named(ExportFormat, one, "formats") for one in wanted),
+        formats=tuple(named(ExportFormat, one, "formats") for one in chosen),
         profile=named(OrientationProfile, harmonise, "harmonise"),
         label=label,
         rules=() if label_map is None else read_label_rules(path_of(label_map, "label_map")),

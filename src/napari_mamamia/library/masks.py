@@ -78,19 +78,19 @@ def write_mask(
     SaveError
         If the system refuses, or the file does not read back equal.
     """
-    found = grid_of(grid, mask)
-    if found is None:
+    place = grid_of(grid, mask)
+    if place is None:
         raise ArgumentError(
             "expected a grid for an array, got none: pass  grid=case.grid, which says where its "
             "voxels lie"
         )
-    voxels, target = mask_array(mask, "the mask", found), path_of(path, "a mask")
-    own = mask_in(mask)
-    made = None if own is None else own.provenance
-    if made is None:
-        write_volume_of(Mask(found, voxels), target, overwrite=overwrite)
+    voxels, target = mask_array(mask, "the mask", place), path_of(path, "a mask")
+    record = mask_in(mask)
+    provenance = None if record is None else record.provenance
+    if provenance is None:
+        write_volume_of(Mask(place, voxels), target, overwrite=overwrite)
     else:
-        write_explained(voxels, found, made, target, overwrite=overwrite)
+        write_explained(voxels, place, provenance, target, overwrite=overwrite)
 
 
 def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":
@@ -115,16 +115,16 @@ def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Imag
     """
     if isinstance(what, Case):
         return nifti_image(what.signal, what.grid)
-    found = grid_of(grid, what)
-    own = mask_in(what)
-    array: NDArray[Any] = np.asarray(what) if own is None else own.array
-    if found is None or array.shape[-3:] != found.shape or array.ndim not in (3, 4):
-        has = "no grid" if found is None else f"a grid of {found.shape}"
+    place = grid_of(grid, what)
+    record = mask_in(what)
+    array: NDArray[Any] = np.asarray(what) if record is None else record.array
+    if place is None or array.shape[-3:] != place.shape or array.ndim not in (3, 4):
+        has = "no grid" if place is None else f"a grid of {place.shape}"
         raise ArgumentError(
             f"expected an array (z, y, x) and its grid, got shape {array.shape} and {has}: pass "
             "grid=case.grid"
         )
-    return nifti_image(array, found)
+    return nifti_image(array, place)
 
 
 def from_nibabel(image: "SpatialImage") -> Mask:

@@ -11,8 +11,8 @@ _LONGEST: Final = 90
 
 def html_of(table: "pd.DataFrame") -> str:
     """Return a table as HTML: empty columns left out, long texts cut, undefined numbers a dash."""
-    kept = [name for name in table.columns if not (len(table) and table[name].eq("").all())]
-    shown = table[kept].map(_cut)
+    columns = [name for name in table.columns if not (len(table) and table[name].eq("").all())]
+    shown = table[columns].map(_cut)
     page = shown.to_html(
         float_format="{:.4g}".format, na_rep="–", escape=True, max_rows=_MOST_ROWS, justify="left"
     )

@@ -210,10 +210,10 @@ class Predictions:
         return str(self._folder)
 
     def __repr__(self) -> str:
-        done, there = len(self._summary.saved), len(self._summary.skipped)
+        n, there = len(self._summary.saved), len(self._summary.skipped)
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        kept = f", {there} were there already" if there else ""
-        return f"Predictions({done} made{kept}{failed}, {str(self._folder)!r}; {self._note})"
+        skipped = f", {there} were there already" if there else ""
+        return f"Predictions({n} made{skipped}{failed}, {str(self._folder)!r}; {self._note})"
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)

@@ -37,13 +37,13 @@ def _script_unnamed() -> Iterator[None]:
     ``if __name__ == "__main__"`` would score everything once more there. Ours need nothing of it.
     """
     main = sys.modules["__main__"]
-    kept = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
-    for name in kept:
+    names = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    for name in names:
         setattr(main, name, None)
     try:
         yield
     finally:
-        for name, value in kept.items():
+        for name, value in names.items():
             setattr(main, name, value)
 
 

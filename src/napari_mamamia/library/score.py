@@ -277,10 +277,10 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> Pairs:
     predicted = {case_key(name): (name, path) for name, path in find_masks(folder).items()}
     if not predicted:
         raise FormatError(f"{folder} holds no mask: expected files such as ID.nii.gz")
-    known = {case_key(name): (name, path) for name, path in references.items()}
-    ids = {key: name for key, (name, _) in (predicted | known).items()}
+    experts = {case_key(name): (name, path) for name, path in references.items()}
+    ids = {key: name for key, (name, _) in (predicted | experts).items()}
     return {
-        ids[key]: (known.get(key, ("", None))[1], predicted.get(key, ("", None))[1])
+        ids[key]: (experts.get(key, ("", None))[1], predicted.get(key, ("", None))[1])
         for key in sorted(ids, key=lambda key: ids[key])
     }
 
@@ -361,12 +361,12 @@ def _labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
                 "or one file of it"
             )
         return read_labels(path)
-    own = grid_of(None if mask_in(given) is not None else grid, given)
-    if own is None:
+    place = grid_of(None if mask_in(given) is not None else grid, given)
+    if place is None:
         raise ArgumentError(
             f"expected a grid for {name}, since distances are in mm, got an array alone: pass  "
             "grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
-    values = label_array(given, name, own)
+    values = label_array(given, name, place)
     box = Box.around(values)
-    return LabelMap(own, box, values[box.slices])
+    return LabelMap(place, box, values[box.slices])

@@ -237,12 +237,12 @@ class Comparison:
                 f"expected two models or more, got {', '.join(names)} alone: pass another's scores"
             )
         if len({one.profile for one in models}) > 1:
-            said = ", ".join(f"{one.name} ({one.profile})" for one in models)
-            raise ArgumentError(f"expected one profile for all, got {said}: score them under one")
+            listed = ", ".join(f"{one.name} ({one.profile})" for one in models)
+            raise ArgumentError(f"expected one profile for all, got {listed}: score them under one")
         try:
             require_names(names)
             require_baseline(names, baseline)
-            found = compare_results(
+            comparison = compare_results(
                 [one.model for one in models], CompositeChoice(baseline=baseline)
             )
         except CaseError as error:
@@ -251,7 +251,7 @@ class Comparison:
                     "give them as NAME=DIR", 'name them with  score(..., name="...")'
                 )
             ) from error
-        return cls(models, found)
+        return cls(models, comparison)
 
     def __repr__(self) -> str:
         """Return what the command line prints of the comparison."""

@@ -185,10 +185,10 @@ def _pair(
 
 
 def _needed(grid: Grid | None, *masks: MaskLike) -> Grid:
-    found = grid_of(grid, *masks)
-    if found is None:
+    place = grid_of(grid, *masks)
+    if place is None:
         raise ArgumentError(
             "expected a grid, since this is measured in mm, got arrays alone: pass  case.grid  or  "
             "Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
-    return found
+    return place
